@@ -164,9 +164,9 @@ class Parametrization(ABC):
         sampled = sampled_start(solver, problem, estimator) if warm is None else None
         if sampled is None:
             return best_of(solver, problem, estimator, warm=warm, callback=callback)
-        near, start = sampled.at, sampled.result
-        result, at = best_of(solver, problem, estimator, like=near, warm=start, callback=callback)
-        return replace(result, data_passes=result.data_passes + sampled.data_passes), at
+        solver, start = sampled
+        result, at = best_of(solver, problem, estimator, warm=start, callback=callback)
+        return replace(result, data_passes=result.data_passes + start.data_passes), at
 
     def follow(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -69,8 +68,9 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    shares = partial(other_shares, X, sample_weight / sample_weight.sum())
-    return Moments.of(X, sample_weight).scale(shares)
+    total = sample_weight.sum()
+    moments = Moments.of(X, sample_weight)
+    return moments.scale(lambda values: other_shares(X, sample_weight, values) / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +209,13 @@ def other_shares(X: Features, weight: Array, values: Array) -> Array:
     X : ndarray or CSR of shape (n_rows, n_features)
         The features.
     weight : ndarray of shape (n_rows,)
-        The shares of the rows in the weight of all.
+        The weights of the rows.
     values : ndarray of shape (n_values, n_features)
         The values; NaN stands for no value.
 
     Returns
     -------
-    shares : ndarray of shape (n_values, n_features)
+    weights : ndarray of shape (n_values, n_features)
     """
     values = values.astype(X.dtype)
     if isinstance(X, np.ndarray):
@@ -248,14 +248,14 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     """
     if not isinstance(X, np.ndarray):
         return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
-    share = np.ascontiguousarray(sample_weight / sample_weight.sum())  # products need it
-    n, size = X.shape[1], max(1, _BLOCK // max(1, X.shape[1]))
+    total, n = sample_weight.sum(), X.shape[1]
+    size = max(1, _BLOCK // max(1, n))
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
     for start in range(0, X.shape[0], size):
         features = X[start : start + size]
-        weight = share[start : start + size]
+        weight = sample_weight[start : start + size] / total
         block = buffer[:, : len(features)]
         np.copyto(block, features.T)
         np.minimum(low, block.min(axis=1), out=low)

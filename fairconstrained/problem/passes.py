@@ -228,12 +228,10 @@ class ShardsPass(ModelPass):
 
     def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
         """Return the statistics of terms, with their gradients where these are cheap: one round."""
-        made = []
-        for (term, own), sums in zip(asked, self.model.statistics(self.w, asked), strict=True):
-            rows = None if sums.jacobian is None else self.model.gradient(sums.jacobian)
-            slopes = None if rows is None else (rows, np.zeros((len(rows), term.n_auxiliary)))
-            made.append(TermPass(self.model, term, own, sums.statistics, slopes=slopes))
-        return made
+        return [
+            TermPass(self.model, term, own, sums.statistics, slopes=sums.jacobian)
+            for (term, own), sums in zip(asked, self.model.statistics(self.w, asked), strict=True)
+        ]
 
     def gradient(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradient: from what came with the statistics, and a round for other terms."""

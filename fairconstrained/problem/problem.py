@@ -203,7 +203,7 @@ class Problem:
                 w[part.auxiliary] = part.term.auxiliary_start
         return self.domain.project(w)
 
-    def at(self, w: Array, *, like: Values | None = None, zero_one: bool = False) -> Evaluation:
+    def at(self, w: Array, *, like: Values | None = None) -> Evaluation:
         """Return the evaluation at `w`.
 
         Parameters
@@ -214,11 +214,8 @@ class Problem:
             An evaluation, perhaps of another problem made from the same models. If it is at the
             same parameters, what it knows of models and terms that both problems have is used
             again, and the rows are not read again.
-        zero_one : bool, default=False
-            Whether zero-one versions are computed where the rows are read. That costs rows in
-            shards little; without it they take a read of their own.
         """
-        return Evaluation(self, np.asarray(w, dtype=float), like=like, zero_one=zero_one)
+        return Evaluation(self, np.asarray(w, dtype=float), like=like)
 
     def uncounted(self) -> Problem:
         """Return the same problem with a counter of its own, for measurements that do not count."""

@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.models.base import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array, Gaps
 
@@ -32,18 +33,9 @@ class Values:
         The point.
     like : Evaluation or None, default=None
         An evaluation, perhaps of another problem, see :meth:`Problem.at`.
-    zero_one : bool, default=False
-        See :meth:`Problem.at`.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        w: Array,
-        *,
-        like: Values | None = None,
-        zero_one: bool = False,
-    ):
+    def __init__(self, problem: Problem, w: Array, *, like: Values | None = None):
         self.problem = problem
         self.w = w
         shared = like if like is not None and like._has_parameters_of(problem, w) else None
@@ -51,7 +43,6 @@ class Values:
         self._models: list[ModelPass] = [] if shared is None else shared._models
         self._terms: list[TermPass] = [] if shared is None else [*shared._terms]
         self._of_part: list[TermPass | None] = [None] * len(problem.parts)
-        self._zero_one = zero_one
 
     def _has_parameters_of(self, problem: Problem, w: Array) -> bool:
         """Return whether the models of a problem have the same parameters here."""
@@ -89,10 +80,9 @@ class Values:
         """Return a new pass of a part's term."""
         model_pass, needed = self.model_pass(part.model), [part]
         if model_pass.at_once:
-            others = [*self.problem.parts]
-            if self._zero_one:
-                others += [one.zero_one() for one in self.problem.constraints]
-            for one in others:
+            decided = (one.zero_one() for one in self.problem.constraints)
+            cheap = (one for one in decided if isinstance(one.term, CellMeans))
+            for one in (*self.problem.parts, *cheap):
                 new = one.model is part.model and all(one.term is not k.term for k in needed)
                 if new and one.term is not None and self._made(one) is None:
                     needed.append(one)

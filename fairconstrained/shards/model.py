@@ -45,12 +45,13 @@ class Statistics:
     Attributes
     ----------
     statistics : ndarray of shape (n_statistics,)
-    jacobian : ndarray of shape (n_statistics, n_features + 1) or None
-        With respect to coefficients and intercept; None if gradients take a round of their own.
+    jacobian : tuple of ndarray or None
+        In the parameters, (n_statistics, n_parameters), and in the term's own variables; None if
+        gradients take a round of their own.
     """
 
     statistics: Array
-    jacobian: Array | None = None
+    jacobian: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +156,9 @@ class ShardedLinearModel(Model):
         if term not in self._sharded:
             if len(self._sharded) >= _KEPT_TERMS:
                 self._sharded.clear()
-            self._sharded[term] = ShardedTerm(term, self.totals, self.positions)
+            self._sharded[term] = ShardedTerm(
+                term, self.totals, self.positions, self.plain.X.shape[1]
+            )
         return self._sharded[term]
 
     def model_of(self, X: Matrix) -> LinearModel:
@@ -185,18 +188,14 @@ class ShardedLinearModel(Model):
             Whether derivatives are wanted.
         """
         summed = [(self.sharded(term), own) for term, own in requests if not of_distribution(term)]
-        fused = [one for one, _ in summed if derivatives and one.in_one_round]
-        others = [(one, own) for one, own in summed if one not in fused]
+        fused = [given for given in summed if derivatives and given[0].in_one_round]
+        others = [given for given in summed if not (derivatives and given[0].in_one_round)]
         found: dict[ShardedTerm, list[Statistics]] = {one: [] for one, _ in summed}
         if summed:
-            values, jacobian, *more = total(
-                self.shards, statistics, (self.place(w),), fused, others
-            )
-            ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
-            parts = zip(fused, np.split(values, ends), np.split(jacobian, ends), strict=False)
-            for one, *part in parts:
-                found[one].append(Statistics(*part))
-            for (one, _), value in zip(others, more, strict=True):
+            sums = iter(total(self.shards, statistics, (self.place(w),), fused, others))
+            for (one, _), value, rows, own in zip(fused, sums, sums, sums, strict=False):
+                found[one].append(Statistics(value, (self.gradient(rows), own)))
+            for (one, _), value in zip(others, sums, strict=True):
                 found[one].append(Statistics(value))
         scores = self.own(self.distribution(w)) if len(summed) < len(requests) else None
         return [

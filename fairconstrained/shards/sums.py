@@ -16,15 +16,16 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.feature_scale import other_shares as shares_of_others
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import Block, Shard
-from fairconstrained.terms.base import CurvedPullback, Shardable, Term
+from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Sums = tuple[Array, ...]
 Place = tuple[Array, float]  # coefficients of X and an intercept
 Join = Callable[[Array, Array], Array]  # what is made of an array of two blocks
 
-_MANY_STATISTICS = 32  # with more, their Jacobian costs more than a second read of the rows
+_MANY_STATISTICS = 32  # with more, a sparse product with their derivatives costs less
+_LARGEST_JACOBIAN = 1 << 18  # entries, 2 MB: what a round returns from every shard
 
 
 class Shards(Protocol):
@@ -143,17 +144,27 @@ class ShardedTerm:
         The total weight of every atom.
     positions : ndarray of int of shape (n_all_atoms,) or None, default=None
         For a term on some of the atoms: the position of every atom in it, or -1.
+    n_features : int
+        The number of columns of X.
     """
 
     term: Shardable
     totals: Array
     positions: Array | None = field(default=None)
+    n_features: int = 0
 
     @property
     def in_one_round(self) -> bool:
-        """Whether statistics come with their Jacobian: averages over cells that are not many."""
-        few = self._of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
-        return few and not isinstance(cast("CellMeans", self.term).function, Indicator)
+        """Whether statistics come with their Jacobian: that of few sums over rows."""
+        term = self.term
+        width = term.n_statistics * self.n_features
+        decided = isinstance(getattr(term, "function", None), Indicator)
+        return term.factored and width <= _LARGEST_JACOBIAN and not decided
+
+    @property
+    def _in_columns(self) -> bool:
+        """Whether derivatives in the scores are a dense array: a row for each of few cells."""
+        return self._of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
 
     @property
     def _of_all_cells(self) -> bool:
@@ -191,6 +202,25 @@ class ShardedTerm:
         statistics = out @ _times(value, block.sample_weight)
         out *= _times(slope, signs, block.sample_weight)
         return np.asarray(statistics)
+
+    def with_jacobian(self, block: Block, scores: Array, auxiliary: Array) -> Sums:
+        """Return a block's part of the statistics and their Jacobian.
+
+        The latter is in coefficients and intercept, and in the term's own variables.
+        """
+        term, rows = self.on(block)
+        value, pullback = term.forward(scores[rows], auxiliary)
+        basis = cast("FactoredPullback", pullback).basis()
+        if basis is not None:
+            X = block.X[rows]
+            products = [
+                np.column_stack([_dense(part @ X), np.ravel(part.sum(axis=1))]) for part in basis
+            ]
+            return value, *cast("FactoredPullback", pullback).jacobian(products)
+        weights, own = np.zeros((len(value), len(scores))), np.zeros((len(value), len(auxiliary)))
+        for k, unit in enumerate(np.eye(len(value))):
+            weights[k, rows], own[k] = pullback(unit)
+        return value, block.gradient(weights), own
 
     def second_derivatives(
         self, block: Block, scores: Array, auxiliary: Array, weights: Array
@@ -230,13 +260,20 @@ def _times(values: Array, *factors: Array | None) -> Array:
     return reduce(lambda left, right: left if right is None else left * right, factors, values)
 
 
+def _dense(values: Matrix) -> Array:
+    return values if isinstance(values, np.ndarray) else cast("SparseMatrix", values).toarray()
+
+
 Request = tuple[ShardedTerm, Array]  # a term, and the values of its own variables
 
 
 def statistics(
-    block: Block, scores: Array, terms: Sequence[ShardedTerm], others: Sequence[Request]
+    block: Block,
+    scores: Array,
+    fused: Sequence[Request],
+    others: Sequence[Request],
 ) -> Sums:
-    """Return a block's part of the statistics of terms, and of the Jacobian of some.
+    """Return a block's part of the statistics of terms, and of the Jacobians of some.
 
     Parameters
     ----------
@@ -244,28 +281,35 @@ def statistics(
         The rows.
     scores : ndarray of shape (n_rows,)
         Their scores.
-    terms : sequence of ShardedTerm
-        Those whose derivatives are wanted: averages over cells.
+    fused : sequence of (ShardedTerm, ndarray)
+        Those whose Jacobians are wanted, with the values of their own variables.
     others : sequence of (ShardedTerm, ndarray)
-        Those of which only the statistics are wanted, with the values of their own variables.
+        Those of which only the statistics are wanted.
 
     Returns
     -------
-    statistics : ndarray of shape (n_statistics,)
-        Of all terms, one after the other.
-    jacobian : ndarray of shape (n_statistics, n_features + 1)
-        The derivatives with respect to coefficients and intercept.
-    *more : ndarray
-        The statistics of each of the others.
+    *parts : ndarray
+        Of each term whose Jacobian is wanted its statistics, (n_statistics,), and derivatives with
+        respect to coefficients and intercept, (n_statistics, n_features + 1), and to its own
+        variables. Then the statistics of each of the others.
     """
-    ends = np.cumsum([0, *(one.term.n_statistics for one in terms)])
+    dense = [one for one, _ in fused if one._in_columns]
+    ends = np.cumsum([0, *(one.term.n_statistics for one in dense)])
     slopes = np.empty((ends[-1], len(scores)))
-    parts = [
+    bounds = list(pairwise(ends))
+    values = [
         one.with_slopes(block, scores, slopes[low:high])
-        for one, (low, high) in zip(terms, pairwise(ends), strict=True)
+        for one, (low, high) in zip(dense, bounds, strict=True)
     ]
-    more = (one.statistics(block, scores, auxiliary) for one, auxiliary in others)
-    return np.concatenate([np.zeros(0), *parts]), block.gradient(slopes), *more
+    gradients = block.gradient(slopes)  # one product for all of them
+    known = iter([(v, gradients[a:b]) for v, (a, b) in zip(values, bounds, strict=True)])
+    parts: list[Array] = []
+    for one, own in fused:
+        if one._in_columns:
+            parts += [*next(known), np.zeros((one.term.n_statistics, 0))]
+        else:
+            parts += one.with_jacobian(block, scores, own)
+    return *parts, *(one.statistics(block, scores, own) for one, own in others)
 
 
 def jacobian_rows(

@@ -271,8 +271,8 @@ class Solver(Parametrized, ABC):
             start = replace(start, last_pass=last_pass)
         first: list[Iterate] = []
         if start.multipliers is not None:  # the solution of a problem nearby may be one of this
-            start = replace(start, like=start.at(problem))
-            first = [Iterate(start.at(problem), start.multipliers, 0, start.state)]
+            at = start.at(problem)  # measured before the solver's own evaluation shares its passes
+            first, start = [Iterate(at, start.multipliers, 0, start.state)], replace(start, like=at)
         iterates = chain(first, self.iterate(problem, start))
         status = run.follow(iterates, start.last_pass)
         return refine(run, status) if self.polishes else status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -132,6 +132,15 @@ class SQPState(SolverState):
     """
 
     factor: Array
+
+    @classmethod
+    def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
+        """Return the state with the Hessian of the Lagrangian at a point."""
+        active, curvature = Multipliers.of(multipliers), ExactCurvature()
+        curvature.prepare(at, active, *Linearised(at, active, _FIRST_WIDTH).active(active))
+        curvature.inverse(0.0)
+        assert curvature.factor is not None
+        return cls(curvature.factor)
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""

@@ -323,6 +323,11 @@ class Shardable(Term):
         return True
 
     @property
+    def factored(self) -> bool:
+        """Whether pullbacks are a :class:`FactoredPullback`."""
+        return False
+
+    @property
     @abstractmethod
     def n_statistics(self) -> int:
         """The number of statistics."""

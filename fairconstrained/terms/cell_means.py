@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,6 +52,8 @@ class CellMeans(FunctionAverages, Shardable):
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
     shift: float = 0.0
+
+    factored: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:

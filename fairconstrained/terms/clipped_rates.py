@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -101,6 +101,8 @@ class ClippedRates(OfRates, AffineHead, Shardable):
     def n_statistics(self) -> int:
         """The number of cells."""
         return self.rates.n_statistics
+
+    factored: ClassVar[bool] = True
 
     @property
     def difference_of_convex(self) -> bool:

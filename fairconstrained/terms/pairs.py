@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
 from fairconstrained.terms.cell_means import cell_codes, reweighted, rows_by_cell
 from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.ranked import Ranked, centered
@@ -135,6 +136,7 @@ class QuadraticPairs(PairTerm, Shardable):
     """
 
     function = ShiftedSquare()
+    factored: ClassVar[bool] = True
 
     @property
     def n_statistics(self) -> int:
@@ -153,14 +155,7 @@ class QuadraticPairs(PairTerm, Shardable):
         """Return mu and q of all cells and their pullback."""
         statistics = np.concatenate([self.cells @ scores, self.cells @ (scores * scores)])
 
-        def pullback(u: Array) -> tuple[Array, Array]:
-            on_mean, on_square = u.reshape(2, -1)
-            back = self._by_row @ on_square
-            back *= 2.0 * scores
-            back += self._by_row @ on_mean
-            return back, NO_AUXILIARY
-
-        return statistics, pullback
+        return statistics, MomentsPullback(self, scores)
 
     def head(self, statistics: Array) -> Array:
         """Return R p + d - b."""
@@ -182,6 +177,32 @@ class QuadraticPairs(PairTerm, Shardable):
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded
+
+
+@dataclass(eq=False)
+class MomentsPullback(FactoredPullback):
+    """Weights on the moments of cells -> weights on the scores."""
+
+    term: QuadraticPairs
+    scores: Array
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """Return A' (u_mu + 2 s u_q)."""
+        on_mean, on_square = u.reshape(2, -1)
+        back = self.term._by_row @ on_square
+        back *= 2.0 * self.scores
+        back += self.term._by_row @ on_mean
+        return back, NO_AUXILIARY
+
+    def basis(self) -> list[SparseMatrix]:
+        """Return the derivatives of mu and of q in the scores."""
+        cells = self.term.cells
+        return [cells, reweighted(cells, 2.0 * self.scores)]
+
+    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
+        """Return the products."""
+        rows = np.concatenate(products)
+        return rows, np.zeros((len(rows), 0))
 
 
 @dataclass(frozen=True, eq=False)

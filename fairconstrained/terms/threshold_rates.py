@@ -94,6 +94,11 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         return pullback.averages().ravel(), pullback
 
     @property
+    def factored(self) -> bool:
+        """Whether phi is smooth, so that sums over rows go through a few nodes."""
+        return self.function.knots is None
+
+    @property
     def curved(self) -> bool:
         """Whether phi has a second derivative."""
         return self.function.twice_differentiable

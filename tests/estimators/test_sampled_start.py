@@ -69,15 +69,17 @@ def test_few_rows_are_not_sampled(rows):
 
 
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
-def test_corrections_lead_to_an_optimal_point_of_all_rows(rows, constraint):
+def test_the_sample_costs_less_than_a_pass_and_leads_near_the_solution(rows, constraint):
     X, y, groups = rows
     clf = FairLogisticClassifier(constraint, 0.02)
     fit = Fit.of(clf, X, y, None, None if constraint is None else groups)
-    start = sampled_start(fit.solver, fit.problem, clf)
-    at = fit.problem.uncounted().at(start.result.w)
-    assert KKT.of(at, start.result.multipliers).holds(clf.tol)
-    assert start.data_passes < 10.0
-    assert_array_equal(start.at.w, start.result.w)
+    _, start = sampled_start(fit.solver, fit.problem, clf)
+    assert 0.0 < start.data_passes < 1.0
+    first = fit.problem.at(fit.problem.start())
+    at = fit.problem.at(start.w)
+    before = KKT.of(first, np.zeros(fit.problem.n_constraints)).residual
+    assert KKT.of(at, start.multipliers).residual < 0.1 * before
+    assert at.violation < 0.02
 
 
 def test_constraints_with_nearly_equal_gradients_take_few_passes():
@@ -85,22 +87,3 @@ def test_constraints_with_nearly_equal_gradients_take_few_passes():
     clf = FairLogisticClassifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
     assert clf.result_.converged and np.sum(clf.multipliers_ > 0.1) == 2
     assert clf.result_.data_passes < 12.0
-
-
-def test_a_point_is_certified_only_if_it_is_optimal(rows):
-    X, y, groups = rows
-    clf = FairLogisticClassifier("demographic_parity", 0.02)
-    fit = Fit.of(clf, X, y, None, groups)
-    start = sampled_start(fit.solver, fit.problem, clf)
-    seen = []
-    result, at = fit.solver.solve(
-        fit.problem,
-        like=start.at,
-        warm=start.result,
-        callback=lambda one: seen.append(one.objective),
-    )
-    assert result.converged and result.kkt_residual <= clf.tol and len(result.trace.iteration) == 1
-    assert seen == [result.objective] == [at.objective]
-    assert_allclose(result.zero_one_violation, at.zero_one_violation)
-    elsewhere = fit.solver.minimize(fit.problem, start.result.w + 0.1, warm=start.result)
-    assert elsewhere.converged and elsewhere.n_iter > 0

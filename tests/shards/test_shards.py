@@ -215,11 +215,12 @@ def test_neither_the_layout_of_rows_nor_unit_weights_matter(weighted):
         resolve_objective("loss", "logistic").bind(y, totals),
         DemographicParity(0.1).bind(y, groups, totals),
     ]
-    terms = [ShardedTerm(one, totals) for one in terms]
+    terms = [ShardedTerm(one, totals, n_features=3) for one in terms]
     shards = [Shard(part, atoms, weight) for part in (X, np.asfortranarray(X))]
     coefficients, ones = np.array([0.3, -0.7, 0.2]), np.ones(9000)
     of_blocks = OfBlocks(statistics, np.add)
-    found = [of_blocks(one, [(coefficients, 0.4)], terms, ()) for one in shards]
+    asked = [(one, np.zeros(0)) for one in terms]
+    found = [of_blocks(one, [(coefficients, 0.4)], asked, ()) for one in shards]
     scores = X.astype(float) @ coefficients + 0.4
     parts = [
         one.term.take(atoms, (ones if weight is None else weight) / totals[atoms]).forward(scores)
@@ -232,5 +233,5 @@ def test_neither_the_layout_of_rows_nor_unit_weights_matter(weighted):
     ]
     jacobian = np.column_stack([np.array(rows) @ X.astype(float), np.sum(rows, axis=1)])
     for one in found:
-        np.testing.assert_allclose(one[0], of_all, atol=1e-12)
-        np.testing.assert_allclose(one[1], jacobian, atol=1e-12)
+        np.testing.assert_allclose(np.concatenate(one[::3]), of_all, atol=1e-12)
+        np.testing.assert_allclose(np.concatenate(one[1::3]), jacobian, atol=1e-12)
