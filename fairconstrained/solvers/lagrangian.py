@@ -218,7 +218,10 @@ class LagrangianDescentAscent(FirstOrderSolver):
         """
         if self.features is None:
             return constraint_features(problem)
-        found: Array = check_array(self.features, dtype=float, input_name="features")
+        try:
+            found: Array = check_array(self.features, dtype=float, input_name="features")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"features must be a table of finite numbers: {error}") from error
         if len(found) != problem.n_constraints:
             raise ValueError(
                 f"features must have a row for each of the {problem.n_constraints} constraints; "
