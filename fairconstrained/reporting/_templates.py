@@ -37,6 +37,7 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,
+    auto_reload=False,  # templates do not change while a program runs
 )
 _ENVIRONMENT.filters |= {
     "number": number, "percent": percent, "markdown": markdown,
