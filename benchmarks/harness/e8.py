@@ -135,7 +135,8 @@ def _multiplier_model(data: Data, options: Namespace, steps: dict[str, Any]) -> 
 
 
 def _plada(data: Data, options: Namespace, steps: dict[str, Any]) -> Solver:
-    return PLADA(polish=False, **steps)
+    # As rankers do: the default alpha is meant for rates, and pairwise errors vary far more.
+    return PLADA(alpha=None, polish=False, **steps)
 
 
 METHODS: dict[str, Method] = {
