@@ -130,12 +130,15 @@ class ModelPass:
         if sum(sizes) <= _FEW_STATISTICS:
             units = zip(terms, map(np.eye, sizes), strict=True)
             backs = [cast("Pullback", one.pullback)(row) for one, eye in units for row in eye]
-            products = self.model.rows_times(np.array([back for back, _ in backs]))
+            # A constraint whose cells have no rows may have no statistics.
+            on_scores = [back for back, _ in backs] or np.zeros((0, self.model.n_rows))
+            products = self.model.rows_times(np.asarray(on_scores))
             ends = np.cumsum(sizes)
             for one, size, end in zip(terms, sizes, ends, strict=True):
                 if products is not None:
-                    own = np.array([own for _, own in backs[end - size : end]])
-                    one.slopes = products[end - size : end], own
+                    own = [own for _, own in backs[end - size : end]]
+                    shaped = np.reshape(own, (size, one.term.n_auxiliary))
+                    one.slopes = products[end - size : end], shaped
         elif many and isinstance(of.pullback, FactoredPullback):
             small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
             basis = of.pullback.basis() if small else None

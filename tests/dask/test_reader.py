@@ -109,7 +109,7 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
         .bind(X, [0, 1, 0, 1], sensitive_features=[0, 0, 1, 1])
         .problem
     )
-    terms = [ShardedTerm(part.term, np.ones(4)) for part in problem.parts]
+    terms = [(ShardedTerm(part.term, np.ones(4)), np.zeros(0)) for part in problem.parts]
     request = packed((OfBlocks(statistics, np.add), ([(np.ones(2), 0.0)], terms, ())))
     path = tmp_path / "given.pickle"
     path.write_bytes(cloudpickle.dumps((reader, request)))
