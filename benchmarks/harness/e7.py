@@ -24,6 +24,7 @@ from fairconstrained.solvers import Solver
 from fairconstrained.solvers.base import Measured
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import as_csr
 
 READINGS = {"average": ("average", "largest"), "each": ("largest", "99th percentile", "average")}
 PLADA_NAME, MODEL_NAME, FREE_NAME = "PLADA", "multiplier model", "no constraint"
@@ -38,8 +39,14 @@ def mean_over_groups(problem: Problem) -> Problem:
     """
     (part,) = problem.constraints
     assert isinstance(part.term, CellMeans)
-    term = part.term.scaled(1.0 / np.sqrt(part.n_outputs))
-    return problem.with_constraints([replace(part, term=term)])
+    factor, term = 1.0 / np.sqrt(part.n_outputs), part.term
+    smaller = replace(
+        term,
+        combination=factor * as_csr(term.combination),
+        offset=factor * np.asarray(term.offset),
+        constant=factor * np.asarray(term.constant),
+    )
+    return problem.with_constraints([replace(part, term=smaller)])
 
 
 def methods(data: Communities, reading: str, n_epochs: int, every: int) -> dict[str, Solver]:
