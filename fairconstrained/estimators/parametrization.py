@@ -114,7 +114,7 @@ class Parametrization(ABC):
         path : bool, default=False
             Whether the tolerances are to vary: a parametrization may depend on the constraints.
         """
-        raise NotImplementedError
+        raise TypeError(f"{cls.__name__} is not made of an estimator's options.")
 
     @abstractmethod
     def attributes(self, w: Array) -> Mapping[str, Any]:

@@ -98,8 +98,11 @@ class DifferenceSums(ABC):
         return None
 
     def over_nodes(self, mass: Array, order: int) -> Array:
-        """Return `over_first` from what lies on the nodes, in columns, (n_nodes, n_columns)."""
-        raise NotImplementedError
+        """Return `over_first` from what lies on the nodes, in columns, (n_nodes, n_columns).
+
+        It exists where `spread` returns a matrix.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no nodes.")
 
 
 class _ByFormula(DifferenceSums):

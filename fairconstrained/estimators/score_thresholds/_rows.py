@@ -165,13 +165,14 @@ def row_thresholds(estimator: Any, values: Any, name: str, n_rows: int) -> Array
     """
     values = in_order(values, names_in_fit(estimator), name)
     options = {"combine": estimator.combine, "missing": estimator.groups_missing}
-    groups, known = check_groups(values, n_rows, name=name, **options), estimator.thresholds_
-    place = {group: k for k, group in enumerate(known.index.tolist())}
+    groups = check_groups(values, n_rows, name=name, **options)
+    by_group = estimator.thresholds_
+    place = {group: k for k, group in enumerate(by_group.index.tolist())}
     unseen = [one for one in groups.names.tolist() if one not in place]
     if unseen:
         raise ValueError(
             f"{name} has the group {groups.called(unseen)[0]!r}, which has no threshold: the "
             f"groups in `fit` were {groups.called(list(place))}."
         )
-    thresholds = [known.iloc[place[one]] for one in groups.names.tolist()]
+    thresholds = [by_group.iloc[place[name]] for name in groups.names.tolist()]
     return np.append(thresholds, estimator.threshold_)[groups.codes]  # the last one is of code -1
