@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     )
     from fairconstrained.datasets import make_biased_classification, make_biased_ranking
     from fairconstrained.estimators.boosting import FairBoostingClassifier
-    from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+    from fairconstrained.estimators.linear.logistic import (
+        FairHingeClassifier,
+        FairLogisticClassifier,
+    )
     from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
-    from fairconstrained.estimators.linear.svm import FairHingeClassifier
     from fairconstrained.estimators.network.classifier import FairNetworkClassifier
     from fairconstrained.estimators.ranking.boosted import BoostedScores
     from fairconstrained.estimators.ranking.ranker import FairRanker
@@ -102,9 +104,8 @@ _MODULES = {
         "make_biased_ranking",
     ),
     "estimators.boosting": ("FairBoostingClassifier",),
-    "estimators.linear.logistic": ("FairLogisticClassifier",),
+    "estimators.linear.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),
     "estimators.linear.neyman_pearson": ("NeymanPearsonClassifier",),
-    "estimators.linear.svm": ("FairHingeClassifier",),
     "estimators.network.classifier": ("FairNetworkClassifier",),
     "estimators.ranking.boosted": ("BoostedScores",),
     "estimators.ranking.ranker": ("FairRanker",),

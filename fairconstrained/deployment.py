@@ -29,8 +29,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.linear.export import visible_columns
-from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
-from fairconstrained.estimators.linear.svm import FairHingeClassifier
+from fairconstrained.estimators.linear.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
 from fairconstrained.utils.parameters import Parametrized

@@ -24,8 +24,8 @@ from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
-from fairconstrained.estimators.documented import DOCUMENTATION
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.nested import DOCUMENTATION
 from fairconstrained.estimators.options import check_group_sizes, check_options
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.in_memory import ShardedData

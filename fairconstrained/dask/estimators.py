@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.dask._base import DaskLinearClassifier
 from fairconstrained.dask._lazy import Collection
 from fairconstrained.estimators.linear.logistic import (
+    FairHingeClassifier as LocalFairHingeClassifier,
+)
+from fairconstrained.estimators.linear.logistic import (
     FairLogisticClassifier as LocalFairLogisticClassifier,
 )
-from fairconstrained.estimators.linear.svm import FairHingeClassifier as LocalFairHingeClassifier
 
 
 class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassifierMixin
 
+from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.labels import ScoreConvention
+from fairconstrained.data.labels import ClassWeight, ScoreConvention
+from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.best_of import best_of
 from fairconstrained.estimators.callbacks import Progress
-from fairconstrained.estimators.constraint_parameters import ConstraintParameters
-from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.one_sided import warn_of_equal_predictions, warn_of_one_side
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
@@ -29,24 +30,35 @@ from fairconstrained.estimators.solving import (
     warn_of,
     warn_of_other_solver,
 )
+from fairconstrained.estimators.thresholds import Threshold
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result
+from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 
 Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     """Estimators trained by minimising a constrained problem.
 
-    Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
-    `verbose`.
+    The parameters of an estimator are the fields of a dataclass. Subclasses have `warm_start` too.
     """
+
+    solver: str | Solver = "auto"
+    beta: float | None = None
+    alpha: float | Penalty = 1e-4
+    max_iter: int | None = None
+    tol: float = 1e-4
+    random_state: RandomState = None
+    verbose: int = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
 
@@ -125,10 +137,9 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
         return float(super().score(X, y, sample_weight))
 
 
+@dataclass(eq=False, repr=False)
 class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     """Estimators of two classes under fairness constraints, with any model.
-
-    Subclasses have the parameters of :class:`FairLogisticClassifier` that `Fit` reads.
 
     Attributes
     ----------
@@ -139,6 +150,17 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     needs_queries : bool
         Whether rows belong to queries: for rankers.
     """
+
+    constraint: ConstraintLike = "demographic_parity"
+    kappa: float = 0.05
+    _: KW_ONLY
+    goal: str = "accuracy"
+    max_loss_increase: float = 0.001
+    sensitive_columns: Columns = None
+    use_sensitive: bool = False
+    combine: str = "intersection"
+    groups_missing: str = "raise"
+    pos_label: object = None
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
     several_classes: ClassVar[bool] = False
@@ -199,12 +221,19 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         return self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairClassifier(FairEstimator, ConstrainedClassifier):
     """Classifiers of two classes under fairness constraints, with any model.
 
-    Subclasses have the parameters of :class:`FairLogisticClassifier` that `Fit` reads and a
-    `decision_function`.
+    Subclasses have a `decision_function`, and `warm_start` as a parameter or an attribute.
     """
+
+    surrogate: str | Surrogate = "sigmoid"
+    class_weight: ClassWeight = None
+    threshold: Threshold = None
+    enforce: str = "score"
+    confidence: float | None = None
+    holdout: float | str = "auto"
 
     @with_callbacks
     def fit(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -128,12 +126,6 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
             )
 
 
-@cache
-def _default_kappa(kind: type) -> object:
-    """Return the default of kappa: reading a signature takes a good part of a millisecond."""
-    return inspect.signature(kind).parameters["kappa"].default
-
-
 def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it.
 
@@ -149,7 +141,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     """
     kappa = estimator.kappa
     kind: Any = library_class(estimator)
-    if kappa is None or kappa == _default_kappa(kind):
+    if kappa is None or kappa == kind.kappa:
         return
     constraints = resolve_constraints(estimator.constraint)
     if not constraints:

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.documented import DocumentedEstimator
+from fairconstrained.estimators.nested import DocumentedEstimator
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.typing import Array

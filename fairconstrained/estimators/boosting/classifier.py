@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
-from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.boosting.features import TreeFeatures
+from fairconstrained.estimators.boosting.options import TreeParameters
 from fairconstrained.estimators.boosting.parametrization import LeafParametrization
 from fairconstrained.estimators.boosting.trees import plain_booster, raw_scores
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
-from fairconstrained.estimators.thresholds import Threshold
-from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.solvers import Solver
-from fairconstrained.utils.typing import Array, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, MatrixLike
 
 
-class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, FairClassifier):
     r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.
 
     The scores are :math:`s(x) = b + \sum_t v_{t, \ell_t(x)}`, with an intercept b and the value
@@ -191,95 +188,6 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     parametrization = LeafParametrization
     loss: ClassVar[str] = "logistic"
     warm_start: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        constraint: ConstraintLike = "demographic_parity",
-        kappa: float = 0.05,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 15,
-        max_depth: int = -1,
-        min_child_samples: int = 50,
-        min_child_weight: float = 1e-3,
-        min_split_gain: float = 0.0,
-        subsample: float = 1.0,
-        subsample_freq: int = 0,
-        colsample_bytree: float = 1.0,
-        reg_alpha: float = 0.0,
-        reg_lambda: float = 10.0,
-        max_bin: int = 255,
-        categorical_features: str | Sequence[str | int | bool] | None = "from_dtype",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        lightgbm_params: Mapping[str, Any] | None = None,
-        alpha: float = 0.1,
-        n_fitted_trees: int | None = 25,
-        goal: str = "accuracy",
-        max_loss_increase: float = 0.001,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        surrogate: str | Surrogate = "sigmoid",
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        threshold: Threshold = None,
-        enforce: str = "score",
-        confidence: float | None = None,
-        holdout: float | str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappa = kappa
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.max_depth = max_depth
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.min_split_gain = min_split_gain
-        self.subsample = subsample
-        self.subsample_freq = subsample_freq
-        self.colsample_bytree = colsample_bytree
-        self.reg_alpha = reg_alpha
-        self.reg_lambda = reg_lambda
-        self.max_bin = max_bin
-        self.categorical_features = categorical_features
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.lightgbm_params = lightgbm_params
-        self.alpha = alpha
-        self.n_fitted_trees = n_fitted_trees
-        self.goal = goal
-        self.max_loss_increase = max_loss_increase
-        self.solver = solver
-        self.beta = beta
-        self.surrogate = surrogate
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.enforce = enforce
-        self.confidence = confidence
-        self.holdout = holdout
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def n_classes_(self) -> int:

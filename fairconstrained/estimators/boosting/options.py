@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -16,6 +16,33 @@ import numpy as np
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.validation import check_count, check_switch, is_number
 from fairconstrained.utils.workers import check_jobs
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TreeParameters:
+    """The parameters of boosted trees."""
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    num_leaves: int = 15
+    max_depth: int = -1
+    min_child_samples: int = 50
+    min_child_weight: float = 1e-3
+    min_split_gain: float = 0.0
+    subsample: float = 1.0
+    subsample_freq: int = 0
+    colsample_bytree: float = 1.0
+    reg_alpha: float = 0.0
+    reg_lambda: float = 10.0
+    max_bin: int = 255
+    categorical_features: str | Sequence[str | int | bool] | None = "from_dtype"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    lightgbm_params: Mapping[str, Any] | None = None
+    alpha: float = 0.1
+    n_fitted_trees: int | None = 25
+    n_jobs: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,95 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import in_order, names_in_fit
 from fairconstrained.data.group_interactions import codes_of
-from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported
 from fairconstrained.estimators.linear.parametrization import ClassifierParametrization
-from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties import Penalty
-from fairconstrained.solvers import Solver
 from fairconstrained.utils.fitted import coefficients
-from fairconstrained.utils.typing import Array, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, MatrixLike
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     """Linear classifiers of two classes under fairness constraints."""
 
     parametrization = ClassifierParametrization
 
-    def __init__(
-        self,
-        constraint: ConstraintLike = "demographic_parity",
-        kappa: float = 0.05,
-        *,
-        goal: str = "accuracy",
-        max_loss_increase: float = 0.001,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        surrogate: str | Surrogate = "sigmoid",
-        loss: str | Loss | Objective = "logistic",
-        alpha: float | Penalty = 1e-4,
-        domain: Domain | None = None,
-        fit_intercept: bool = True,
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        threshold: Threshold = None,
-        group_interactions: bool = False,
-        enforce: str = "score",
-        confidence: float | None = None,
-        holdout: float | str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappa = kappa
-        self.goal = goal
-        self.max_loss_increase = max_loss_increase
-        self.solver = solver
-        self.beta = beta
-        self.surrogate = surrogate
-        self.loss = loss
-        self.alpha = alpha
-        self.domain = domain
-        self.fit_intercept = fit_intercept
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.group_interactions = group_interactions
-        self.enforce = enforce
-        self.confidence = confidence
-        self.holdout = holdout
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str | Loss | Objective = "logistic"
+    domain: Domain | None = None
+    fit_intercept: bool = True
+    group_interactions: bool = False
+    warm_start: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: whether there may be several classes, sparse features."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -30,19 +31,19 @@ from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
-from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
 
 
+@dataclass(eq=False, repr=False)
 class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     r"""Linear classifier with the least loss on one class, subject to bounds on the others.
 
@@ -133,36 +134,13 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     array([0.02, 0.  , 0.06])
     """
 
-    def __init__(
-        self,
-        priority: Any = None,
-        kappa: float | Mapping[Any, float] | None = None,
-        *,
-        surrogate: str | Surrogate | Loss = "sigmoid",
-        radius: float | None = None,
-        alpha: float | Penalty = 1e-4,
-        fit_intercept: bool = True,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.priority = priority
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.radius = radius
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    priority: Any = None
+    kappa: float | Mapping[Any, float] | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | Loss = "sigmoid"
+    radius: float | None = None
+    fit_intercept: bool = True
+    warm_start: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: sparse features."""

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.labels import ClassWeight, ScoreConvention
-from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
+from fairconstrained.data.labels import ScoreConvention
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.network.parametrization import (
     NetworkParametrization,
     fitted_model,
 )
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
-from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import MakeModule, with_affine_output
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties import Penalty
-from fairconstrained.solvers import Solver
-from fairconstrained.utils.typing import Array, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     r"""A neural network under explicit fairness constraints. Needs PyTorch (extra ``torch``).
 
@@ -174,78 +171,18 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
 
     parametrization = NetworkParametrization
 
-    def __init__(
-        self,
-        constraint: ConstraintLike = "demographic_parity",
-        kappa: float = 0.05,
-        *,
-        hidden_layer_sizes: Sequence[int] = (64, 64),
-        module: MakeModule | None = None,
-        activation: str = "relu",
-        goal: str = "accuracy",
-        max_loss_increase: float = 0.001,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        batch_size: int | None = None,
-        max_epochs: int = 200,
-        learning_rate: float | None = None,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 30,
-        surrogate: str | Surrogate = "sigmoid",
-        loss: str | Loss | Objective = "logistic",
-        alpha: float | Penalty = 1e-4,
-        device: str = "auto",
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        threshold: Threshold = None,
-        enforce: str = "score",
-        confidence: float | None = None,
-        holdout: float | str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappa = kappa
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.module = module
-        self.activation = activation
-        self.goal = goal
-        self.max_loss_increase = max_loss_increase
-        self.solver = solver
-        self.beta = beta
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.learning_rate = learning_rate
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.surrogate = surrogate
-        self.loss = loss
-        self.alpha = alpha
-        self.device = device
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.enforce = enforce
-        self.confidence = confidence
-        self.holdout = holdout
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden_layer_sizes: Sequence[int] = (64, 64)
+    module: MakeModule | None = None
+    activation: str = "relu"
+    batch_size: int | None = None
+    max_epochs: int = 200
+    learning_rate: float | None = None
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 30
+    loss: str | Loss | Objective = "logistic"
+    device: str = "auto"
+    warm_start: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: binary labels, sparse features."""

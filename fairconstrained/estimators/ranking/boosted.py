@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,9 +13,8 @@ from fairconstrained.data.features import FeatureKind
 from fairconstrained.estimators.boosting.features import TreeFeatures
 from fairconstrained.estimators.boosting.growth import Growing
 from fairconstrained.estimators.boosting.losses import LossOf, PairLoss
-from fairconstrained.estimators.boosting.parametrization import (
-    LeafParametrization,
-)
+from fairconstrained.estimators.boosting.options import TreeParameters
+from fairconstrained.estimators.boosting.parametrization import LeafParametrization
 from fairconstrained.estimators.boosting.trees import raw_scores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.models.feature_scale import Features
@@ -27,7 +25,8 @@ from fairconstrained.utils.validation import is_number
 _OF_LAYERS = {"hidden_layer_sizes": (), "activation": "relu", "alpha": 1e-4, "warm_start": False}
 
 
-class BoostedScores(RankerModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoostedScores(TreeParameters, RankerModel):
     r"""Scores of gradient boosted trees, for :class:`FairRanker`. Needs LightGBM.
 
     Trees are grown for the augmented Lagrangian of the ranker's problem in score space, with a
@@ -121,54 +120,7 @@ class BoostedScores(RankerModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 15,
-        max_depth: int = -1,
-        min_child_samples: int = 50,
-        min_child_weight: float = 1e-3,
-        min_split_gain: float = 0.0,
-        subsample: float = 1.0,
-        subsample_freq: int = 0,
-        colsample_bytree: float = 1.0,
-        reg_alpha: float = 0.0,
-        reg_lambda: float = 10.0,
-        max_bin: int = 255,
-        categorical_features: str | Sequence[str | int | bool] | None = "from_dtype",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        constraint_fraction: float | None = None,
-        lightgbm_params: Mapping[str, Any] | None = None,
-        alpha: float = 0.1,
-        n_fitted_trees: int | None = 25,
-        n_jobs: int | None = None,
-    ):
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.max_depth = max_depth
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.min_split_gain = min_split_gain
-        self.subsample = subsample
-        self.subsample_freq = subsample_freq
-        self.colsample_bytree = colsample_bytree
-        self.reg_alpha = reg_alpha
-        self.reg_lambda = reg_lambda
-        self.max_bin = max_bin
-        self.categorical_features = categorical_features
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.constraint_fraction = constraint_fraction
-        self.lightgbm_params = lightgbm_params
-        self.alpha = alpha
-        self.n_fitted_trees = n_fitted_trees
-        self.n_jobs = n_jobs
+    constraint_fraction: float | None = None
 
     @property
     def feature_kind(self) -> FeatureKind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.inputs import known_labels
-from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.boosting.trees import plain_booster
 from fairconstrained.estimators.fit import Fit
@@ -27,16 +28,15 @@ from fairconstrained.estimators.ranking.parametrization import (
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties import Penalty
-from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
 
+@dataclass(eq=False, repr=False)
 class FairRanker(FairEstimator):
     r"""Pairwise ranking under explicit fairness constraints.
 
@@ -180,52 +180,14 @@ class FairRanker(FairEstimator):
     fit_intercept: ClassVar[bool] = False
     domain: ClassVar[None] = None
 
-    def __init__(
-        self,
-        constraint: ConstraintLike = "query_parity",
-        kappa: float = 0.25,
-        *,
-        model: str | RankerModel = "layers",
-        hidden_layer_sizes: Sequence[int] = (),
-        activation: str = "relu",
-        loss: str | Loss | Objective = "query_pairs",
-        goal: str = "accuracy",
-        max_loss_increase: float = 0.001,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        alpha: float | Penalty = 1e-4,
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappa = kappa
-        self.model = model
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.loss = loss
-        self.goal = goal
-        self.max_loss_increase = max_loss_increase
-        self.solver = solver
-        self.beta = beta
-        self.alpha = alpha
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    constraint: ConstraintLike = "query_parity"
+    kappa: float = 0.25
+    _: KW_ONLY
+    model: str | RankerModel = "layers"
+    hidden_layer_sizes: Sequence[int] = ()
+    activation: str = "relu"
+    loss: str | Loss | Objective = "query_pairs"
+    warm_start: bool = False
 
     @property
     def feature_kind(self) -> FeatureKind:

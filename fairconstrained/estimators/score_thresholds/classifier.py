@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,8 +16,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.estimators.constraint_parameters import ConstraintParameters
-from fairconstrained.estimators.documented import DocumentedEstimator
+from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, routed_params
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
@@ -28,6 +28,7 @@ from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
 
+@dataclass(eq=False, repr=False)
 class FairThresholds(
     CallbackSupportMixin,
     ThresholdPredictions,
@@ -212,42 +213,23 @@ class FairThresholds(
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
     enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
 
-    def __init__(
-        self,
-        estimator: Any,
-        constraint: ConstraintLike = "demographic_parity",
-        kappa: float = 0.05,
-        *,
-        per_group: bool = False,
-        cv: Any = None,
-        confidence: float | None = None,
-        holdout: float | str = "auto",
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        response_method: str = "auto",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ):
-        self.estimator = estimator
-        self.constraint = constraint
-        self.kappa = kappa
-        self.per_group = per_group
-        self.cv = cv
-        self.confidence = confidence
-        self.holdout = holdout
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.class_weight = class_weight
-        self.response_method = response_method
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any
+    constraint: ConstraintLike = "demographic_parity"
+    kappa: float = 0.05
+    _: KW_ONLY
+    per_group: bool = False
+    cv: Any = None
+    confidence: float | None = None
+    holdout: float | str = "auto"
+    sensitive_columns: Columns = None
+    use_sensitive: bool = False
+    combine: str = "intersection"
+    groups_missing: str = "raise"
+    pos_label: object = None
+    class_weight: ClassWeight = None
+    response_method: str = "auto"
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
     @with_callbacks
     def fit(

@@ -1,4 +1,4 @@
-"""Parameters of constraints as parameters of an estimator: ``constraint__ratio=0.9``."""
+"""What all estimators share: parameters of constraints such as ``constraint__ratio=0.9``, links."""
 
 from __future__ import annotations
 
@@ -126,3 +126,13 @@ def _with_parameters(prefix: str, entry: object, options: dict[str, Any]) -> Con
                 f"{sorted(valid)}."
             )
     return known.set_params(**options)
+
+
+DOCUMENTATION = "https://fairconstrained.github.io/fairconstrained"
+
+
+class DocumentedEstimator(BaseEstimator):
+    """An estimator of this library whose HTML representation links to our documentation."""
+
+    _doc_link_module = "fairconstrained"
+    _doc_link_template = f"{DOCUMENTATION}/generated/fairconstrained.{{estimator_name}}.html"
