@@ -117,8 +117,8 @@ def _mean_squares(groups: Array, X: Array) -> list[float]:
 def simple_example(small: bool) -> Setup:
     """Return E1; the paper's modulus is 5."""
     problem = Problem(
-        CompositeFunction(None, None, QuadraticForm(np.array([10.0, -1.0]))),
-        (CompositeFunction(None, None, QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
+        CompositeFunction(penalty=QuadraticForm(np.array([10.0, -1.0]))),
+        (CompositeFunction(penalty=QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
         L1Ball(1.0),
         n_variables=2,
     )

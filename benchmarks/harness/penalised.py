@@ -51,7 +51,7 @@ class Penalised(Solver):
 def penalised(problem: Problem, strength: float) -> Problem:
     """Return the problem with the violation as a last variable t, which costs its strength."""
     n, lifted = problem.n_variables, problem.epigraph()  # its constraints are g_j(w) <= t
-    not_negative = CompositeFunction(None, None).widened(n, -1.0)
+    not_negative = CompositeFunction().widened(n, -1.0)
     return replace(
         lifted,
         objective=problem.objective.widened(n, strength),

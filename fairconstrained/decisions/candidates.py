@@ -14,7 +14,6 @@ from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
 from fairconstrained.functions.base import Indicator
-from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
@@ -132,9 +131,8 @@ class CandidateSearch:
         wanted = [*problem.constraints, *expected]
         self.problem = problem.with_constraints(wanted) if expected else problem
         self.line_rows = 0.0
-        assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
-        self.unit_shift = unit_shift(self.problem)
+        self.unit_shift = self.problem.unit_shift()
         self.budget = self.usual_budget if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(self._strict(part) for part in problem.constraints)]

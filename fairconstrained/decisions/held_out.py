@@ -96,11 +96,10 @@ class HeldOut:
                 pairs = zip(one.groupings(training), one.groupings(held_out), strict=True)
                 for seen, unseen in pairs:
                     part = next(bound)
-                    assert part.term is not None
                     fixed = one.as_bound(part.term).for_all_groups()
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
-                    claims.append(_asked(part, fixed.claims_on(unseen, _n_rows(parts[-1]))))
+                    claims.append(_asked(part, fixed.claims_on(unseen, parts[-1].term.n_rows)))
         sizes, named = (held_out.n_rows, training.n_rows), {"holdout_indices_": rows}
         attributes = {} if rows is None else named
         return cls(tuple(parts), attributes, tuple(claims), tuple(before), *sizes)
@@ -151,13 +150,7 @@ class HeldOut:
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the claims that are outputs of the part, and those of several outputs."""
-    assert part.term is not None
     return tuple(one for one in claims if not one.one_output or one.name in part.term.names)
-
-
-def _n_rows(part: CompositeFunction) -> int:
-    assert part.term is not None
-    return part.term.n_rows
 
 
 def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
@@ -168,7 +161,6 @@ def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
     known: dict[Model, Any] = {}  # freed with this call; models compare by identity
     found = []
     for part in parts:
-        assert part.model is not None
         if part.model not in known:
             known[part.model] = _scores(part.model, w[: part.model.n_parameters])
         found.append(known[part.model])

@@ -27,8 +27,8 @@ def rate_slopes(part: CompositeFunction, w: Array, scores: Array, window: float)
     window : float
         The bandwidth.
     """
-    term = as_cell_means(part.term) if part.term is not None else None
-    assert term is not None and part.model is not None
+    term = as_cell_means(part.term)
+    assert term is not None
     density = normal_density(scores, window)
     rows = np.flatnonzero(density)
     density = density[rows]

@@ -234,7 +234,6 @@ class Margins:
         )
         scores = scores_of(problem.constraints, w)
         for (part, training, claims), seen in zip(sides, scores, strict=True):
-            assert part.term is not None
             found = []
             for before, after in zip(training, claims, strict=True):
                 own = before.deviation(seen)

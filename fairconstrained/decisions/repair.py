@@ -111,7 +111,6 @@ def _class_slopes(
     Divided by the window, scores give probabilities near 0 and 1, whose averages change as the
     rates of decisions do.
     """
-    assert part.model is not None
     statistics, pullback = term.forward(scores / window)
     _, to_weights = part.model.forward(w[: part.model.n_parameters])
     slopes = np.zeros((len(active), part.model.n_parameters))

@@ -56,7 +56,6 @@ class Measure:
             cls(part.term, next(k for k, one in enumerate(models) if one is part.model),
                 part.auxiliary, estimate, part.level)
             for part in parts
-            if part.term is not None
         ]  # fmt: skip
 
     @property

@@ -141,7 +141,7 @@ class ShardedCandidateSearch(CandidateSearch):
     def _strict(self, part: CompositeFunction) -> CompositeFunction:
         """Return a constraint on decisions; one from a histogram is tightened by its resolution."""
         strict = part.zero_one()
-        if strict.term is None or not of_distribution(strict.term):
+        if not of_distribution(strict.term):
             return strict
         if all(are_collected(model.shards) for model in sharded_models(self.problem)):
             return strict
@@ -219,7 +219,6 @@ class ShardedCandidateSearch(CandidateSearch):
     ) -> Array:
         """Return the gradients of the rates of decisions in the cells of a part."""
         model = sharded_models(self.problem)[measure.position]
-        assert part.term is not None
         return rate_slopes_at(model, one.w[: model.n_parameters], [part.term], window)[0]
 
     def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:

@@ -186,9 +186,9 @@ def counted_terms(problem: Problem) -> list[CellMeans]:
     """
     found = []
     for part in problem.constraints:
-        term = None if part.term is None else part.term.zero_one()
+        term = part.term.zero_one()
         if not _is_counted(term) or part.model is not problem.objective.model:
-            name = str(term.names[0]) if term is not None and term.n_outputs else "a constraint"
+            name = str(term.names[0]) if term.n_outputs else "a constraint"
             raise ValueError(
                 f"thresholds bound the decisions, and {name!r} is not a bound on rates of "
                 "decisions in groups of the rows: use a constraint such as 'demographic_parity', "
@@ -199,7 +199,7 @@ def counted_terms(problem: Problem) -> list[CellMeans]:
     return found
 
 
-def _is_counted(term: Term | None) -> bool:
+def _is_counted(term: Term) -> bool:
     """Return whether a term is affine in rates of decisions."""
     return (
         isinstance(term, CellMeans) and isinstance(term.function, Indicator) and term.signs is None

@@ -110,7 +110,7 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     factor : float
         What the surrogate's scale is divided by.
     """
-    return part if part.term is None else replace(part, term=_steeper(part.term, factor))
+    return replace(part, term=_steeper(part.term, factor))
 
 
 def _on_rates(term: ByClass) -> bool:

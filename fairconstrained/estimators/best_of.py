@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
@@ -205,10 +204,9 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     """
     levels: set[float] = set()
     for part in problem.constraints:
-        if part.term is not None:
-            levels |= set(part.term.other_starts(at.statistics_of(part)))
+        levels |= set(part.term.other_starts(at.statistics_of(part)))
     comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
-    direction = unit_shift(problem) if levels and comparable else None
+    direction = problem.unit_shift() if levels and comparable else None
     if direction is None:
         return None, 0.0
     smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()

@@ -240,7 +240,6 @@ def with_constraints(
         See `bound_parts`.
     """
     model = problem.objective.model
-    assert model is not None, "constraints are on the scores of a model"
     if rows is not None:
         assert isinstance(unconstrained, Unconstrained)
         model, data = model.on(rows.X), rows
@@ -281,19 +280,14 @@ def bound_parts(
     parts: list[CompositeFunction] = []
     for one in constraints:
         end = len(parts) + len(one.groupings(data))
-        terms = None if like is None else [_term(part) for part in like[len(parts) : end]]
+        terms = None if like is None else [part.term for part in like[len(parts) : end]]
         parts += bind(one, model, data, unconstrained, terms)
     placed, start = [], model.n_parameters
     for part in parts:
-        end = start + (0 if part.term is None else part.term.n_auxiliary)
+        end = start + part.term.n_auxiliary
         placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
         start = end
     return placed
-
-
-def _term(part: CompositeFunction) -> Term:
-    assert part.term is not None, "constraints have terms"
-    return part.term
 
 
 def _signed_parts(
@@ -350,7 +344,7 @@ def choices(
     found, parts = [], iter(bound)
     for one in constraints:
         own = islice(parts, len(one.groupings(data)))
-        first, *others = [one.chosen(term) for part in own for term in class_terms(_term(part))]
+        first, *others = [one.chosen(term) for part in own for term in class_terms(part.term)]
         same = all(np.array_equal(first[name], other[name]) for other in others for name in first)
         found.append(first if same else {})
     return found

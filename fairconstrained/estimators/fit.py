@@ -33,7 +33,6 @@ from fairconstrained.estimators.thresholds import SelectionRate, decision_attrib
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
-from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -207,7 +206,7 @@ class Fit:
     def start(self) -> Start:
         """Return the unconstrained model as a start."""
         result = self.unconstrained.result
-        return Start(weights_with_auxiliary(self.problem, result.w), None, result.state)
+        return Start(self.problem.start_at(result.w), None, result.state)
 
     def with_kappa(self, kappa: float) -> Fit:
         """Return the fit with another kappa, for the constraints that have none of their own."""

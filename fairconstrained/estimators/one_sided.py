@@ -40,7 +40,7 @@ def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
     at = fit.problem.uncounted().at(w)
     for part in fit.problem.constraints:
         scores = at.scores_of(part)
-        if scores is None or part.term is None or part.term.n_auxiliary:
+        if part.term.n_auxiliary or not scores.size:
             continue
         selected = scores > 0.0
         if selected.any() and not selected.all():

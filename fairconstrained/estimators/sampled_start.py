@@ -102,7 +102,7 @@ def _sample(problem: Problem) -> Problem:
         shares *= shard.sample_weight[rows]
 
     def take(part: CompositeFunction) -> CompositeFunction:
-        if part.term is None:
+        if part.model is not model:
             return part
         return replace(part, model=few, term=model.sharded(part.term).term.take(atoms, shares))
 

@@ -15,7 +15,6 @@ from fairconstrained.estimators.rows import moved_split
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
@@ -79,7 +78,7 @@ def moved_variables(problem: Problem, w: Array, by: float) -> Array:
     ValueError
         If the model has no intercept.
     """
-    direction = unit_shift(problem)
+    direction = problem.unit_shift()
     if direction is None:
         raise ValueError(
             "threshold=SelectionRate(...) needs an intercept that moves with the threshold; a "

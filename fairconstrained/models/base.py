@@ -170,6 +170,27 @@ class Model(ABC):
         return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)
 
 
+class NoModel(Model):
+    """The model without rows and parameters, of functions that are only penalties or affine."""
+
+    linear, n_rows, n_parameters = True, 0, 0
+
+    def forward(self, w: Array) -> tuple[Scores, Pullback]:
+        """Return no scores."""
+        return np.zeros(0), lambda v: np.zeros(0)
+
+    def offset(self) -> None:
+        """Return None."""
+
+    def batch(self, rows: Array) -> Self:
+        """Return the model."""
+        return self
+
+    def on(self, X: Matrix) -> Self:
+        """Return the model."""
+        return self
+
+
 def largest_eigenvalue(
     product: Callable[[Array], Array], n_variables: int, *, n_iter: int = 20
 ) -> float:

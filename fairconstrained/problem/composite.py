@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fairconstrained.models.base import Model
+from fairconstrained.models.base import Model, NoModel
 from fairconstrained.penalties import Leading, Penalty, Zero
-from fairconstrained.terms.base import Term
+from fairconstrained.terms.base import NoTerm, Term
 from fairconstrained.utils.typing import Array
+
+NO_MODEL, NO_TERM = NoModel(), NoTerm()
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +23,10 @@ class CompositeFunction:
 
     Parameters
     ----------
-    model : Model or None
-        Turns weights into scores; None for a part without a term.
-    term : Term or None
-        Turns scores into outputs; None for a part that is a penalty or affine (one output).
+    model : Model
+        Turns weights into scores; none for a part that is a penalty or affine.
+    term : Term
+        Turns scores into outputs; the zero function for a part that is a penalty or affine.
     penalty : Penalty
         A function of all the variables, added to every output.
     auxiliary : slice
@@ -35,8 +37,8 @@ class CompositeFunction:
         b: what the tolerance is smaller than that of the term.
     """
 
-    model: Model | None
-    term: Term | None
+    model: Model = NO_MODEL
+    term: Term = NO_TERM
     penalty: Penalty = field(default_factory=Zero)
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
     slopes: Array | None = None
@@ -45,42 +47,33 @@ class CompositeFunction:
     @property
     def n_outputs(self) -> int:
         """The number of functions."""
-        return 1 if self.term is None else self.term.n_outputs
+        return self.term.n_outputs
 
     @property
     def smooth(self) -> bool:
         """Whether term and penalty are."""
-        return self.penalty.smooth and (self.term is None or self.term.smooth)
+        return self.penalty.smooth and self.term.smooth
 
     @property
     def convex(self) -> bool:
         """Whether it is convex: term and penalty are, and the model is linear (sufficient)."""
-        return self.penalty.convex and (self.term is None or (self._linear and self.term.convex))
+        return self.penalty.convex and self.model.linear and self.term.convex
 
     @property
     def weakly_convex(self) -> bool:
         """Whether a quadratic is known to make it convex: not known for a nonlinear model."""
-        return self.term is None or (self._linear and self.term.weakly_convex)
-
-    @property
-    def _linear(self) -> bool:
-        return self.model is not None and self.model.linear
+        return self.model.linear and self.term.weakly_convex
 
     @property
     def twice_differentiable(self) -> bool:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
-        term, model = self.term, self.model
-        if term is None or model is None or not model.gram_is_cheap:
-            return False
-        return term.curved and self.penalty.quadratic and (model.in_memory or not term.n_auxiliary)
+        known = self.model.gram_is_cheap and self.term.curved and self.penalty.quadratic
+        return known and (self.model.in_memory or not self.term.n_auxiliary)
 
     @property
     def batchable(self) -> bool:
         """Whether the term can be estimated from batches of rows, and these can be drawn."""
-        term = self.term
-        if self.model is not None and not self.model.in_memory:
-            return False
-        return term is None or term.batchable
+        return self.model.in_memory and self.term.batchable
 
     @property
     def difference_of_convex(self) -> bool:
@@ -89,11 +82,12 @@ class CompositeFunction:
         That needs convex parts, and a linear model whose scores are in memory: tangents belong to
         rows.
         """
-        if self.term is None:
-            return True
-        if self.model is None or not self.model.linear or not self.model.in_memory:
-            return False
-        return self.term.difference_of_convex
+        return self.model.linear and self.model.in_memory and self.term.difference_of_convex
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether term and penalty are smooth or can be smoothed."""
+        return self.penalty.smoothed(1.0).smooth and self.term.smoothable
 
     def add(self, penalty: Penalty) -> CompositeFunction:
         """Return the part with one more penalty."""
@@ -143,7 +137,7 @@ class CompositeFunction:
 
     def largest(
         self,
-        statistics: Array | None,
+        statistics: Array,
         added: Array | float,
         least: float,
         most: int,
@@ -151,11 +145,9 @@ class CompositeFunction:
         distinct: bool = False,
     ) -> Array:
         """Return where the term's outputs plus what is added are largest, see `Term.largest`."""
-        if self.term is not None and statistics is not None and np.ndim(added) == 0:
+        if np.ndim(added) == 0:
             return self.term.largest(statistics, least - float(added), most, distinct=distinct)
-        values = np.atleast_1d(added)
-        if self.term is not None and statistics is not None:
-            values = values + self.term.head(statistics)
+        values = self.term.head(statistics) + added
         order = np.argsort(-values, kind="stable")[:most]
         return order[values[order] >= least]
 
@@ -169,42 +161,26 @@ class CompositeFunction:
 
         That may have other outputs: these have the largest of the levels.
         """
-        if self.term is None:
-            return self
         term, level = self.term.zero_one(), self.level
         if term.n_outputs != self.n_outputs:
             level = float(np.max(level, initial=0.0))
         return replace(self, term=term, level=level)
 
-    def convexify(self, w: Array, scores: Array | None) -> CompositeFunction:
+    def convexify(self, w: Array, scores: Array) -> CompositeFunction:
         """Return the convex majorant at `w`."""
-        penalty = self.penalty.convexify(w)
-        if self.term is None or scores is None:
-            return replace(self, penalty=penalty)
-        if not self._linear:
+        if not self.model.linear:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
         term = self.term.convexify(scores, w[self.auxiliary])
-        return replace(self, term=term, penalty=penalty)
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether term and penalty are smooth or can be smoothed."""
-        term = self.term
-        return self.penalty.smoothed(1.0).smooth and (term is None or term.smoothable)
+        return replace(self, term=term, penalty=self.penalty.convexify(w))
 
     def smoothed(self, width: float) -> CompositeFunction:
         """Return the part with its kinks rounded over `width`."""
-        term = None if self.term is None else self.term.smoothed(width)
-        return replace(self, term=term, penalty=self.penalty.smoothed(width))
+        return replace(self, term=self.term.smoothed(width), penalty=self.penalty.smoothed(width))
 
     def modulus(self) -> float:
         """Return a lower bound on the curvature: negative if weakly convex, -inf if not known."""
-        if self.term is None:
-            return self.penalty.modulus
-        if self.model is None or not self.model.linear:
-            return -np.inf
         bend = self.term.weak_curvature()
-        if not np.all(np.isfinite(bend)):
+        if not self.model.linear or not np.all(np.isfinite(bend)):
             return -np.inf
         return self.penalty.modulus - self.model.curvature(bend)
 

@@ -8,26 +8,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairconstrained.models.base import Model, Scores
 from fairconstrained.penalties import Zero
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.problem.passes import Jacobian, TermPass
-from fairconstrained.problem.values import Values
-from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
+from fairconstrained.utils.typing import Array, Gaps
 
 if TYPE_CHECKING:
     from fairconstrained.problem.kkt import KKT
+    from fairconstrained.problem.problem import Problem
 
+_MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
+_MOST_LISTED = 1000  # constraints, whose values cost little: of more only some are computed
 _FIRST = np.zeros(1, dtype=int)  # the output of an objective
-_FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 
 
-class Evaluation(Values):
+class Evaluation:
     """A problem at a point: one forward pass per model, made when first needed and kept.
 
     It owns everything that has the length of the rows: scores and forward passes. They are freed
     with it. Evaluations that are made from it (see :meth:`Problem.at`) share them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    w : ndarray of shape (n_variables,)
+        The point.
+    like : Evaluation or None, default=None
+        An evaluation, perhaps of another problem, see :meth:`Problem.at`.
 
     Attributes
     ----------
@@ -37,11 +49,187 @@ class Evaluation(Values):
 
     certified: tuple[Multipliers, KKT] | None = None
 
+    def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
+        self.problem, self.w = problem, w
+        n = max((model.n_parameters for model in problem.models), default=0)
+        shared = like is not None and like.w.size >= n and same_values(like.w[:n], w[:n])
+        # The same object for all evaluations at these parameters: what one reads serves the others.
+        self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
+        self._terms: list[TermPass | None] = [None] * len(problem.parts)
+
     def uncounted(self) -> Evaluation:
         """Return an evaluation of the same for measurements, which count no data passes."""
-        if len(self._models) == len(self.problem.models):
+        if all(model in self._passes for model in self.problem.models):
             return self
         return self.problem.uncounted().at(self.w, like=self)
+
+    def model_pass(self, model: Model) -> ModelPass:
+        """Return the pass over the rows of a model."""
+        made = self._passes.get(model)
+        if made is None:
+            self.problem.counter.rows += model.n_rows
+            made = self._passes[model] = forward_pass(model, self.w[: model.n_parameters])
+        return made
+
+    def _term(self, k: int) -> TermPass:
+        """Return the pass of the term of a part, by its position."""
+        made = self._terms[k]
+        if made is None:
+            part, w = self.problem.parts[k], self.w
+            others = ((one.term, w[one.auxiliary]) for one in self._of_model(part.model))
+            rows = self.model_pass(part.model)
+            made = self._terms[k] = rows.term(part.term, w[part.auxiliary], others)
+        return made
+
+    def _of_model(self, model: Model) -> Iterator[CompositeFunction]:
+        """Yield the parts on a model, and those of decisions whose statistics cost little."""
+        decided = (part.zero_one() for part in self.problem.constraints)
+        cheap = (part for part in decided if isinstance(part.term, CellMeans))
+        return (part for part in (*self.problem.parts, *cheap) if part.model is model)
+
+    def scores_of(self, part: CompositeFunction) -> Scores:
+        """Return the scores of a part's rows."""
+        return self.model_pass(part.model).scores
+
+    def statistics_of(self, part: CompositeFunction) -> Array:
+        """Return the statistics of the term of a part of the problem."""
+        return self._term(self.problem.parts.index(part)).statistics
+
+    def _outputs(self, k: int) -> Array:
+        part = self.problem.parts[k]
+        return part.term.head(self._term(k).statistics) + part.added(self.w)
+
+    @cached_property
+    def objective(self) -> float:
+        """f(w)."""
+        return float(self._outputs(0)[0])
+
+    @cached_property
+    def constraints(self) -> Array:
+        """g(w), shape (n_constraints,)."""
+        outputs = [self._outputs(k) for k in range(1, len(self.problem.parts))]
+        return outputs[0] if len(outputs) == 1 else np.concatenate([*outputs, np.zeros(0)])
+
+    @cached_property
+    def _listed(self) -> bool:
+        """Whether all constraints are computed where some of them are asked for."""
+        return self.problem.n_constraints <= _MOST_LISTED
+
+    @cached_property
+    def violation(self) -> float:
+        """max(0, max_j g_j(w))."""
+        values = self.constraints if self._listed else self.values(self.largest(-np.inf, 1))
+        return float(values.max(initial=0.0))
+
+    def values(self, which: Array) -> Array:
+        """Return the values of some constraints, by their positions."""
+        if self._listed:
+            return self.constraints[which]
+        values = np.zeros(len(which))
+        for k, places, outputs in self._by_part(which):
+            part = self.problem.parts[k]
+            values[places] = part.term.values_of(self._term(k).statistics, outputs)
+            values[places] += part.added(self.w, outputs)
+        return values
+
+    def _by_part(self, which: Array) -> Iterator[tuple[int, Array, Array]]:
+        """Yield parts, where constraints of theirs are in an array, and their outputs."""
+        if len(self.problem.parts) == 2 and len(which):
+            yield 1, np.arange(len(which)), which
+            return
+        for k, outputs in enumerate(self.problem.places):
+            places = np.flatnonzero((which >= outputs.start) & (which < outputs.stop))
+            if len(places):
+                yield k, places, which[places] - outputs.start
+
+    def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
+        """Return where the largest constraints of at least `least` are, in falling order."""
+        if self._listed:
+            order = np.argsort(-self.constraints, kind="stable")[:most]
+            return order[self.constraints[order] >= least]
+        positions = [np.zeros(0, int)]
+        for k, part in enumerate(self.problem.constraints, 1):
+            added = part.added(self.w)
+            largest = part.largest(self._term(k).statistics, added, least, most)
+            positions.append(largest + self.problem.places[k].start)
+        which = np.concatenate(positions)
+        return which[np.argsort(-self.values(which), kind="stable")[:most]]
+
+    def largest_after(
+        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
+    ) -> Array:
+        """Return the positions of constraints whose linearisation is largest after a step.
+
+        Of parts whose statistics have gradients that cost little, and of pairs those that do not
+        share groups: at least `least`, at most `most` of each part, to enter a working set. Values
+        are taken from `after`, an evaluation at another step, and this step.
+        """
+        positions = [np.zeros(0, int)]
+        there, step = (self, s) if after is None else (after[0], s - after[1])
+        for k, part in enumerate(self.problem.constraints, 1):
+            rows_of = self.model_pass(part.model)
+            slopes = rows_of.slopes(self._term(k), self._beside(k), part.n_outputs)
+            if slopes is not None:
+                on_model, on_own = slopes
+                statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
+                statistics += on_own @ step[part.auxiliary]
+                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
+                added = added if rows is None else added + rows @ step
+                largest = part.largest(statistics, added, least, most, distinct=True)
+                positions.append(largest + self.problem.places[k].start)
+        return np.concatenate(positions)
+
+    @property
+    def zero_one_constraints(self) -> Array:
+        """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
+        return self._decided().constraints
+
+    def _decided(self) -> Evaluation:
+        """Return the evaluation with the indicator in place of the surrogate."""
+        parts = [part.zero_one() for part in self.problem.constraints]
+        return self.problem.with_constraints(parts).at(self.w, like=self)
+
+    @cached_property
+    def _of_decisions(self) -> tuple[float, Gaps]:
+        """The violation and the gaps with the indicator in place of the surrogate."""
+        at = self._decided()
+        return at.violation, at.gaps
+
+    @property
+    def zero_one_violation(self) -> float:
+        """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
+        return float(without_rounding(self._of_decisions[0]))
+
+    @property
+    def decision_gap(self) -> float:
+        """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
+        return _largest(self.decision_gaps)
+
+    @property
+    def decision_gaps(self) -> Gaps:
+        """The gaps that the decisions show and their bounds, for every part."""
+        return self._of_decisions[1]
+
+    @property
+    def gap(self) -> float:
+        """The largest gap on scores, before any tolerance; nan without constraints."""
+        return _largest(self.gaps)
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The gaps on scores and their bounds, by part; excess by rounding only is left out.
+
+        Of all pairs of many groups with one bound only the largest gap is there.
+        """
+        by_part = []
+        for k, part in enumerate(self.problem.constraints, 1):
+            statistics = self._term(k).statistics
+            gaps, bounds = part.term.largest_gaps(statistics)
+            if np.ndim(part.level):
+                gaps, bounds = part.term.gap_of(statistics), part.term.gap_bounds
+            bounds = part.gap_bounds(bounds)
+            by_part.append((within_rounding(gaps, bounds), bounds))
+        return by_part
 
     def subgradient_error(self, multipliers: Array | Multipliers) -> float:
         r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
@@ -51,15 +239,11 @@ class Evaluation(Values):
         """
         errors = []
         for part in self.problem.parts:
-            error = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
-            if part.term is not None:
-                of_model, own = self.model_pass(part.model), self.w[part.auxiliary]
-                error += of_model.subgradient_error(part.term, own)
-            errors.append(error)
-        objective, *constraints = errors
+            error = self.model_pass(part.model).subgradient_error(part.term, self.w[part.auxiliary])
+            errors.append(error + part.penalty.subgradient_error(self.w))
         active = Multipliers.of(multipliers)
-        every = np.concatenate([np.zeros(0), *constraints])
-        return float(objective[0] + active.values @ every[active.which])
+        every = np.concatenate([np.zeros(0), *errors[1:]])
+        return float(errors[0][0] + active.values @ every[active.which])
 
     def root_mean_square_change(self, v: Array) -> float:
         """Return the root mean square by which `v` changes the scores of the model most changed."""
@@ -72,17 +256,14 @@ class Evaluation(Values):
 
     def _weighted(
         self, multipliers: Array | Multipliers | None, objective: float
-    ) -> Iterator[tuple[CompositeFunction, Multipliers, TermPass | None, Array]]:
+    ) -> Iterator[tuple[CompositeFunction, Multipliers, TermPass, Array]]:
         """Yield the parts of a Lagrangian and the weights of their functions.
 
-        They come with the pass of the term, if there is one, and the weights of its statistics.
+        They come with the pass of the term and the weights of its statistics.
         """
         if objective:
-            weights, of = (
-                np.array([objective]),
-                None if self.problem.objective.term is None else self._term(0),
-            )
-            on_statistics = weights if of is None else of.term.head_vjp(of.statistics, weights)
+            of, weights = self._term(0), np.array([objective])
+            on_statistics = of.term.head_vjp(of.statistics, weights)
             yield self.problem.objective, Multipliers(_FIRST, weights, 1), of, on_statistics
         if multipliers is None:
             return
@@ -90,10 +271,8 @@ class Evaluation(Values):
         for k, part in enumerate(self.problem.constraints, 1):
             active = every.part(self.problem.places[k])
             if len(active.which):
-                of = None if part.term is None else self._term(k)
-                on_statistics = active.values
-                if of is not None:
-                    on_statistics = of.term.vjp_of(of.statistics, active.which, active.values)
+                of = self._term(k)
+                on_statistics = of.term.vjp_of(of.statistics, active.which, active.values)
                 yield part, active, of, on_statistics
 
     def gradient(
@@ -108,35 +287,27 @@ class Evaluation(Values):
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        for before, weight, gradient in self._gradients:
-            if before is multipliers and weight == objective:
-                return gradient.copy()
-        gradient = self._gradient(multipliers, objective)
-        if multipliers is None or isinstance(multipliers, Multipliers):  # arrays may be changed
-            kept = multipliers, objective, gradient.copy()
-            self._gradients = [kept, *self._gradients[:1]]
-        return gradient
+        if multipliers is None and objective == 1.0:
+            return self._gradient_of_objective.copy()
+        return self._gradient(multipliers, objective)
 
     @cached_property
-    def _gradients(self) -> list[tuple[Multipliers | None, float, Array]]:
-        return []
+    def _gradient_of_objective(self) -> Array:
+        return self._gradient(None, 1.0)
 
     def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
-        asked: list[tuple[slice, TermPass, Array]] = []
+        asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, weights, of, on_statistics in self._weighted(multipliers, objective):
             slopes = part.added_slopes(self.w, weights.which)
             if slopes is not None:
                 total += weights.total * slopes if slopes.ndim == 1 else weights.values @ slopes
-            if of is not None:
-                asked.append((part.auxiliary, of, on_statistics))
-        for model in self.problem.models:
-            own = [one for one in asked if one[1].model is model]
-            if own:
-                gradient, on_auxiliary = self.model_pass(model).gradient([one[1:] for one in own])
-                total[: model.n_parameters] += gradient
-                for (where, *_), change in zip(own, on_auxiliary, strict=True):
-                    total[where] += change
+            asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics))
+        for model, terms in asked.items():
+            gradient, on_auxiliary = self.model_pass(model).gradient([one[1:] for one in terms])
+            total[: model.n_parameters] += gradient
+            for (where, *_), change in zip(terms, on_auxiliary, strict=True):
+                total[where] += change
         return total
 
     def hessian(self, multipliers: Array | Multipliers) -> Array:
@@ -153,7 +324,6 @@ class Evaluation(Values):
         for part, weights, of, on_statistics in self._weighted(multipliers, 1.0):
             if type(part.penalty) is not Zero:
                 diagonal += weights.total * part.penalty.second_derivatives(problem.n_variables)
-            assert of is not None
             weighted.append((of, on_statistics))
             owned.append(part.auxiliary)
         problem.counter.rows += model.n_rows
@@ -168,8 +338,7 @@ class Evaluation(Values):
     def constraint_gradients(self, which: Array) -> Array:
         """Return the gradients of some constraints, shape (len(which), n_variables).
 
-        Each costs a backward pass, or each statistic that they depend on if these are fewer. Of
-        rows in shards, all of them are one round.
+        Each costs a backward pass, or each statistic that they depend on if these are fewer.
 
         Parameters
         ----------
@@ -177,74 +346,24 @@ class Evaluation(Values):
             Positions of constraints.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
-        later: list[tuple[TermPass, Array, Matrix, Array, slice]] = []
         for k, places, outputs in self._by_part(which):
-            part = self.problem.parts[k]
+            part, of = self.problem.parts[k], self._term(k)
+            weights = part.term.rows_of(of.statistics, outputs)
+            on_model, on_own = self.model_pass(part.model).rows(of, weights, self._beside(k))
+            rows[places, : on_model.shape[1]] = on_model
+            rows[places, part.auxiliary] = on_own
             slopes = part.added_slopes(self.w, outputs)
             if slopes is not None:
-                rows[places] = slopes
-            if part.term is None:
-                continue
-            of = self._term(k)
-            weights = part.term.rows_of(of.statistics, outputs)
-            jacobian = self._slopes(k, len(outputs))
-            if jacobian is None:
-                later.append((of, *_of_statistics(weights), places, part.auxiliary))
-                continue
-            on_model, on_own = jacobian
-            rows[places, : on_model.shape[1]] += weights @ on_model
-            rows[places, part.auxiliary] += weights @ on_own
-        for model in self.problem.models:
-            own = [one for one in later if one[0].model is model]
-            made = self.model_pass(model).jacobian_rows([one[:2] for one in own]) if own else []
-            for (_, _, spread, places, where), (gradients, on_own) in zip(own, made, strict=True):
-                rows[places, : gradients.shape[1]] += spread @ gradients
-                rows[places, where] += spread @ on_own
+                rows[places] += slopes
         return rows
 
-    def largest_after(
-        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
-    ) -> Array:
-        """Return the positions of constraints whose linearisation is largest after a step.
-
-        Of parts whose statistics have gradients that cost little, and of pairs those that do not
-        share groups: at least `least`, at most `most` of each part, to enter a working set. Values
-        are taken from `after`, an evaluation at another step, and this step.
-        """
-        positions = [np.zeros(0, int)]
-        there, step = (self, s) if after is None else (after[0], s - after[1])
-        for k, part in enumerate(self.problem.constraints, 1):
-            slopes = None if part.term is None else self._slopes(k, part.n_outputs)
-            if slopes is not None:
-                on_model, on_own = slopes
-                statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
-                statistics += on_own @ step[part.auxiliary]
-                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
-                added = added if rows is None else added + rows @ step
-                largest = part.largest(statistics, added, least, most, distinct=True)
-                positions.append(largest + self.problem.places[k].start)
-        return np.concatenate(positions)
-
-    def _slopes(self, k: int, n_asked: int) -> Jacobian | None:
-        """Return the gradients of all statistics of a part where they cost little.
-
-        Those of the objective, which are then wanted as well, come with those of few statistics.
-        """
-        of = self._term(k)
-        if of.slopes is None:
-            with_objective = of.model is self.problem.objective.model
-            others = [self._term(0)] if with_objective else []
-            self.model_pass(of.model).find_slopes(of, others, many=n_asked > _FEW_ROWS)
-        return of.slopes
+    def _beside(self, k: int) -> TermPass | None:
+        """Return the objective on the rows of a part: its gradient is wanted when the part's is."""
+        same = self.problem.parts[k].model is self.problem.objective.model
+        return self._term(0) if same else None
 
 
-def _of_statistics(weights: Matrix) -> tuple[Array, Matrix]:
-    """Return the weights of some sums of statistics, and those of the sums in outputs.
-
-    The sums are the outputs, or the statistics that they depend on where these are fewer.
-    """
-    table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
-    used = np.flatnonzero(table.any(axis=0))
-    if len(used) >= len(table):
-        return table, np.eye(len(table))
-    return np.eye(table.shape[1])[used], table[:, used]
+def _largest(gaps: Gaps) -> float:
+    """Return the largest gap of all parts; nan if there is none."""
+    every = np.concatenate([np.zeros(0), *(one for one, _ in gaps)])
+    return float(every.max(initial=0.0)) if every.size else float("nan")

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
+from fairconstrained.terms.base import NoTerm
 from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
@@ -120,7 +121,7 @@ def objective_scale(at: Evaluation) -> float:
     at : Evaluation
         The problem at a point.
     """
-    if at.problem.objective.term is None:
+    if isinstance(at.problem.objective.term, NoTerm):
         return 1.0
     size = _SMALL_LOSS * abs(at.objective)
     return size if np.isnan(size) else min(max(size, _LEAST_SCALE), 1.0)

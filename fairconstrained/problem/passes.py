@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,15 +12,17 @@ from fairconstrained.models.base import Model, Scores
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
 
 _LARGEST_JACOBIAN = 1 << 21  # entries of a Jacobian of all statistics, 16 MB
 _FEW_STATISTICS = 8  # whose gradients cost one product with X; a solver asks for most of them
+_FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 _MOST_KEPT = 3  # gradients
 
 
@@ -28,17 +30,11 @@ _MOST_KEPT = 3  # gradients
 class TermPass:
     """A term's statistics in a pass over the rows of a model, and what its gradient needs."""
 
-    model: Model
     term: Term
     auxiliary: Array
     statistics: Array
     pullback: Pullback | None = None
     slopes: Jacobian | None = None
-
-    def is_of(self, model: Model, term: Term, auxiliary: Array) -> bool:
-        """Return whether it is this term's, with the same variables."""
-        same = self.model is model and self.term is term
-        return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
 
 
 Weighted = Sequence[tuple[TermPass, Array]]  # terms of one pass with weights of their statistics
@@ -56,29 +52,36 @@ class ModelPass:
         The model.
     w : ndarray of shape (n_parameters,)
         Its parameters.
-
-    Attributes
-    ----------
-    at_once : bool
-        Whether terms are cheaper together: all are computed when one of them is needed.
     """
-
-    at_once = False
 
     def __init__(self, model: Model, w: Array):
         self.model, self.w = model, w
-        self._scores, self._pullback = model.forward(w)
-        self._last: list[tuple[list[tuple[TermPass, bytes]], tuple[Array, list[Array]]]] = []
+        self._terms: dict[Term, TermPass] = {}
+        self._gradients: dict[tuple[tuple[TermPass, bytes], ...], tuple[Array, list[Array]]] = {}
+        self._read()
+
+    def _read(self) -> None:
+        self._scores, self._pullback = self.model.forward(self.w)
 
     @property
     def scores(self) -> Scores:
         """The scores of the rows."""
         return self._scores
 
-    def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        """Return the statistics of terms of the scores, with the values of their variables."""
+    def term(self, term: Term, auxiliary: Array, others: Iterable[TermAt]) -> TermPass:
+        """Return the pass of a term, with the values of its variables.
+
+        `others` are terms that will probably be asked for as well.
+        """
+        made = self._terms.get(term)
+        if made is None or not same_values(made.auxiliary, auxiliary):
+            (made,) = self._make([(term, auxiliary)])
+            self._terms[term] = made
+        return made
+
+    def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
         return [
-            TermPass(self.model, term, auxiliary, *term.forward(self.scores, auxiliary))
+            TermPass(term, auxiliary, *term.forward(self.scores, auxiliary))
             for term, auxiliary in asked
         ]
 
@@ -92,18 +95,12 @@ class ModelPass:
         own : list of ndarray of shape (n_auxiliary,)
             In the variables of each term.
         """
-        if all(of.slopes is not None for of, _ in weighted):
-            return self._gradient(weighted)
-        asked = [(of, weights.tobytes()) for of, weights in weighted]
-        for before, gradient in self._last:
-            if len(before) == len(asked) and all(
-                one is other and bits == others
-                for (one, bits), (other, others) in zip(before, asked, strict=True)
-            ):
-                return gradient
-        gradient = self._gradient(weighted)
-        self._last = [(asked, gradient), *self._last[: _MOST_KEPT - 1]]
-        return gradient
+        asked = tuple((of, weights.tobytes()) for of, weights in weighted)
+        if asked not in self._gradients:
+            if len(self._gradients) == _MOST_KEPT:
+                del self._gradients[next(iter(self._gradients))]
+            self._gradients[asked] = self._gradient(weighted)
+        return self._gradients[asked]
 
     def _gradient(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         on_scores: Array | None = None
@@ -119,32 +116,66 @@ class ModelPass:
             owns.append(own)
         return total if on_scores is None else total + self._pullback(on_scores), owns
 
-    def find_slopes(self, of: TermPass, others: Sequence[TermPass], *, many: bool) -> None:
-        """Find the gradients of all statistics of a term where they cost little.
+    def slopes(self, of: TermPass, beside: TermPass | None, n_asked: int) -> Jacobian | None:
+        """Return the gradients of all statistics of a term, None where they cost much.
 
-        Those of few statistics are one product with X, together with those of others. Those of many
-        are found where `many` asks for them, if they are made of few sums over rows.
+        Those of few statistics are one product with X, together with those of the term `beside`.
+        Those of many are found where more than a few are asked for, if they are made of few sums
+        over rows.
         """
-        terms = [of, *(one for one in others if one.slopes is None)]
-        sizes = [len(one.statistics) for one in terms]
-        if sum(sizes) <= _FEW_STATISTICS:
-            units = zip(terms, map(np.eye, sizes), strict=True)
-            backs = [cast("Pullback", one.pullback)(row) for one, eye in units for row in eye]
-            # A constraint whose cells have no rows may have no statistics.
-            on_scores = [back for back, _ in backs] or np.zeros((0, self.model.n_rows))
-            products = self.model.rows_times(np.asarray(on_scores))
-            ends = np.cumsum(sizes)
-            for one, size, end in zip(terms, sizes, ends, strict=True):
-                if products is not None:
-                    own = [own for _, own in backs[end - size : end]]
-                    shaped = np.reshape(own, (size, one.term.n_auxiliary))
-                    one.slopes = products[end - size : end], shaped
-        elif many and isinstance(of.pullback, FactoredPullback):
-            small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
-            basis = of.pullback.basis() if small else None
-            several = [self.model.rows_times(part) for part in basis or ()]
-            if several and all(one is not None for one in several):
-                of.slopes = of.pullback.jacobian(cast("list[Array]", several))
+        if of.slopes is None:
+            alone = beside is None or beside is of or beside.slopes is not None
+            terms = [of] if alone else [of, cast("TermPass", beside)]
+            sizes = [len(one.statistics) for one in terms]
+            if sum(sizes) <= _FEW_STATISTICS:
+                self._few_slopes(terms, sizes)
+            elif n_asked > _FEW_ROWS and isinstance(of.pullback, FactoredPullback):
+                small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
+                basis = of.pullback.basis() if small else None
+                products = [self.model.rows_times(part) for part in basis or ()]
+                if products and all(one is not None for one in products):
+                    of.slopes = of.pullback.jacobian(cast("list[Array]", products))
+        return of.slopes
+
+    def _few_slopes(self, terms: list[TermPass], sizes: list[int]) -> None:
+        units = zip(terms, map(np.eye, sizes), strict=True)
+        backs = [cast("Pullback", one.pullback)(row) for one, eye in units for row in eye]
+        # A constraint whose cells have no rows may have no statistics.
+        on_scores = [back for back, _ in backs] or np.zeros((0, self.model.n_rows))
+        products, end = self.model.rows_times(np.asarray(on_scores)), 0
+        for one, size in zip(terms, sizes, strict=True):
+            if products is not None:
+                place, end = slice(end, end + size), end + size
+                own = np.reshape([own for _, own in backs[place]], (size, one.term.n_auxiliary))
+                one.slopes = products[place], own
+
+    def rows(self, of: TermPass, weights: Matrix, beside: TermPass | None) -> Jacobian:
+        """Return the gradients of several weighted sums of a term's statistics.
+
+        Parameters
+        ----------
+        of : TermPass
+            The term.
+        weights : ndarray or CSR of shape (m, n_statistics)
+            The weights.
+        beside : TermPass or None
+            See `slopes`.
+
+        Returns
+        -------
+        rows : tuple of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
+            The gradients in the parameters of the model and in the term's own variables.
+        """
+        rows, spread = self.slopes(of, beside, weights.shape[0]), weights
+        if rows is None:
+            table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
+            used = np.flatnonzero(table.any(axis=0))
+            if len(used) < len(table):  # statistics are fewer than the sums
+                table, spread = np.eye(table.shape[1])[used], table[:, used]
+            else:
+                spread = np.eye(len(table))
+            (rows,) = self.jacobian_rows([(of, table)])
+        return spread @ rows[0], spread @ rows[1]
 
     def jacobian_rows(self, weighted: Weighted) -> list[Jacobian]:
         """Return the gradients of several weighted sums of the statistics of each term.
@@ -218,21 +249,27 @@ class ModelPass:
 class ShardsPass(ModelPass):
     """A pass over rows in shards: sums over the rows come back, scores do not."""
 
-    at_once = True
     model: ShardedLinearModel
 
-    def __init__(self, model: ShardedLinearModel, w: Array):
-        self.model, self.w = model, w
+    def _read(self) -> None:
+        """Read nothing: rows stay with the shards."""
 
     @property
     def scores(self) -> Scores:
         """Raise a TypeError: scores stay with the shards."""
         return self.model.forward(self.w)[0]
 
-    def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
+    def term(self, term: Term, auxiliary: Array, others: Iterable[TermAt]) -> TermPass:
+        """Return the pass of a term, which is made together with those of others."""
+        if term not in self._terms:
+            asked = {term: auxiliary, **{one: own for one, own in others if one not in self._terms}}
+            self._terms |= zip(asked, self._make([*asked.items()]), strict=True)
+        return super().term(term, auxiliary, ())
+
+    def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
         """Return the statistics of terms, with their gradients where these are cheap: one round."""
         return [
-            TermPass(self.model, term, own, sums.statistics, slopes=sums.jacobian)
+            TermPass(term, own, sums.statistics, slopes=sums.jacobian)
             for (term, own), sums in zip(asked, self.model.statistics(self.w, asked), strict=True)
         ]
 
@@ -242,8 +279,9 @@ class ShardsPass(ModelPass):
         total = sum((row[0] for row, _ in rows), np.zeros(self.model.n_parameters))
         return total, [own[0] for _, own in rows]
 
-    def find_slopes(self, of: TermPass, others: Sequence[TermPass], *, many: bool) -> None:
-        """Do nothing: those that are cheap came with the statistics."""
+    def slopes(self, of: TermPass, beside: TermPass | None, n_asked: int) -> Jacobian | None:
+        """Return those that came with the statistics, which are cheap."""
+        return of.slopes
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,10 +14,9 @@ from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
-from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.values import Values
-from fairconstrained.terms.base import common_blocks
+from fairconstrained.terms.base import NoTerm, common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
@@ -27,6 +26,11 @@ class EvaluationCounter:
     """Counts the rows that forward passes have read."""
 
     rows: float = 0.0
+
+
+def _all_parts(ability: str) -> cached_property[bool]:
+    """Return whether the objective and all constraints have an ability."""
+    return cached_property(lambda problem: all(getattr(p, ability) for p in problem.parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,18 @@ class Problem:
         Counts the rows that evaluations read; problems made from this one share it.
     full_rows : int, default=0
         The rows of the problem that this one is a batch of; 0 if it is not a batch.
+
+    Attributes
+    ----------
+    smooth, smoothable : bool
+        Whether all functions have continuous gradients; whether `smoothed` gives such ones.
+    convex, weakly_convex : bool
+        Whether all functions are convex (sufficient, not necessary); whether a quadratic can make
+        them convex.
+    difference_of_convex : bool
+        Whether `convexify` can be called.
+    batchable : bool
+        Whether `batch` can be called.
 
     Examples
     --------
@@ -79,9 +95,9 @@ class Problem:
     def __post_init__(self) -> None:
         """Count the variables when their number is not given."""
         if not self.n_variables:
-            end = max(part.auxiliary.stop for part in self.parts)
-            owned = max(m.n_parameters for m in self.models)
-            object.__setattr__(self, "n_variables", max(end, owned))
+            ends = [part.auxiliary.stop for part in self.parts]
+            owned = [model.n_parameters for model in self.models]
+            object.__setattr__(self, "n_variables", max(ends + owned))
 
     @cached_property
     def parts(self) -> tuple[CompositeFunction, ...]:
@@ -91,11 +107,8 @@ class Problem:
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The distinct models of the parts: each makes one pass per evaluation."""
-        found: list[Model] = []
-        for part in self.parts:
-            if part.model is not None and not any(part.model is one for one in found):
-                found.append(part.model)
-        return tuple(found)
+        every = dict.fromkeys(part.model for part in self.parts)
+        return tuple(model for model in every if model is not NO_MODEL)
 
     @cached_property
     def places(self) -> list[slice]:
@@ -116,18 +129,19 @@ class Problem:
     @property
     def names(self) -> list[str]:
         """What each constraint says."""
-        terms = (part.term for part in self.constraints)
-        return [name for term in terms for name in (term.names if term else ("penalty",))]
+        return [name for part in self.constraints for name in part.term.names]
 
     @property
     def passes(self) -> float:
         """The data passes made so far: one means that every row was read once."""
         return self.counter.rows / max(self.n_rows, 1)
 
-    @cached_property
-    def smooth(self) -> bool:
-        """Whether all functions have continuous gradients."""
-        return all(part.smooth for part in self.parts)
+    smooth = _all_parts("smooth")
+    smoothable = _all_parts("smoothable")
+    batchable = _all_parts("batchable")
+    convex = _all_parts("convex")
+    weakly_convex = _all_parts("weakly_convex")
+    difference_of_convex = _all_parts("difference_of_convex")
 
     @cached_property
     def twice_differentiable(self) -> bool:
@@ -144,29 +158,9 @@ class Problem:
         return self.domain.whole_space
 
     @property
-    def smoothable(self) -> bool:
-        """Whether all functions are smooth or say where their kinks are, as `smoothed` needs."""
-        return all(part.smoothable for part in self.parts)
-
-    @property
-    def batchable(self) -> bool:
-        """Whether all functions can be estimated from batches of rows, as `batch` needs."""
-        return all(part.batchable for part in self.parts)
-
-    @property
-    def convex(self) -> bool:
-        """Whether all functions are convex (sufficient, not necessary)."""
-        return all(part.convex for part in self.parts)
-
-    @property
     def in_epigraph_form(self) -> bool:
         """Whether the objective is a level of the constraints, see :meth:`epigraph`."""
-        return self.objective.term is None and self.n_constraints > 0
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether all functions are known as differences of convex ones, as `convexify` needs."""
-        return all(part.difference_of_convex for part in self.parts)
+        return isinstance(self.objective.term, NoTerm) and self.n_constraints > 0
 
     @cached_property
     def modulus(self) -> float:
@@ -181,11 +175,6 @@ class Problem:
             sizes[: model.n_parameters] = model.preconditioner()
         return sizes
 
-    @cached_property
-    def weakly_convex(self) -> bool:
-        """Whether a quadratic can make all functions convex."""
-        return all(part.weakly_convex for part in self.parts)
-
     def start(self, random_state: RandomState = 0) -> Array:
         """Return the point of the domain from which solvers start: the models' and the terms' own.
 
@@ -199,11 +188,43 @@ class Problem:
         for model in self.models:
             w[: model.n_parameters] = model.start(source)
         for part in self.parts:
-            if part.term is not None and part.term.n_auxiliary:
-                w[part.auxiliary] = part.term.auxiliary_start
+            w[part.auxiliary] = part.term.auxiliary_start
         return self.domain.project(w)
 
-    def at(self, w: Array, *, like: Values | None = None) -> Evaluation:
+    def start_at(self, parameters: Array) -> Array:
+        """Return a start with given parameters, and auxiliary variables that terms choose for them.
+
+        See :meth:`~fairconstrained.terms.base.Term.auxiliary_for`; this counts no data passes.
+
+        Parameters
+        ----------
+        parameters : ndarray
+            The values of the first variables. Those that follow, except for auxiliary variables,
+            keep their initial values.
+        """
+        w = self.start()
+        w[: parameters.size] = parameters
+        at = self.uncounted().at(w.copy())
+        for part, outputs in zip(self.parts, self.places, strict=True):
+            outputs_for = partial(_outputs_for, at, part.auxiliary, outputs)
+            w[part.auxiliary] = part.term.auxiliary_for(outputs_for)
+        return w
+
+    def unit_shift(self) -> Array | None:
+        """Return the change of the variables that adds 1 to all scores, and to thresholds on them.
+
+        None if the model has none, see :meth:`~fairconstrained.models.base.Model.offset`.
+        """
+        offset = self.objective.model.offset()
+        if offset is None:
+            return None
+        direction = np.zeros(self.n_variables)
+        direction[: len(offset)] = offset
+        for part in self.constraints:
+            direction[part.auxiliary] = 1.0
+        return direction
+
+    def at(self, w: Array, *, like: Evaluation | None = None) -> Evaluation:
         """Return the evaluation at `w`.
 
         Parameters
@@ -233,12 +254,8 @@ class Problem:
         shifts : ndarray of shape (n_constraints,)
             What tolerances shrink by.
         """
-        each = zip(self.constraints, self.by_part(np.asarray(shifts)), strict=True)
-        return self.with_constraints([part.shifted(shift) for part, shift in each])
-
-    def by_part(self, values: Array) -> list[Array]:
-        """Return what an array with a row for each constraint has for every part."""
-        return np.split(values, np.cumsum([part.n_outputs for part in self.constraints]))[:-1]
+        each = zip(self.constraints, self.places[1:], strict=True)
+        return self.with_constraints([part.shifted(shifts[place]) for part, place in each])
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
@@ -258,24 +275,23 @@ class Problem:
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
         draws: Sequence[Array | None] = weights or [None] * len(rows)
-        drawn = [
-            (model, model.batch(chosen), chosen, weight)
+        drawn = {
+            model: (model.batch(chosen), chosen, weight)
             for model, chosen, weight in zip(self.models, rows, draws, strict=True)
-        ]
+        }
 
         def take(part: CompositeFunction) -> CompositeFunction:
-            if part.term is None:
+            if part.model is NO_MODEL:
                 return part
-            _, model, chosen, weight = next(one for one in drawn if one[0] is part.model)
+            model, chosen, weight = drawn[part.model]
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
         return replace(self._map(take), full_rows=self.n_rows)
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells of its rows, in the order of first rows."""
-        terms = [(p.model, p.term) for p in self.parts if p.term is not None]
         return [
-            by_first_row(joint_codes([term.strata() for own, term in terms if own is model]))
+            by_first_row(joint_codes([p.term.strata() for p in self.parts if p.model is model]))
             for model in self.models
         ]
 
@@ -346,8 +362,7 @@ class Problem:
         .. math::
             \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad f(w) \le \text{bound}.
 
-        The new variable t comes last; it is a level of the constraints, so that 0 stands for
-        "all of them hold". The problem is smooth if this one is.
+        The new variable t comes last; 0 stands for "all constraints hold".
 
         Parameters
         ----------
@@ -367,7 +382,7 @@ class Problem:
             constraints.append(self.objective.widened(n, 0.0).shifted(-bound))
         return replace(
             self,
-            objective=CompositeFunction(None, None, slopes=level),
+            objective=CompositeFunction(slopes=level),
             constraints=tuple(constraints),
             domain=LeadingDomain(self.domain, n),
             n_variables=n + 1,
@@ -376,3 +391,10 @@ class Problem:
     def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> Problem:
         objective, *constraints = (change(part) for part in self.parts)
         return replace(self, objective=objective, constraints=tuple(constraints))
+
+
+def _outputs_for(at: Evaluation, place: slice, outputs: slice, auxiliary: Array) -> Array:
+    """Return outputs for other auxiliary variables of their part."""
+    w = at.w.copy()
+    w[place] = auxiliary
+    return at.problem.at(w, like=at).constraints[outputs]

@@ -115,7 +115,7 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     >>> from fairconstrained.problem import CompositeFunction, Problem
     >>> from fairconstrained.solvers import SQP
     >>> from fairconstrained.solvers.registry import without_kinks
-    >>> kinked = Problem(CompositeFunction(None, None, L1(1.0)), n_variables=2)
+    >>> kinked = Problem(CompositeFunction(penalty=L1(1.0)), n_variables=2)
     >>> without_kinks(kinked, SQP())
     Smoothing(solver=SQP())
     """

@@ -71,7 +71,7 @@ class Sampler:
             _Strata(strata, size) if blocks is None else _Blocks(blocks, size)
             for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True)
         ]
-        codes = [None if p.term is None else p.term.output_blocks() for p in problem.constraints]
+        codes = [part.term.output_blocks() for part in problem.constraints]
         determined = by_block and len(self.rows) == 1
         self.outputs: list[tuple[CompositeFunction, Array, Array]] = []  # parts, sorted by block
         if determined and all(found is not None for found in codes):
@@ -87,7 +87,6 @@ class Sampler:
         parts, positions, first = [], [], 0
         for part, order, starts in self.outputs:
             chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
-            assert part.term is not None, "see by_block"
             drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
             parts.append(replace(drawn, model=batch.models[0]))
             positions.append(first + chosen)

@@ -96,7 +96,7 @@ def near_stationarity(
     >>> from fairconstrained.problem.problem import Problem
     >>> from fairconstrained.solvers.stationarity import near_stationarity
     >>> bowl = Problem(
-    ...     CompositeFunction(None, None, Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
+    ...     CompositeFunction(penalty=Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
     ... )
     >>> near_stationarity(bowl, np.array([3.0, 4.0]))
     0.0

@@ -86,10 +86,7 @@ class Term(ABC):
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return auxiliary variables that suit given scores; by default the initial values.
 
-        Parameters
-        ----------
-        value : callable
-            Maps auxiliary variables to the outputs at the given scores, shape (n_outputs,).
+        `value` maps auxiliary variables to the outputs at the given scores, shape (n_outputs,).
         """
         return self.auxiliary_start
 
@@ -191,9 +188,9 @@ class Term(ABC):
         rows : ndarray of int of shape (b,)
             The rows, perhaps with repetitions.
         weights : ndarray of shape (b,)
-            What the share of each row in the statistics is multiplied by.
+            The factor of the share of each row in the statistics.
         """
-        raise self._without("batches of rows")
+        raise TypeError(f"{type(self).__name__} has no batches of rows.")
 
     def batch(self, rows: Array, weights: Array | None = None) -> Term:
         """Return the term on some rows, its statistics estimates of those on all rows.
@@ -215,10 +212,7 @@ class Term(ABC):
         return np.zeros(self.n_rows, dtype=int)
 
     def blocks(self) -> Array | None:
-        """Return codes, (n_rows,), of the rows that a batch must hold together; None for any.
-
-        They start at 0. Blocks are for instance the rows of a query.
-        """
+        """Return codes from 0, (n_rows,), of rows that batches hold together, such as queries."""
         return None
 
     def output_blocks(self) -> Array | None:
@@ -231,29 +225,17 @@ class Term(ABC):
     def take_outputs(self, rows: Array, outputs: Array) -> Term:
         """Return some outputs on the rows of the blocks that determine them.
 
-        Their values are exact, not estimates, since no other rows count.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            All rows of some blocks.
-        outputs : ndarray of int of shape (n_chosen,)
-            The outputs that these blocks determine.
+        `rows` are all rows of some blocks, `outputs` those that these determine. Their values are
+        exact, not estimates, since no other rows count.
         """
-        raise self._without("outputs by blocks")
+        raise TypeError(f"{type(self).__name__} has no outputs by blocks.")
 
     def other_starts(self, statistics: Array) -> tuple[float, ...]:
         """Return constant scores near which there are local solutions of another kind than these.
 
-        Parameters
-        ----------
-        statistics : ndarray of shape (n_statistics,)
-            The statistics of a local solution.
+        `statistics` are those of a local solution.
         """
         return ()
-
-    def _without(self, ability: str) -> TypeError:
-        return TypeError(f"{type(self).__name__} has no {ability}.")
 
     def value(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return c(scores), shape (n_outputs,)."""
@@ -298,6 +280,37 @@ class Term(ABC):
         return self
 
 
+class NoTerm(Term):
+    """The zero function of no rows, with one output: what a penalty or an affine part adds to."""
+
+    n_rows, n_outputs, names = 0, 1, ("penalty",)
+    smooth = convex = batchable = True
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return no statistics."""
+        return np.zeros(0), lambda u: (np.zeros_like(scores), NO_AUXILIARY)
+
+    def head(self, statistics: Array) -> Array:
+        """Return zero."""
+        return np.zeros(1)
+
+    def head_vjp(self, statistics: Array, v: Array) -> Array:
+        """Return no derivatives."""
+        return np.zeros(0)
+
+    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
+        """Return no gaps: there is nothing that decisions or scores could show."""
+        return np.zeros(0), np.zeros(0)
+
+    def zero_one(self) -> NoTerm:
+        """Return the term."""
+        return self
+
+    def take(self, rows: Array, weights: Array) -> NoTerm:
+        """Return the term."""
+        return self
+
+
 class Shardable(Term):
     r"""A term whose statistics are sums over rows, so that shards of the rows can be merged.
 
@@ -307,9 +320,8 @@ class Shardable(Term):
         \frac{\partial \langle u, r \rangle}{\partial s_k}
         = \frac{\partial \langle u, r_k \rangle}{\partial s_k},
 
-    with the statistics :math:`r_k` of ``shard(rows_k)``. Outputs and their derivatives with respect
-    to the statistics are computed once, from the merged statistics. Batches of such a term are
-    unbiased estimates of the statistics.
+    with the statistics :math:`r_k` of ``take(rows_k, 1)``. Outputs are computed once, from the
+    merged statistics. Batches of such a term are unbiased estimates of the statistics.
 
     Rows that agree in all their cells and signs are an atom. A term on one row per atom, weighted
     by the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
@@ -332,13 +344,9 @@ class Shardable(Term):
     def n_statistics(self) -> int:
         """The number of statistics."""
 
-    def shard(self, rows: Array) -> Term:
-        """Return the part of the term on some rows, without repetitions."""
-        return self.take(rows, np.ones(len(rows)))
-
 
 class FactoredPullback(ABC):
-    """A pullback through a few sums over rows, so that a Jacobian is one product with the rows."""
+    """A pullback through few sums over rows: a Jacobian is one product with the rows."""
 
     @abstractmethod
     def basis(self) -> list[SparseMatrix] | None:
@@ -375,7 +383,7 @@ class CurvedPullback(Protocol):
         """
 
 
-def common_blocks(terms: Iterable[Term | None]) -> Array | None:
+def common_blocks(terms: Iterable[Term]) -> Array | None:
     """Return the blocks of terms on the same rows, None if none of them has any.
 
     Raises
@@ -383,8 +391,8 @@ def common_blocks(terms: Iterable[Term | None]) -> Array | None:
     ValueError
         If terms have different blocks.
     """
-    known = (term.blocks() for term in terms if term is not None)
-    blocks = [one for one in known if one is not None]
-    if any(not np.array_equal(blocks[0], one) for one in blocks[1:]):
+    every = (term.blocks() for term in terms)
+    blocks = [codes for codes in every if codes is not None]
+    if any(not np.array_equal(blocks[0], codes) for codes in blocks[1:]):
         raise ValueError("Terms on the same rows must have the same blocks, such as queries.")
     return blocks[0] if blocks else None

@@ -81,8 +81,8 @@ def rate_between(low: float, high: float, domain: Domain | None = None, function
 def toy_of_ipc() -> Problem:
     """Return E1: min x'Ax/2 s.t. x'Bx/2 <= 10, |x|_1 <= 1; its solutions are (0, +-1)."""
     return Problem(
-        CompositeFunction(None, None, QuadraticForm(np.array([10.0, -1.0]))),
-        (CompositeFunction(None, None, QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
+        CompositeFunction(penalty=QuadraticForm(np.array([10.0, -1.0]))),
+        (CompositeFunction(penalty=QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
         L1Ball(1.0),
         n_variables=2,
     )

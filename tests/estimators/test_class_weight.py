@@ -14,7 +14,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
-from fairconstrained.problem.auxiliary import weights_with_auxiliary
 
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
 
@@ -87,7 +86,7 @@ def test_constraints_count_people_not_class_weights(rows, name):
     balanced = clf.bind(X, y, weight, groups)
     coef, intercept = np.full((1, X.shape[1]), 0.3), np.full(1, -0.2)
     ours, theirs = (
-        fit.problem.at(weights_with_auxiliary(fit.problem, fit.model.variables(coef, intercept)))
+        fit.problem.at(fit.problem.start_at(fit.model.variables(coef, intercept)))
         for fit in (balanced, plain)
     )
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # from the model without them

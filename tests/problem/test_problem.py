@@ -95,7 +95,7 @@ def test_zero_one_constraints_are_those_of_the_predictions():
     epigraph = problem.epigraph(bound=0.4).at(np.append(w, 0.02))
     assert_allclose(epigraph.zero_one_constraints[:-1], at.zero_one_constraints - 0.02)
     assert_allclose(epigraph.zero_one_constraints[-1], at.objective - 0.4)
-    weights_only = CompositeFunction(None, None, L2(1.0))
+    weights_only = CompositeFunction(penalty=L2(1.0))
     assert np.isnan(problem.with_constraints([weights_only]).at(w).decision_gap)
     assert np.isnan(problem.with_constraints(()).at(w).decision_gap)
 
@@ -328,7 +328,7 @@ def test_affine_functions_may_be_added_to_outputs(rng, n_slopes, level):
     plain = problem_of(data(), DemographicParity(0.05))
     part, slopes = plain.constraints[0], rng.normal(size=(n_slopes, 4))
     moved = replace(part.shifted(level), slopes=slopes)
-    problem = plain.with_constraints([moved, CompositeFunction(None, None, L2(0.1), level=-0.2)])
+    problem = plain.with_constraints([moved, CompositeFunction(penalty=L2(0.1), level=-0.2)])
     w, multipliers = rng.normal(size=4), rng.uniform(size=7)
     at, there, some = problem.at(w), plain.at(w), np.arange(6)
     outputs = there.constraints + slopes @ w + level
@@ -348,7 +348,7 @@ def test_terms_may_take_scores_of_several_classes(rng, fit_intercept):
     labels = np.arange(40) % 3
     model = LinearModel(X, fit_intercept, n_outputs=3)
     term = NeymanPearson(labels, 1.0 / np.bincount(labels)[labels])
-    objective = CompositeFunction(None, None, Proximity(np.ones(model.n_parameters), 0.1))
+    objective = CompositeFunction(penalty=Proximity(np.ones(model.n_parameters), 0.1))
     problem = Problem(objective, (CompositeFunction(model, term),))
     w = rng.normal(size=problem.n_variables)
     assert problem.n_variables == 3 * (3 + fit_intercept)

@@ -201,7 +201,7 @@ def test_statistics_and_gradients_of_shards_add_up(summed, scores, rng):
     u = rng.normal(size=summed.n_statistics)
     whole, pullback = summed.forward(scores)
     shards = np.array_split(rng.permutation(N_ROWS), 3)
-    passes = [summed.shard(rows).forward(scores[rows]) for rows in shards]
+    passes = [summed.take(rows, np.ones(len(rows))).forward(scores[rows]) for rows in shards]
     merged = np.sum([statistics for statistics, _ in passes], axis=0)
     assert_allclose(merged, whole, rtol=1e-10, atol=1e-12)
     assert_allclose(summed.head(merged), summed.value(scores), rtol=1e-10, atol=1e-12)

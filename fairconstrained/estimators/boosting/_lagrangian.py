@@ -78,11 +78,10 @@ class ConstraintsAt:
     def __init__(self, parts: Sequence[CompositeFunction], scores: Array, own: Array):
         self.parts, self.scores, self.own = parts, scores, own
         self.w = np.append(scores, own) if own.size else scores
-        self.passes = [part.model.forward(scores) for part in parts if part.model is not None]
-        terms = [part.term for part in parts if part.term is not None]
+        self.passes = [part.model.forward(scores) for part in parts]
         self.found = [
-            (term, *term.forward(rows[0], self.w[part.auxiliary]))
-            for term, rows, part in zip(terms, self.passes, parts, strict=True)
+            (part.term, *part.term.forward(rows[0], self.w[part.auxiliary]))
+            for rows, part in zip(self.passes, parts, strict=True)
         ]
         self.values = [term.head(statistics) for term, statistics, _ in self.found]
 

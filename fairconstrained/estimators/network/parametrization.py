@@ -26,6 +26,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status
+from fairconstrained.terms.base import NoTerm
 from fairconstrained.utils.typing import Array, RandomState
 
 if TYPE_CHECKING:
@@ -211,7 +212,6 @@ class NetworkParametrization(Parametrization):
         free = problem.with_constraints(())
         unconstrained = default_solver(free).minimize(free, first.w, max_data_passes=limit)
         model = problem.objective.model
-        assert model is not None
         task = DecisionTask(
             problem,
             first,
@@ -238,7 +238,7 @@ def _fitting(start: Start | Result, problem: Problem) -> Start:
 def _is_sound(problem: Problem, result: Result) -> bool:
     """Return whether a result meets the constraints and is not worse than a constant score."""
     model, term = problem.objective.model, problem.objective.term
-    if result.violation > result.solver.tol or model is None or term is None:
+    if result.violation > result.solver.tol or isinstance(term, NoTerm):
         return result.violation <= result.solver.tol
     if model.offset() is None:
         return result.objective <= float(term.value_at_constant(0.0)[0])
