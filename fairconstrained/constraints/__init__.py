@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.intersectional import IntersectionalLossParity
-from fairconstrained.constraints.losses import BoundedGroupLoss
+from fairconstrained.constraints.losses import BoundedGroupLoss, IntersectionalLossParity
 from fairconstrained.constraints.minority import MinorityRate
 from fairconstrained.constraints.pairwise_parity import (
     GroupAUCParity,
@@ -26,8 +25,12 @@ from fairconstrained.constraints.rank_parity import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )
-from fairconstrained.constraints.rates import BalancedRate, DisparateImpact, ErrorRateParity
-from fairconstrained.constraints.roc import ROCParity
+from fairconstrained.constraints.rates import (
+    BalancedRate,
+    DisparateImpact,
+    ErrorRateParity,
+    ROCParity,
+)
 from fairconstrained.utils.registry import resolve
 
 __all__ = [
@@ -113,5 +116,5 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     if given is None:
         return []
     several = given if isinstance(given, list | tuple) else [given]
-    found = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in several]
-    return [one.with_defaults(**defaults) for one in found]
+    constraints = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in several]
+    return [one.with_defaults(**defaults) for one in constraints]

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from fairconstrained.constraints._samples import RowTotals
 from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import Compared
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
@@ -45,22 +46,10 @@ class HasScores(Protocol):
         """
 
 
-@dataclass(frozen=True, eq=False)
-class UnconstrainedOnRows:
-    """The unconstrained model on some of the training rows."""
-
-    unconstrained: HasScores
-    rows: Array
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return the scores of these rows, see :class:`HasScores`."""
-        chosen = self.rows if rows is None else self.rows[rows]
-        return self.unconstrained.weighted_scores(data, chosen)
+WeightedScores = Callable[[], tuple[Array, TrainingData]]
 
 
-class Constraint(Parametrized, ABC):
+class Constraint(Parametrized):
     """A fairness constraint: a criterion with its tolerance. Base class of all constraints.
 
     Instances hold hyperparameters only; `bind` returns a new term for given data.
@@ -135,6 +124,8 @@ class Constraint(Parametrized, ABC):
     by_class: ClassVar[bool] = True
     averages_atoms: bool = False
     labels: tuple[str, str] = ("-1", "+1")
+    _functions: ClassVar[Mapping[str, Callable[[], Any]]] = SURROGATES
+    _chosen: ClassVar[Mapping[str, str]] = {}  # parameters chosen in `build`: attributes of terms
     _default_kappa: ClassVar[float] = 0.05
     _largest_kappa: ClassVar[float] = 1.0
     kappa: float | None
@@ -162,28 +153,59 @@ class Constraint(Parametrized, ABC):
         kappa = self._default_kappa if self.kappa is None else self.kappa
         return check_between("kappa", kappa, 0.0, self._largest_kappa, "the largest gap allowed")
 
-    @abstractmethod
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> Term:
+    def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> Term:
         """Return the term whose outputs are <= 0 where the constraint holds.
 
         Parameters
         ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        groups : Groups or array-like of shape (n_rows,)
+        y : ndarray of shape (n_rows,) or None
+            The labels, -1 or +1; None for a constraint that does not look at them.
+        groups : Groups or array-like of shape (n_rows,) or (n_rows, n_columns)
             The groups.
         sample_weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0.
 
+        Raises
+        ------
+        ValueError
+            If a parameter of the constraint is not valid, or groups are missing.
+
         Warns
         -----
         VacuousConstraintWarning
-            If a cell of the constraint has no rows; the message names it.
+            If a cell of the constraint has no rows, or fewer than two groups have the rows that are
+            compared; the message names the cell.
         """
+        return self._term(*self._checked(y, groups, sample_weight))
 
-    def build(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> CompositeFunction:
+    def _checked(
+        self, y: Array | None, groups: Groups | Array, sample_weight: Array
+    ) -> tuple[Array, Groups, Array]:
+        """Return labels, groups and weights of as many rows."""
+        weight = np.asarray(sample_weight, dtype=float)
+        combine = "marginal" if self.joins_attributes else "intersection"
+        return np.asarray(y), check_groups(groups, len(weight), combine=combine), weight
+
+    def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
+        """Return the term, see `bind`."""
+        return self._compared(y, groups, weight).term(self._function())
+
+    def _function(self) -> Any:
+        """Return the function in place of predictions; its name is one of a table."""
+        return resolve("surrogate", self.surrogate or "sigmoid", self._functions, Surrogate)
+
+    def settled(self, scores: WeightedScores) -> Self:
+        """Return the constraint with what it chooses by the model without constraints.
+
+        Parameters
+        ----------
+        scores : callable
+            Returns that model's scores of the rows that the constraint is on, and these rows; the
+            model is solved when first asked for.
+        """
+        return self
+
+    def build(self, model: Model, data: TrainingData) -> CompositeFunction:
         """Return the constraint as a part of a problem: its term and the model of its rows.
 
         Parameters
@@ -193,9 +215,6 @@ class Constraint(Parametrized, ABC):
         data : TrainingData
             The training rows: `y`, `groups`, `sample_weight`. A constraint on rows of its own
             takes ``model.on(other_rows)`` instead.
-        unconstrained : HasScores
-            The model without constraints, solved when first asked for: `weighted_scores` of the
-            training rows. For constraints whose thresholds or ranks depend on these scores.
         """
         assert data.groups is not None, "estimators ask for groups if the constraint needs them"
         return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))
@@ -213,17 +232,17 @@ class Constraint(Parametrized, ABC):
 
         Parameters
         ----------
-        model, data, unconstrained
+        model, data
             See `build`.
+        unconstrained : HasScores
+            The model without constraints.
         like : sequence of Term or None, default=None
             The terms of the parts on the training rows. Their choices are kept, see `as_bound`.
         """
         groupings = self.groupings(data)
-        own = [self] * len(groupings) if like is None else [self.as_bound(term) for term in like]
-        return [
-            one.build_known(model, rows, unconstrained)
-            for one, rows in zip(own, groupings, strict=True)
-        ]
+        kept = [self] * len(groupings) if like is None else [self.as_bound(term) for term in like]
+        pairs = zip(kept, groupings, strict=True)
+        return [one.build_known(model, rows, unconstrained) for one, rows in pairs]
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the groups of each part, see `parts`."""
@@ -264,13 +283,11 @@ class Constraint(Parametrized, ABC):
         """
         if self.cannot_be_tested:
             return []
-        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight, dtype=float)
-        compared = self._compared(np.asarray(y), groups, weight)
-        return [] if compared is None else claims_of(compared)
+        return claims_of(self._compared(*self._checked(y, groups, sample_weight)))
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared | None:
-        """Return the rates of predictions that are compared, None if it is not about rates."""
-        return None
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        """Return the numbers that are compared, for a constraint that held-out rows can test."""
+        raise NotImplementedError
 
     def claims_on(self, data: TrainingData, n_rows: int | None = None) -> list[Claim]:
         """Return the claims on the rows whose group is known.
@@ -285,13 +302,10 @@ class Constraint(Parametrized, ABC):
         """
         assert data.groups is not None, "claims are about groups"
         rows = np.flatnonzero(self.known_rows(data.groups))
-        found = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
-        if data.counts is not None and data.squares is not None:
-            atoms = RowTotals(data.counts, data.sample_weight, data.squares).take(rows)
-            found = [claim.of_atoms(atoms) for claim in found]
-        if len(rows) == n_rows:
-            return found
-        return [claim.on_rows(rows) for claim in found]
+        claims = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
+        if data.counts is not None:
+            claims = [claim.of_atoms(data, rows) for claim in claims]
+        return claims if len(rows) == n_rows else [claim.on_rows(rows) for claim in claims]
 
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the values of the parameters that are chosen on the training rows.
@@ -301,7 +315,7 @@ class Constraint(Parametrized, ABC):
         term : Term
             What `build` returned there.
         """
-        return {}
+        return {name: getattr(term, field) for name, field in self._chosen.items()}
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with what it chose on the training rows as parameters.
@@ -330,16 +344,16 @@ class Constraint(Parametrized, ABC):
         Parameters
         ----------
         model, data, unconstrained
-            See `build`.
+            See `parts`.
         """
-        if data.groups is None:
-            return self.build(model, data, unconstrained)
-        rows = np.flatnonzero(self.known_rows(data.groups))
-        if len(rows) == len(data.groups.codes):
-            return self.build(model, data, unconstrained)
+        rows = None if data.groups is None else np.flatnonzero(self.known_rows(data.groups))
+        if rows is None or len(rows) == len(data.y):
+            scores = partial(unconstrained.weighted_scores, data)
+            return self.settled(scores).build(model, data)
         known = data.take(rows)
         part_of = model.on(known.X)
-        part = self.build(part_of, known, UnconstrainedOnRows(unconstrained, rows))
+        scores = partial(unconstrained.weighted_scores, known, rows)
+        part = self.settled(scores).build(part_of, known)
         if part.model is part_of and isinstance(part.term, CellMeans):
             term = part.term.embed_rows(rows, len(data.y))  # one model, one pass over the data
             part = replace(part, model=model, term=term)
@@ -359,12 +373,11 @@ class Constraint(Parametrized, ABC):
             The names of the negative and of the positive class.
         """
         named = copy(self)
-        negative, positive = map(str, classes.tolist())
-        named.labels = (negative, positive)
+        named.labels = str(classes.tolist()[0]), str(classes.tolist()[1])
         return named
 
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""
-        own = self.get_params(deep=False)
-        missing = {k: v for k, v in defaults.items() if k in own and own[k] is None}
+        given = self.get_params(deep=False)
+        missing = {k: v for k, v in defaults.items() if k in given and given[k] is None}
         return clone(self).set_params(**missing)

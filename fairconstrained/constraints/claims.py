@@ -2,23 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints._samples import RowTotals, Sample, Share
-from fairconstrained.constraints.measures import Compared, Measures
+from fairconstrained.constraints.measures import Compared
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.shards.scores import AtomScores
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)
+
+Scores = Array | AtomScores
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows whose rate of an event, a positive or a wrong prediction, is an average over a group.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n_sample,)
+        Their positions; they may be atoms, which stand for rows that agree in label and groups.
+    weight : ndarray of shape (n_sample,)
+        Their weights, which sum to one.
+    flipped : ndarray of bool of shape (n_sample,)
+        Where the event is a negative prediction.
+    repeats : ndarray of int of shape (n_sample,)
+        How many rows each stands for.
+    squares : ndarray of shape (n_sample,)
+        The sum of the squared weights of these.
+    """
+
+    rows: Array
+    weight: Array
+    flipped: Array
+    repeats: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, rows: Array, weight: Array, flipped: Array) -> Sample:
+        """Return the sample of rows with weights in proportion to these."""
+        weight = weight / weight.sum()
+        return cls(rows, weight, flipped, np.ones(len(rows), dtype=int), weight**2)
+
+    def without(self, rows: Array) -> Sample:
+        """Return the sample of the other rows."""
+        kept = ~np.isin(self.rows, rows)
+        return Sample.of(self.rows[kept], self.weight[kept], self.flipped[kept])
+
+    def of_atoms(self, data: TrainingData, rows: Array) -> Sample:
+        """Return the sample of some rows of the data, which are atoms."""
+        assert data.counts is not None and data.squares is not None
+        rows = rows[self.rows]
+        squares = (self.weight / data.sample_weight[rows]) ** 2 * data.squares[rows]
+        return replace(self, repeats=data.counts[rows], squares=squares)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.repeats.sum())
+
+    @cached_property
+    def size(self) -> float:
+        """The number of rows; with weights that differ, the effective sample size."""
+        return min(1.0 / float(self.squares.sum()), float(self.n_rows))
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the weights are equal, so that counts are binomial."""
+        return bool(np.isclose(self.size, self.n_rows))
+
+    def rates(self, scores: Scores, thresholds: Array) -> Array:
+        """Return the weighted share of the rows with the event for every threshold."""
+        return self._with_event(scores, thresholds, self.weight)
+
+    def counts(self, scores: Scores, thresholds: Array) -> Array:
+        """Return the rows with the event for every threshold, as integers."""
+        return np.rint(self._with_event(scores, thresholds, self.repeats)).astype(int)
+
+    def _with_event(self, scores: Scores, thresholds: Array, each: Array) -> Array:
+        """Return the sum over the rows with the event, for every threshold."""
+        signed, flipped = np.where(self.flipped, -each, each), each[self.flipped].sum()
+        if isinstance(scores, AtomScores):
+            above = scores.above(thresholds)
+            if each is self.repeats:
+                return np.where(self.flipped, -1, 1) @ above.counts[self.rows] + flipped
+            return (signed / scores.model.totals[self.rows]) @ above.weight[self.rows] + flipped
+        order = np.argsort(thresholds)
+        below = np.searchsorted(thresholds[order], scores[self.rows])  # thresholds below a score
+        sums = np.bincount(below, signed, minlength=len(order) + 1)
+        out = np.empty(len(order))
+        out[order] = flipped + np.cumsum(sums[:0:-1])[::-1]
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +125,7 @@ class Claim:
         alpha and beta, or alpha alone.
     bound : float
         b.
-    share : Share or None
+    share : float or None
         The first group's share, where it is compared with all rows.
     thresholds : ndarray or None
         The statement is made for each of these thresholds of the scores; None stands for all.
@@ -67,12 +151,12 @@ class Claim:
     samples: tuple[Sample, ...]
     coefficients: tuple[float, ...]
     bound: float
-    share: Share | None = None
+    share: float | None = None
     thresholds: Array | None = field(default_factory=lambda: _DECISION)
     ranks: tuple[float, float] = (0.0, 1.0)
     one_output: bool = True
 
-    def accepts(self, scores: Array, delta: float) -> bool:
+    def accepts(self, scores: Scores, delta: float) -> bool:
         """Return whether the statement is accepted with an error of at most delta.
 
         Parameters
@@ -82,32 +166,34 @@ class Claim:
         delta : float
             The error.
         """
-        return all(self._test(scores, *one, decide=True) <= 0 for one in self._tests(delta))
+        return all(self._test(scores, *test, decide=True) <= 0 for test in self._tests(delta))
 
-    def limit(self, scores: Array, delta: float) -> float:
+    def limit(self, scores: Scores, delta: float) -> float:
         """Return an upper confidence limit of the left-hand side less b; see `accepts`."""
-        return max(self._test(scores, *one) for one in self._tests(delta))
+        return max(self._test(scores, *test) for test in self._tests(delta))
 
-    def deviation(self, scores: Array | None = None) -> float:
+    def deviation(self, scores: Scores | None = None) -> float:
         """Return the standard deviation of the left-hand side, with rates of 1/2 without scores."""
         total = 0.0
-        for sample, factor in zip(self.samples, self._lines(None)[0], strict=True):
+        for sample, factor in zip(self.samples, self._line(self.share), strict=True):
             rate = 0.5
             if scores is not None:
-                rates = sample.rates(scores, self._some_points(scores))
+                points = self._points(scores)
+                some = np.unique(np.linspace(0, len(points) - 1, 9).astype(int))
+                rates = sample.rates(scores, points[some])
                 rate = float(rates[int(np.argmin(np.abs(rates - 0.5)))])
             rate = (sample.size * rate + 1.0) / (sample.size + 2.0)
             total += factor**2 * rate * (1.0 - rate) / sample.size
         return float(np.sqrt(total))
 
-    def room(self, scores: Array | None = None) -> float:
+    def room(self, scores: Scores | None = None) -> float:
         """Return how far the left-hand side may be below b: with equal rates, if there are two."""
         if len(self.samples) < 2:
             return max(self.bound, 0.0)
         rate = 0.5
         if scores is not None:
-            rate = float(np.mean([one.rate(scores) for one in self.samples]))
-        return max(self.bound - sum(self._lines(None)[0]) * rate, 0.0)
+            rate = float(np.mean([one.rates(scores, _DECISION) for one in self.samples]))
+        return max(self.bound - sum(self._line(self.share)) * rate, 0.0)
 
     @property
     def size(self) -> float:
@@ -122,52 +208,57 @@ class Claim:
     def at_constant(self, decision: bool) -> float:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
         rate = float(np.clip(decision, *self.ranks))
-        return sum(self._lines(None)[0]) * rate - self.bound
+        return sum(self._line(self.share)) * rate - self.bound
 
     def on_rows(self, rows: Array) -> Self:
         """Return the claim with positions among all rows, of which `rows` are its own."""
         moved = tuple(replace(one, rows=rows[one.rows]) for one in self.samples)
         return replace(self, samples=moved)
 
-    def of_atoms(self, atoms: RowTotals) -> Self:
-        """Return the claim on atoms that each stand for several rows of unknown scores."""
-        share = self.share
-        if share is not None:
-            share = replace(share, sample=share.sample.of_atoms(atoms))
-        samples = tuple(one.of_atoms(atoms) for one in self.samples)
-        return replace(self, samples=samples, share=share)
+    def of_atoms(self, data: TrainingData, rows: Array) -> Self:
+        """Return the claim on some rows of the data, which stand for several rows each."""
+        return replace(self, samples=tuple(one.of_atoms(data, rows) for one in self.samples))
 
-    @property
-    def _between_points(self) -> bool:
+    def _between_points(self, scores: Scores) -> bool:
         """Whether rates may change between the thresholds at which they are known."""
-        return self.thresholds is None and any(one.changes_between_points for one in self.samples)
+        return self.thresholds is None and isinstance(scores, AtomScores)
 
-    def _points(self, scores: Array) -> Array:
+    def _points(self, scores: Scores) -> Array:
         """Return the thresholds at which the counts differ."""
         if self.thresholds is not None:
             return self.thresholds
-        found = [one.distinct(scores) for one in self.samples]
-        return np.unique(np.concatenate([*found, [-np.inf]]))
+        if isinstance(scores, AtomScores):
+            return np.append(-np.inf, scores.grid)
+        points = [scores[one.rows] for one in self.samples]
+        return np.unique(np.concatenate([*points, [-np.inf]]))
 
-    def _some_points(self, scores: Array) -> Array:
-        points = self._points(scores)
-        return points[np.unique(np.linspace(0, len(points) - 1, 9).astype(int))]
-
-    def _lines(self, delta: float | None) -> list[tuple[float, ...]]:
-        """Return the coefficients, for each limit of the share; None stands for the share found."""
-        if self.share is None:
-            return [self.coefficients]
+    def _line(self, share: float | None) -> tuple[float, ...]:
+        """Return the coefficients for a share of the first group, if there is one."""
+        if share is None:
+            return self.coefficients
         alpha, beta = self.coefficients
-        ends = (self.share.value,) if delta is None else self.share.limits(_SHARE_ERROR * delta)
-        return [(alpha + beta * share, beta * (1.0 - share)) for share in ends]
+        return alpha + beta * share, beta * (1.0 - share)
 
     def _tests(self, delta: float) -> list[tuple[tuple[float, ...], float]]:
         """Return the coefficients and the error of every test: all of them must accept."""
-        rest = delta if self.share is None else (1.0 - _SHARE_ERROR) * delta
-        return [(line, rest) for line in self._lines(delta)]
+        if self.share is None:
+            return [(self.coefficients, delta)]
+        shares = self._limits_of_share(self.share, _SHARE_ERROR * delta)
+        return [(self._line(share), (1.0 - _SHARE_ERROR) * delta) for share in shares]
+
+    def _limits_of_share(self, share: float, delta: float) -> tuple[float, float]:
+        """Return confidence limits of the first group's share with an error of at most delta."""
+        (first, rest), shares = self.samples, np.array([share, 1.0 - share])
+        n_rows = first.n_rows + rest.n_rows
+        size = min(1.0 / float(np.sum(shares**2 / [first.size, rest.size])), float(n_rows))
+        if np.isclose(size, n_rows):  # all weights are equal
+            _, low, high = clopper_pearson(shares[0], np.array(size), 1.0 - delta)
+            return float(low), float(high)
+        reach = np.sqrt(np.log(2.0 / delta) / (2.0 * size))
+        return max(share - reach, 0.0), min(share + reach, 1.0)
 
     def _test(
-        self, scores: Array, line: tuple[float, ...], delta: float, *, decide: bool = False
+        self, scores: Scores, line: tuple[float, ...], delta: float, *, decide: bool = False
     ) -> float:
         """Return an upper confidence limit of the left-hand side less b, for given coefficients.
 
@@ -185,16 +276,16 @@ class Claim:
         points = self._points(scores)
         counts = first.counts(scores, points)
         if len(order) < 2 or line[order[1]] >= -ROUNDING:
-            size = np.full(len(counts), float(len(first)))
-            _, _, high = clopper_pearson(counts / len(first), size, 1.0 - 2.0 * delta)
+            size = np.full(len(counts), float(first.n_rows))
+            _, _, high = clopper_pearson(counts / first.n_rows, size, 1.0 - 2.0 * delta)
             return float(line[order[0]] * np.max(high) - self.bound)
         others = second.counts(scores, points)
-        others = _until_next(others) if self._between_points else others
+        others = _until_next(others) if self._between_points(scores) else others
         factors = line[order[0]], -line[order[1]]
-        rates = TwoRates(len(first), len(second), *factors, self.bound, *self.ranks)
+        rates = TwoRates(first.n_rows, second.n_rows, *factors, self.bound, *self.ranks)
         return float((rates.surplus if decide else rates.limit)(counts, others, delta))
 
-    def _weighted_limit(self, scores: Array, line: tuple[float, ...], delta: float) -> float:
+    def _weighted_limit(self, scores: Scores, line: tuple[float, ...], delta: float) -> float:
         """Return the value found plus sqrt(log(1 / delta) sum_k (alpha_k^2 / n_k) / 2).
 
         That is Hoeffding's inequality for all rows together, for weights that differ.
@@ -205,7 +296,7 @@ class Claim:
         found = np.full(len(points), float(np.sqrt(0.5 * np.log(1.0 / delta) * squares)))
         for factor, one in terms:
             rates = one.rates(scores, points)
-            if factor < 0.0 and self._between_points:
+            if factor < 0.0 and self._between_points(scores):
                 rates = _until_next(rates)
             found += factor * rates
         low, high = self.ranks
@@ -225,61 +316,34 @@ def _until_next(rates: Array) -> Array:
 
 def claims_of(compared: Compared) -> list[Claim]:
     """Return the claims of the outputs of a term, see :class:`Compared`."""
-    found, requirement = [], compared.requirement
-    bound, factors = (
-        requirement.bound - requirement.constant,
-        (requirement.first, requirement.second),
-    )
-    for one in compared.measures:
-        samples, n = _samples(one), len(one)
-        for a, b, first, second in compared.comparison.named(one):
-            name = requirement.text.format(first=first, second=second)
-            if not requirement.second:
-                found.append(Claim(name, (samples[a],), factors[:1], bound))
-            elif max(a, b) < n:
-                found.append(Claim(name, (samples[a], samples[b]), factors, bound))
-            else:
-                ordered = factors if b == n else factors[::-1]
-                found.append(against_all(name, samples, min(a, b), one.shares, ordered, bound))
-    return found
+    factors, samples = compared.requirement.factors, _samples(compared)
+    bound = compared.requirement.bound - compared.requirement.constant
+    shares = [share for one in compared.measures for share in (*one.shares.tolist(), None)]
+    end = "" if compared.claimed.get("one_output", True) else ", all thresholds"
+    claims = []
+    for a, b, name in zip(*compared.ends(), compared.texts(), strict=True):
+        share = None
+        pair: tuple[Sample, ...] = samples[a], samples[b]
+        coefficients: tuple[float, ...] = factors
+        if not factors[1]:
+            pair, coefficients = pair[:1], factors[:1]
+        elif None in (shares[a], shares[b]):
+            group, every = (a, b) if shares[b] is None else (b, a)
+            share, coefficients = shares[group], factors if group == a else factors[::-1]
+            pair = samples[group], samples[every].without(samples[group].rows)
+        if all(len(one.rows) for one in pair):  # a group of all rows has none to compare with
+            claims.append(Claim(name + end, pair, coefficients, bound, share, **compared.claimed))
+    return claims
 
 
-def _samples(measures: Measures) -> list[Sample]:
-    """Return the rows of every group: a negative weight is one of a negative prediction."""
-    cells, combination = measures.cells, measures.combination
-    weights = cells.tocsr() if combination is None else sp.csr_array(combination @ cells)
-    ends = pairwise(weights.indptr)
-    rows = [(weights.indices[a:b], weights.data[a:b]) for a, b in ends]
-    return [Sample(index, np.abs(weight), weight < 0.0) for index, weight in rows]
-
-
-def against_all(
-    name: str,
-    samples: Sequence[Sample],
-    group: int,
-    shares: Array,
-    coefficients: tuple[float, float],
-    bound: float,
-) -> Claim:
-    """Return the claim on a group's rate and on that of all rows.
-
-    Parameters
-    ----------
-    name : str
-        The statement in words.
-    samples : sequence of Sample
-        Disjoint groups, which together have all rows.
-    group : int
-        The position of the group.
-    shares : ndarray of shape (n_groups,)
-        The groups' shares of the weight.
-    coefficients : tuple of float
-        Those of the group's rate and of the rate of all rows.
-    bound : float
-        The bound.
-    """
-    others = [k for k in range(len(samples)) if k != group]
-    rest = Sample.joined([samples[k] for k in others], shares[others])
-    everybody = Sample.joined(samples, shares)
-    share = Share(float(shares[group]), everybody)
-    return Claim(name, (samples[group], rest), coefficients, bound, share)
+def _samples(compared: Compared) -> list[Sample]:
+    """Return the rows of every number: a negative weight is one of a negative prediction."""
+    numbers: Any = sp.csr_array(compared.numbers)
+    weights = sp.csr_array(numbers @ compared.cells)
+    weights.sort_indices()
+    samples = []
+    for a, b in pairwise(weights.indptr):
+        rows, weight = weights.indices[a:b], weights.data[a:b]
+        wrong = weight < 0.0 if compared.signs is None else compared.signs[rows] > 0.0
+        samples.append(Sample.of(rows, np.abs(weight), wrong))
+    return samples

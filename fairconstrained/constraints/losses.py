@@ -1,32 +1,42 @@
-"""Constraints on the mean loss of groups."""
+"""Constraints on the mean loss of groups, which may overlap."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import product
+from numbers import Integral
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.measures import (
-    ALL_ROWS,
-    EACH_GROUP,
     Compared,
-    at_most,
-    compared_term,
+    Measures,
+    Requirement,
+    difference,
+    each_group,
     means,
+    warn_vacuous,
 )
-from fairconstrained.constraints.rates import error_rates
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, reweighted
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.typing import Array, ArrayLike
+from fairconstrained.utils.validation import (
+    check_between,
+    check_count,
+    check_numbers,
+    check_switch,
+    is_number,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +46,6 @@ class LossMeans(CellMeans):
     `signs` are the labels. `zero_one` has the error rate in place of every mean loss: with A, split
     by label, :math:`A\, 1\{\text{error}\} = A^- 1\{s > 0\} + A^+ (1 - 1\{s > 0\})`.
     """
-
-    @classmethod
-    def of(cls, term: CellMeans) -> LossMeans:
-        """Return the same term, as one of losses."""
-        return cls(**{field.name: getattr(term, field.name) for field in fields(CellMeans)})
 
     def zero_one(self) -> CellMeans:
         """Return the term with error rates in place of losses."""
@@ -77,7 +82,20 @@ def measured_from(term: AnyTerm, threshold: float) -> AnyTerm:
     return replace(term, shift=threshold) if isinstance(term, LossMeans) else term
 
 
-class BoundedGroupLoss(Constraint):
+class _LossConstraint(Constraint):
+    """Base of constraints on mean losses; what decisions show of these are error rates."""
+
+    by_class: ClassVar[bool] = False
+    subtracts_kappa = True
+    scores_title = "losses"
+    bounds_rates = False
+    loss: str | Loss | None
+
+    def _function(self) -> Loss:
+        return resolve("loss", self.loss or "logistic", LOSSES, Loss)
+
+
+class BoundedGroupLoss(_LossConstraint):
     r"""Bounded group loss: the mean loss of every group is at most a bound.
 
     .. math::
@@ -114,13 +132,9 @@ class BoundedGroupLoss(Constraint):
     array([0.093, 0.093])
     """
 
-    by_class: ClassVar[bool] = False
-    subtracts_kappa = True
     cannot_be_tested = ""
     tolerance = "bound"
     gap_title = "largest error rate of a group"
-    scores_title = "losses"
-    bounds_rates = False
 
     def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
         self.bound = bound
@@ -141,47 +155,215 @@ class BoundedGroupLoss(Constraint):
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
-        """Return the error rates of the groups, which held-out rows can test."""
-        errors = error_rates(y, groups, weight, "loss", type(self).__name__)
-        return Compared([errors], EACH_GROUP, at_most(self.checked_kappa()))
-
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
-        """Return the term with one output per group.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If the bound or the loss is not valid.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If a group has no rows.
-        """
-        groups = check_groups(groups, len(y))
+        losses = means(groups, weight, type(self).__name__, "loss", compared=False)
         bound = self.checked_kappa()
-        loss = self._loss_of_rows()
-        weight = np.asarray(sample_weight, dtype=float)
-        losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
-        labels = np.asarray(y, dtype=float)
-        compared = Compared([losses], EACH_GROUP, at_most(bound))
-        return LossMeans.of(compared_term(compared, loss, signs=labels))
+        at_most = Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
+        return Compared([losses], each_group, at_most, y.astype(float))
 
-    def _loss_of_rows(self) -> Loss:
+    def _function(self) -> Loss:
         """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
         try:
-            return resolve("loss", self.loss or "logistic", LOSSES, Loss)
+            return super()._function()
         except (ValueError, TypeError) as error:
             raise type(error)(
                 f"BoundedGroupLoss needs a loss that is a mean over rows: {error} Pass "
                 "for instance BoundedGroupLoss(loss='logistic')."
             ) from None
+
+
+NamedGroups = Iterator[tuple[str, Array]]
+
+
+def _crossed(groups: Groups, thresholds: object) -> NamedGroups:
+    """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
+    for one in groups.separate:
+        for k, name in enumerate(one.labels):
+            yield str(name), one.codes == k
+
+
+def _by_column(groups: Groups, thresholds: object) -> NamedGroups:
+    """Yield a group for every column: the rows where it is true."""
+    for column in groups.columns:
+        strange = [name for name in column.names.tolist() if name not in (0, 1)]
+        if strange:
+            raise ValueError(
+                f"membership='columns' needs columns of True and False (or 1 and 0), one per "
+                f"group; {column.title!r} holds {strange[0]!r}."
+            )
+        yield column.title, column.names.astype(bool)[column.codes] & column.known
+
+
+def _above_thresholds(groups: Groups, thresholds: object) -> NamedGroups:
+    """Yield the rows above one threshold in every column, for all combinations of thresholds."""
+    above = [_columns_above(column, thresholds) for column in groups.columns]
+    for chosen in product(*above):
+        inside = np.logical_and.reduce([rows for _, rows in chosen])
+        yield " & ".join(name for name, _ in chosen), inside
+
+
+def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]]:
+    """Return which rows of a numeric column are above each threshold."""
+    try:
+        values = column.names.astype(float)
+    except ValueError as error:
+        raise ValueError(
+            f"membership='thresholds' needs numbers; {column.title!r} holds "
+            f"{column.names.tolist()[0]!r}."
+        ) from error
+    cuts = _cuts(values, thresholds)
+    known = column.known
+    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
+
+
+def _cuts(values: Array, thresholds: object) -> Array:
+    """Return the thresholds: as they are, or so many of equal distance over the values' range."""
+    if is_number(thresholds, Integral):
+        count = check_count("thresholds", thresholds)
+        return np.linspace(values.min(), values.max(), count, endpoint=False)
+    return check_numbers("thresholds", thresholds, -np.inf, np.inf)
+
+
+_MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {
+    "crossed": _crossed,
+    "columns": _by_column,
+    "thresholds": _above_thresholds,
+}
+
+
+@dataclass(eq=False, repr=False)
+class IntersectionalLossParity(_LossConstraint):
+    r"""Intersectional loss parity: bounds the excess loss of each of many overlapping groups.
+
+    .. math::
+        \frac{\sum_{i \in G} w_i\, \ell(y_i s_i)}{\sum_{i \in G} w_i}
+        - \frac{\sum_i w_i\, \ell(y_i s_i)}{\sum_i w_i} \le \kappa
+        \quad \text{for every group } G,
+
+    or for the average of the left-hand sides over the groups. Rows that belong to the same groups
+    form one cell, so that the rows are read once for any number of groups. The gap of the
+    predictions is the error rate of a group minus that of all rows.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest difference allowed between the mean loss of a group and that of all rows, in [0,
+        1]. None takes that of the estimator, or 0.05.
+    loss : {"hinge", "logistic", "truncated_logistic", "quadratic"} or Loss, default="hinge"
+        The loss. The paper uses the hinge loss; a smooth loss such as "logistic" can be solved by
+        more solvers.
+    membership : {"crossed", "columns", "thresholds"}, default="crossed"
+        How groups are defined. "crossed": as for all other constraints, rows with equal values in
+        all sensitive columns (with ``combine="marginal"``: the groups of all columns). "columns":
+        every sensitive column is boolean and defines one group. "thresholds": the columns are
+        numeric, and a group has the rows above one threshold in each column, for all combinations
+        of thresholds.
+    thresholds : int or list of float, default=10
+        For "thresholds": the number of equally spaced thresholds per column, starting at the
+        smallest value of the column, or a list of thresholds.
+    min_share : float, default=0.01
+        Groups with at most this share of the total weight are left out, in [0, 1).
+    average : bool, default=False
+        Whether the average over the groups is bounded instead of each group.
+
+    References
+    ----------
+    PLADA, equation (18) and section 5.3 (the average), appendix D (thresholds).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import IntersectionalLossParity
+    >>> y, ones = np.array([1, -1, 1, -1]), np.ones(4)
+    >>> members = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=bool)  # they share a row
+    >>> term = IntersectionalLossParity(0.1, membership="columns").bind(y, members, ones)
+    >>> term.names
+    ('loss(attribute 0) - loss(all) <= 0.1', 'loss(attribute 1) - loss(all) <= 0.1')
+    >>> percentages = np.array([[0.0, 0.9], [0.2, 0.8], [0.5, 0.1], [1.0, 0.0]])
+    >>> parity = IntersectionalLossParity(membership="thresholds", thresholds=[0.1, 0.4])
+    >>> parity.bind(y, percentages, ones).names[0]
+    'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
+    """
+
+    kappa: float | None = None
+    _: KW_ONLY
+    loss: str | Loss = "hinge"
+    membership: str = "crossed"
+    thresholds: int | ArrayLike = 10
+    min_share: float = 0.01
+    average: bool = False
+
+    joins_attributes = True
+    gap_title = "largest error rate of a group minus that of all rows"
+
+    @property
+    def compares_groups(self) -> bool:  # type: ignore[override]
+        """Whether its groups are those of the sensitive features, and all of them count."""
+        return self.membership == "crossed" and not self.average
+
+    @property
+    def cannot_be_tested(self) -> str:  # type: ignore[override]
+        """Why held-out rows cannot test it."""
+        if self.average:
+            return "groups overlap, and average=True adds up their error rates"
+        if self.membership == "thresholds" and isinstance(self.thresholds, Integral):
+            return "its thresholds are chosen on the training rows; give a list"
+        return ""
+
+    def known_rows(self, groups: Groups) -> Array:
+        """Return which rows the constraint is on: those whose group is known.
+
+        With ``combine="marginal"`` these are the rows with at least one known attribute. Such a row
+        counts in the mean over all rows, and in the groups of its known attributes.
+
+        Parameters
+        ----------
+        groups : Groups
+            See :meth:`Constraint.known_rows`.
+        """
+        if not groups.marginal:
+            return groups.known
+        return np.any([one.known for one in groups.attributes], axis=0)
+
+    def for_all_groups(self) -> Self:
+        """Return the constraint for all groups, also those that are small."""
+        return clone(self).set_params(min_share=0.0)
+
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        requirement = difference(self.checked_kappa(), LossMeans)
+        check_switch("average", self.average)
+        names, members = self._large_groups(groups, weight)
+        # Rows of the same groups are a cell, so that rows are read once for any number of groups.
+        pattern = members.T @ np.random.default_rng(0).standard_normal(len(names))
+        _, first, codes = np.unique(pattern, return_index=True, return_inverse=True)
+        codes = np.ravel(codes)
+        totals = np.bincount(codes, weight) / weight.sum()
+        inside = sp.csr_array(members[:, first]) * totals[None, :]
+        shares = inside.sum(axis=1)
+        means_of_groups: Any = sp.diags_array(1.0 / shares) @ inside
+        if self.average and names:
+            means_of_groups = means_of_groups.mean(axis=0)[None, :]
+            names = ["every group, on average"]
+        numbers = sp.vstack([sp.csr_array(means_of_groups), totals[None, :]], format="csr")
+        measures = Measures(codes, weight, shares, "loss", names, numbers)
+        return Compared([measures], each_group, requirement, y.astype(float))
+
+    def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
+        """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
+        kind, names, rows = type(self).__name__, [], [sp.csr_array((0, len(weight)))]
+        membership = check_option("membership", self.membership, _MEMBERSHIP)
+        most = np.nextafter(1.0, 0.0)
+        least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
+        for name, inside in membership(groups, self.thresholds):
+            share = float(weight[inside].sum() / weight.sum())
+            if share > least:
+                names.append(name)
+                rows.append(sp.csr_array(inside[None, :].astype(float)))
+            elif not share and self.membership != "thresholds":
+                warn_vacuous(
+                    f"{kind}: the cell 'group {name}' has no rows; nothing is asked of it."
+                )
+        if not names:
+            warn_vacuous(
+                f"{kind}: no group has more than min_share={least:g} of the rows; nothing is asked."
+            )
+        return names, sp.csr_array(sp.vstack(rows, format="csr"))

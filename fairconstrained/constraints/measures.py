@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,9 +35,11 @@ class Event:
             return self
         return Event(f" | label {labels[self.labels[0] > 0]}", self.labels)
 
-    def holds(self, y: Array) -> Array:
-        """Return which labels it keeps."""
-        return np.logical_or.reduce([y == label for label in self.labels])
+    def codes(self, groups: Array, y: Array) -> Array:
+        """Return the groups of the rows whose labels it keeps, -1 for the others."""
+        if len(self.labels) > 1:
+            return groups
+        return np.where(y == self.labels[0], groups, -1)
 
 
 _SMALL = 4096  # entries up to which pairs are listed: many small products cost more than a few
@@ -57,16 +59,16 @@ class Measures:
     weight : ndarray of shape (n_rows,)
         The weights of the rows.
     shares : ndarray of shape (n_groups,)
-        The groups' shares of the weight: the weighted mean of the numbers is that of all rows.
+        The groups' shares of the weight.
     what : str
         The kind of the numbers, for messages: "rate", "error".
     groups : list of str
         The groups' names.
+    numbers : ndarray or CSR of shape (n_groups + 1, n_cells)
+        M; the last row is that of the number of all rows.
     event : Event
         The condition under which the numbers are computed.
-    combination : CSR of shape (n_groups, n_cells) or None, default=None
-        M; None is the identity: a cell for each group.
-    constant : ndarray of shape (n_groups,) or float, default=0.0
+    constant : ndarray of shape (n_groups + 1,) or float, default=0.0
         d.
     """
 
@@ -75,8 +77,8 @@ class Measures:
     shares: Array
     what: str
     groups: list[str]
+    numbers: Matrix
     event: Event = ALL_ROWS
-    combination: SparseMatrix | None = None
     constant: Array | float = 0.0
 
     def __len__(self) -> int:
@@ -85,62 +87,50 @@ class Measures:
 
     @property
     def names(self) -> list[str]:
-        """The name of each number, for instance "rate(a | label +1)"."""
-        return [f"{self.what}({group}{self.event.name})" for group in self.groups]
-
-    @property
-    def overall(self) -> str:
-        """The name of the number of all rows."""
-        return f"{self.what}(all{self.event.name})"
-
-    @property
-    def n_cells(self) -> int:
-        """The number of cells of rows."""
-        return len(self) if self.combination is None else int(self.combination.shape[1])
+        """The name of each number, for instance "rate(a | label +1)"; the last is of all rows."""
+        return [f"{self.what}({group}{self.event.name})" for group in (*self.groups, "all")]
 
     @cached_property
     def cells(self) -> SparseMatrix:
         """A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`."""
-        return cell_matrix(self.codes, self.weight, self.n_cells)
-
-    def numbers(self) -> tuple[Matrix, Array]:
-        """Return M and d with a row below them for all rows."""
-        n, each = len(self), np.arange(len(self))
-        rows: Any
-        if n * n <= _SMALL:
-            rows = np.vstack([np.eye(n), self.shares])
-        else:
-            entries = np.append(np.ones(n), self.shares), np.append(each, each)
-            rows = sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
-        constant = rows @ np.broadcast_to(self.constant, n)
-        return rows if self.combination is None else rows @ self.combination, constant
+        return cell_matrix(self.codes, self.weight, int(self.numbers.shape[1]))
 
 
 def means(
-    codes: Array, weight: Array, groups: Groups, what: str, event: Event, kind: str
+    groups: Groups,
+    weight: Array,
+    kind: str,
+    what: str = "rate",
+    event: Event = ALL_ROWS,
+    y: Array | None = None,
+    *,
+    compared: bool = True,
 ) -> Measures:
     """Return the mean of every group within an event; groups without rows there are left out.
 
     Parameters
     ----------
-    codes : ndarray of int of shape (n_rows,)
-        The group of each row, -1 outside of the event.
+    groups : Groups
+        The groups of the rows.
     weight : ndarray of shape (n_rows,)
         The weights of the rows.
-    groups : Groups
-        The groups' names.
-    what : str
-        The kind of the mean, for messages.
-    event : Event
-        The condition, which messages name.
     kind : str
         The constraint, for messages.
+    what : str, default="rate"
+        The kind of the mean, for messages.
+    event : Event, default=ALL_ROWS
+        The condition, which messages name.
+    y : ndarray of shape (n_rows,) or None, default=None
+        The labels, for the event.
+    compared : bool, default=True
+        Whether groups are compared with each other, so that there should be two.
 
     Warns
     -----
     VacuousConstraintWarning
-        If a group has no rows; the message names the cell.
+        If a group has no rows, or there are fewer than two groups; the message names the cell.
     """
+    codes = groups.codes if y is None else event.codes(groups.codes, y)
     counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
     present = np.flatnonzero(counts)
     for k in np.flatnonzero(counts == 0):
@@ -148,19 +138,28 @@ def means(
             f"{kind}: the cell 'group {groups.labels[k]}{event.name}' has no rows; "
             "nothing is asked of it."
         )
-    position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
-    position[present] = np.arange(len(present))
+    names = [str(groups.labels[k]) for k in present]
+    if compared and len(names) < 2:
+        warn_vacuous(
+            f"{kind}: fewer than two groups have rows in the cell 'all groups{event.name}' (found: "
+            f"{', '.join(names) or 'none'}); there is nothing to compare."
+        )
     if len(present) < len(groups):
+        position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
+        position[present] = np.arange(len(present))
         codes = position[codes]
     totals = np.bincount(codes + 1, weight, minlength=len(present) + 1)[1:]
-    return Measures(
-        codes,
-        weight,
-        totals / max(totals.sum(), np.finfo(float).tiny),
-        what,
-        [str(groups.labels[k]) for k in present],
-        event,
-    )
+    shares = totals / max(totals.sum(), np.finfo(float).tiny)
+    return Measures(codes, weight, shares, what, names, _with_mean(shares), event)
+
+
+def _with_mean(shares: Array) -> Matrix:
+    """Return the identity with a row below it for the mean of all groups."""
+    n, each = len(shares), np.arange(len(shares))
+    if n * n <= _SMALL:
+        return np.vstack([np.eye(n), shares])
+    entries = np.append(np.ones(n), shares), np.append(each, each)
+    return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
 
 
 def warn_vacuous(message: str) -> None:
@@ -168,52 +167,8 @@ def warn_vacuous(message: str) -> None:
     warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
 
 
-def warn_if_single(measures: Measures, kind: str) -> None:
-    """Warn if fewer than two groups have rows in an event."""
-    if len(measures) < 2:
-        warn_vacuous(
-            f"{kind}: fewer than two groups have rows in the cell 'all groups"
-            f"{measures.event.name}' (found: {', '.join(measures.groups) or 'none'}); there is "
-            "nothing to compare."
-        )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A choice of pairs of groups, and of groups and all rows.
-
-    Parameters
-    ----------
-    families : callable
-        The number n of groups -> families of pairs of them, in which n stands for all rows.
-    """
-
-    families: Callable[[int], tuple[Family, ...]]
-
-    def pairs(self, measures: Sequence[Measures], first: float, second: float) -> OrderedPairs:
-        """Return first m_a + second m_b for all pairs, within each entry of the measures."""
-        families, below = [], 0
-        for one in measures:
-            for pair in self.families(len(one)):
-                a, b = (range(side.start + below, side.stop + below) for side in pair)
-                families.append((a, b))
-            below += len(one) + 1
-        blocks, constants = zip(*(one.numbers() for one in measures), strict=True)
-        numbers = blocks[0]
-        if len(blocks) > 1:
-            dense = all(isinstance(one, np.ndarray) for one in blocks)
-            numbers = block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
-        origin = np.concatenate(constants)
-        return OrderedPairs(
-            first, second, tuple(families), numbers, origin if origin.any() else None
-        )
-
-    def named(self, measures: Measures) -> list[tuple[int, int, str, str]]:
-        """Return the positions and the names of all pairs of one entry."""
-        pairs = OrderedPairs(1.0, 1.0, self.families(len(measures)))
-        names = [*measures.names, measures.overall]
-        ends = (side.tolist() for side in pairs.ends(np.arange(pairs.shape[0])))
-        return [(a, b, names[a], names[b]) for a, b in zip(*ends, strict=True)]
+def _with_each_other(n: int) -> tuple[Family, ...]:
+    return ((range(n), range(n)),)
 
 
 def _with_the_overall(n: int) -> tuple[Family, ...]:
@@ -222,11 +177,12 @@ def _with_the_overall(n: int) -> tuple[Family, ...]:
     return ((groups, every), (every, groups)) if n > 1 else ()
 
 
-COMPARISONS = {
-    "pairs": Comparison(lambda n: ((range(n), range(n)),)),
-    "overall": Comparison(_with_the_overall),
-}
-EACH_GROUP = Comparison(lambda n: ((range(n), range(n, n + 1)),))  # for a requirement on m_a alone
+def each_group(n: int) -> tuple[Family, ...]:
+    """Return every group and all rows, for a requirement on groups, or on these two in order."""
+    return ((range(n), range(n, n + 1)),)
+
+
+COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_overall}
 
 
 @dataclass(frozen=True)
@@ -235,7 +191,7 @@ class Requirement:
 
     Parameters
     ----------
-    first, second : float
+    factors : tuple of float
         alpha and beta.
     bound : float
         The tolerance.
@@ -243,123 +199,145 @@ class Requirement:
         The inequality, with {first} and {second} for the two numbers.
     constant : float, default=0.0
         d.
-    of_ratios : bool, default=False
-        Whether it is a bound on m_a / m_b without the division, with beta the least ratio.
+    kind : type of CellMeans
+        The class of the term; for Ratios it is a bound on m_a / m_b without the division, with
+        beta the least ratio.
     """
 
-    first: float
-    second: float
+    factors: tuple[float, float]
     bound: float
     text: str
     constant: float = 0.0
-    of_ratios: bool = False
+    kind: type[CellMeans] = CellMeans
 
 
-def difference(kappa: float) -> Requirement:
+def difference(kappa: float, kind: type[CellMeans] = CellMeans) -> Requirement:
     """Return m_a - m_b <= kappa."""
-    return Requirement(1.0, -1.0, kappa, f"{{first}} - {{second}} <= {kappa:g}")
-
-
-def balanced(beta: float, bound: float) -> Requirement:
-    """Return m_a + beta (1 - m_b) <= bound."""
-    text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
-    return Requirement(1.0, -beta, bound, text, constant=beta)
-
-
-def at_most(bound: float) -> Requirement:
-    """Return m_a <= bound."""
-    return Requirement(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
+    return Requirement((1.0, -1.0), kappa, f"{{first}} - {{second}} <= {kappa:g}", kind=kind)
 
 
 def at_least(ratio: float) -> Requirement:
     """Return ratio m_b - m_a <= 0."""
     text = f"{ratio:g} * {{second}} - {{first}} <= 0"
-    return Requirement(-1.0, ratio, 0.0, text, of_ratios=True)
+    return Requirement((-1.0, ratio), 0.0, text, kind=Ratios)
 
 
-class Compared(NamedTuple):
-    """Numbers of groups, compared within each entry, the choice of the pairs, and the bound."""
-
-    measures: Sequence[Measures]
-    comparison: Comparison
-    requirement: Requirement
-
-
-def compared_term(
-    compared: Compared, function: ScalarFunction, *, signs: Array | None = None
-) -> CellMeans:
-    """Return the term that imposes a requirement on all pairs of numbers that are compared.
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Numbers of groups, which of them are compared, and the bound.
 
     Parameters
     ----------
-    compared : Compared
-        The numbers, the pairs and the bound.
-    function : ScalarFunction
-        phi.
+    measures : sequence of Measures
+        Numbers are compared within each entry.
+    families : callable
+        The number n of groups -> families of pairs of them, in which n stands for all rows.
+    requirement : Requirement
+        The bound on all pairs.
     signs : ndarray of shape (n_rows,) or None, default=None
-        y where phi is a function of the margin.
+        The labels, where the numbers are means of a function of the margin, a loss.
+    claimed : mapping, default={}
+        Fields of the claims that held-out rows test, see
+        :class:`~fairconstrained.constraints.claims.Claim`, other than their defaults.
     """
-    measures, comparison, requirement = compared
-    pairs = comparison.pairs(measures, requirement.first, requirement.second)
-    every = [name for one in measures for name in (*one.names, one.overall)]
-    names: Sequence[str] = PairNames(pairs, requirement.text, every)
-    whole: Any = replace(pairs, first=0.0, second=1.0)
-    combination: Any = pairs
-    bound: Any = requirement.bound
-    constant: Array | float = 0.0
-    of_whole: Array | float = 0.0
-    listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
-    if listed or pairs.origin is not None:
-        a, b = pairs.ends(np.arange(len(names)))
-        if pairs.origin is not None:
-            of_whole = pairs.origin[b]
-            constant = pairs.first * pairs.origin[a] + pairs.second * of_whole
-        if listed:
-            numbers, named = cast("Array", pairs.numbers), np.array(every, dtype=object)
-            whole, bound = numbers[b], np.full(len(names), bound)
-            combination = pairs.first * numbers[a] + pairs.second * whole
-            ends = zip(named[a], named[b], strict=True)
-            names = tuple(requirement.text.format(first=i, second=j) for i, j in ends)
-    fields: dict[str, Any] = {
-        "cells": _stacked(measures),
-        "function": function,
-        "combination": combination,
-        "offset": bound,
-        "signs": signs,
-        "names": names,
-        "constant": constant + requirement.constant,
-    }
-    if requirement.of_ratios:
-        return Ratios(**fields, ratio=requirement.second, whole=whole, whole_constant=of_whole)
-    return CellMeans(**fields)
 
+    measures: Sequence[Measures]
+    families: Callable[[int], tuple[Family, ...]]
+    requirement: Requirement
+    signs: Array | None = None
+    claimed: Mapping[str, Any] = field(default_factory=dict)
 
-def _stacked(measures: Sequence[Measures]) -> SparseMatrix:
-    """Return the cells of all measures, one below the other."""
-    if len(measures) == 1:
-        return measures[0].cells
-    inside = [one.codes >= 0 for one in measures]
-    if np.sum(inside, axis=0).max(initial=0) > 1:
-        return sp.vstack([cast("sp.csc_array", one.cells) for one in measures], format="csc")
-    codes, below = np.full(len(inside[0]), -1), 0  # disjoint events: one pass over the rows
-    for one, rows in zip(measures, inside, strict=True):
-        codes[rows] = one.codes[rows] + below
-        below += one.n_cells
-    return cell_matrix(codes, measures[0].weight, below)
+    @cached_property
+    def numbers(self) -> Any:
+        """The matrix of all numbers, of those of all measures one below the other."""
+        blocks: list[Any] = [one.numbers for one in self.measures]
+        if len(blocks) == 1:
+            return blocks[0]
+        dense = all(isinstance(one, np.ndarray) for one in blocks)
+        return block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
 
+    @cached_property
+    def pairs(self) -> OrderedPairs:
+        """The matrix of first m_a + second m_b for all pairs, within each entry of the measures."""
+        families, below = [], 0
+        for one in self.measures:
+            for pair in self.families(len(one)):
+                a, b = (range(side.start + below, side.stop + below) for side in pair)
+                families.append((a, b))
+            below += len(one) + 1
+        constants = [np.broadcast_to(one.constant, len(one) + 1) for one in self.measures]
+        origin = np.concatenate(constants) if any(map(np.any, constants)) else None
+        return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 
-def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:
-    """Return the rates of all groups that have rows; warn of others, and of fewer than two groups.
+    @property
+    def names(self) -> list[str]:
+        """The names of all numbers."""
+        return [name for one in self.measures for name in one.names]
 
-    `kind` is the constraint, for messages.
-    """
-    measures = means(groups.codes, weight, groups, "rate", ALL_ROWS, kind)
-    warn_if_single(measures, kind)
-    return measures
+    def ends(self) -> tuple[Array, Array]:
+        """Return the positions of both numbers of all pairs."""
+        return self.pairs.ends(np.arange(self.pairs.shape[0]))
+
+    def texts(self, marks: Sequence[str] = ("",)) -> tuple[str, ...]:
+        """Return the inequality of every pair, for each mark at the end of the numbers' names."""
+        named = [[f"{name[:-1]}{mark})" for mark in marks] for name in self.names]
+        pairs = zip(*(side.tolist() for side in self.ends()), strict=True)
+        both = (zip(named[a], named[b], strict=True) for a, b in pairs)
+        return tuple(
+            self.requirement.text.format(first=i, second=j) for each in both for i, j in each
+        )
+
+    @cached_property
+    def cells(self) -> SparseMatrix:
+        """The cells of all measures, one below the other."""
+        measures = self.measures
+        if len(measures) == 1:
+            return measures[0].cells
+        inside = [one.codes >= 0 for one in measures]
+        if np.sum(inside, axis=0).max(initial=0) > 1:
+            return sp.vstack([cast("sp.csc_array", one.cells) for one in measures], format="csc")
+        codes, below = np.full(len(inside[0]), -1), 0  # disjoint events: one pass over the rows
+        for one, rows in zip(measures, inside, strict=True):
+            codes[rows] = one.codes[rows] + below
+            below += one.numbers.shape[1]
+        return cell_matrix(codes, measures[0].weight, below)
+
+    def term(self, function: ScalarFunction) -> CellMeans:
+        """Return the term that imposes the requirement on all pairs, with averages of a function.
+
+        Parameters
+        ----------
+        function : ScalarFunction
+            phi.
+        """
+        pairs, requirement = self.pairs, self.requirement
+        whole: Any = replace(pairs, first=0.0, second=1.0)
+        fields: dict[str, Any] = {
+            "combination": pairs,
+            "offset": requirement.bound,
+            "names": PairNames(pairs, requirement.text, self.names),
+        }
+        constant: Array | float = requirement.constant
+        of_whole: Array | float = 0.0
+        listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
+        if listed or pairs.origin is not None:
+            a, b = self.ends()
+            if pairs.origin is not None:
+                of_whole = pairs.origin[b]
+                constant = constant + pairs.first * pairs.origin[a] + pairs.second * of_whole
+            if listed:
+                numbers = self.numbers
+                numbers = numbers if isinstance(numbers, np.ndarray) else numbers.toarray()
+                whole = numbers[b]
+                fields["combination"] = pairs.first * numbers[a] + pairs.second * whole
+                fields |= {"offset": np.full(len(a), requirement.bound), "names": self.texts()}
+        if issubclass(requirement.kind, Ratios):
+            fields |= {"ratio": pairs.second, "whole": whole, "whole_constant": of_whole}
+        return requirement.kind(self.cells, function, signs=self.signs, constant=constant, **fields)
 
 
 def rates_of(measures: Measures, surrogate: Surrogate) -> CellMeans:
     """Return the groups' rates as a term, one output each."""
-    n = len(measures)
-    eye = sp.eye_array(n, format="csr")
-    return CellMeans(measures.cells, surrogate, eye, np.zeros(n), names=tuple(measures.names))
+    names = tuple(measures.names[:-1])
+    eye = sp.eye_array(len(names), format="csr")
+    return CellMeans(measures.cells, surrogate, eye, np.zeros(len(names)), names=names)

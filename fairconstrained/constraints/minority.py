@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.measures import Ratios, warn_vacuous
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import (
+    Compared,
+    Measures,
+    Requirement,
+    each_group,
+    warn_vacuous,
+)
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.ratios import Ratios
 from fairconstrained.utils.codes import unique_codes
-from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
 
@@ -103,6 +108,7 @@ class MinorityRate(Constraint):
     gap_title = "share of the positive predictions that are not of the minority"
     cannot_be_tested = "the minority's share of the population is not known"
     joins_attributes = True  # the minority is a group of one of the attributes
+    _chosen: ClassVar = {"c": "ratio", "minority": "minority"}
     _in_training_rows = False  # whether the minority is known to be a group of the training rows
 
     @property
@@ -115,14 +121,12 @@ class MinorityRate(Constraint):
         """Whether the training rows must have groups: not where reference rows have their own."""
         return self.reference is None
 
-    def build(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> CompositeFunction:
+    def build(self, model: Model, data: TrainingData) -> CompositeFunction:
         """Return the constraint on the reference rows, or on the training rows."""
         if self.reference is None:
             if self.reference_groups is not None:
                 raise ValueError("MinorityRate: reference_groups are given without reference.")
-            return super().build(model, data, unconstrained)
+            return super().build(model, data)
         try:
             X, groups = data.others(
                 self.reference, self.reference_groups, "reference_groups", "reference"
@@ -140,57 +144,23 @@ class MinorityRate(Constraint):
         ones = np.ones(len(known))
         return CompositeFunction(model.on(X), self.bind(ones, groups, ones))
 
-    def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> MinorityShare:
-        """Return the term with one output; none if all rows are of the minority.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,) or None
-            Ignored.
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If there is no group of the minority's name, or c is not valid.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If all rows are of the minority, or it is a group of the training rows only.
-        """
-        weight = np.asarray(sample_weight, dtype=float)
-        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        checked = check_groups(groups, len(weight), combine="marginal")
-        minority, name, members = self._members(checked, weight)
+    def _term(self, y: Array, groups: Groups, weight: Array) -> CellMeans:
+        minority, name, members = self._members(groups, weight)
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
         c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
         present, codes = unique_codes(members)
-        whole, rate = np.array([[1.0 - share, share]]), np.array([[0.0, share]])
-        names = [f"{c:.4g} * rate(all) - {share:.4g} * rate({name}) <= 0"]
+        names, numbers = [str(name)], np.array([[0.0, share], [1.0 - share, share]])
         if len(present) < 2:
             empty = f"groups other than {name}" if members.any() else f"group {name}"
             warn_vacuous(f"MinorityRate: the cell '{empty}' has no rows; nothing is asked.")
-            whole, rate, names = np.zeros((0, 1)), np.zeros((0, 1)), []
-        return MinorityShare(
-            cells=cell_matrix(codes, weight, len(present)),
-            function=surrogate,
-            combination=sp.csr_array(c * whole - rate),
-            offset=np.zeros(len(names)),
-            names=tuple(names),
-            ratio=c,
-            whole=sp.csr_array(whole),
-            minority=minority,
-        )
-
-    def chosen(self, term: Term) -> dict[str, Any]:
-        """Return the share and the minority of the term."""
-        assert isinstance(term, MinorityShare)
-        return {"c": term.ratio, "minority": term.minority}
+            names, numbers = [], np.ones((1, 1))
+        what = f"{share:.4g} * rate"
+        measures = Measures(codes, weight, np.array([share]), what, names, numbers)
+        text = f"{c:.4g} * rate(all) - {{first}} <= 0"
+        bound = Requirement((-1.0, c), 0.0, text, kind=MinorityShare)
+        term = Compared([measures], each_group, bound).term(self._function())
+        return replace(term, minority=minority)  # type: ignore[call-arg]
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with the share and the minority of the term.

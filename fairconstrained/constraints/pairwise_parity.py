@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from itertools import permutations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.measures import warn_vacuous
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
@@ -21,7 +21,8 @@ from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
-Pairs = dict[tuple[int, int], float]
+Side = list[int]  # the groups that are compared with others
+Output = tuple[dict[tuple[int, int], float], float, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,40 +40,34 @@ class ComparedGroups:
     names: list[str]
     masses: Array
 
-    def mix(self, side: Array, label: int | None = None) -> list[tuple[int, float]]:
+    def mix(self, side: Side, label: int | None = None) -> list[tuple[int, float]]:
         """Return the groups of a side with their shares of its rows, or of those with a label."""
         masses = self.masses.sum(axis=1) if label is None else self.masses[:, label]
         shares = masses[side] / masses[side].sum()
-        return [(int(k), float(share)) for k, share in zip(side, shares, strict=True)]
+        return list(zip(side, shares.tolist(), strict=True))
 
-    def title(self, side: Array) -> str:
+    def title(self, side: Side) -> str:
         """Return what a side is called."""
         return self.names[side[0]] if len(side) == 1 else "others"
 
 
-def _groups_with_each_other(n: int) -> Iterator[tuple[Array, Array]]:
-    """Yield both sides of every ordered pair of groups."""
-    for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
-        yield np.array([a]), np.array([b])
+def _with_each_other(n: int) -> list[tuple[Side, Side]]:
+    """Return both sides of every ordered pair of groups."""
+    return [([a], [b]) for a, b in permutations(range(n), 2)]
 
 
-def _groups_with_the_others(n: int) -> Iterator[tuple[Array, Array]]:
-    """Yield every group and all others together, in both orders."""
-    for k in range(n if n > 2 else n - 1):  # with two groups, all other groups are the other group
-        one, others = np.array([k]), np.delete(np.arange(n), k)
-        yield one, others
-        yield others, one
+def _with_the_others(n: int) -> list[tuple[Side, Side]]:
+    """Return every group and all others together, in both orders."""
+    several = range(n if n > 2 else n - 1)  # with two groups, all others are the other group
+    sides = [([k], [j for j in range(n) if j != k]) for k in several]
+    return [pair for group, others in sides for pair in ((group, others), (others, group))]
 
 
-Comparison = Callable[[int], Iterator[tuple[Array, Array]]]
-_COMPARISONS: dict[str, Comparison] = {
-    "pairs": _groups_with_each_other,
-    "overall": _groups_with_the_others,
-}
+_COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_others}
 
 
 @dataclass(eq=False, repr=False)
-class PairwiseParity(Constraint):
+class PairwiseParity(Constraint, ABC):
     r"""Base class: equal probabilities, across groups, that one row is scored above another.
 
     Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages :math:`p_{AB} =
@@ -113,46 +108,23 @@ class PairwiseParity(Constraint):
     @property
     def usual_kappas(self) -> tuple[float, float] | None:  # type: ignore[override]
         """Those of the papers with the quadratic surrogate; with others kappa is a probability."""
-        surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
-        return (0.1, 10.0) if isinstance(surrogate, ShiftedSquare) else None
+        return (0.1, 10.0) if isinstance(self._function(), ShiftedSquare) else None
 
-    @staticmethod
     @abstractmethod
-    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
         """Return the weights of pairs of cells, the constant d, and what the gap is called."""
 
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> PairTerm:
-        """Return the term with one output per comparison.
+    def _function(self) -> ScalarFunction:
+        return resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If kappa, the surrogate's name or `against` is not valid, or groups are missing.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If a group lacks the rows that it is to be compared by (rows of either label, for the
-            notions that look at labels), or fewer than two groups are left.
-        """
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
-        surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
+    def _term(self, y: Array, groups: Groups, weight: Array) -> PairTerm:
+        kappa, surrogate = self.checked_kappa(), self._function()
         compare = check_option("against", self.against, _COMPARISONS)
-        compared, codes = self._comparable(np.asarray(y) > 0, groups, np.asarray(sample_weight))
+        compared, codes = self._comparable(y > 0, groups, weight)
         outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
         fields = {
-            "cells": cell_matrix(codes, sample_weight, int(codes.max(initial=-1)) + 1),
+            "cells": cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1),
             "pairs": pairs,
             "combination": combination,
             "offset": np.full(len(outputs), kappa),
@@ -179,21 +151,21 @@ class PairwiseParity(Constraint):
                 "compared with no other."
             )
         present = np.flatnonzero(enough)
+        names = [str(groups.labels[k]) for k in present]
         if len(present) < 2:
-            found = ", ".join(str(groups.labels[k]) for k in present)
             warn_vacuous(
                 f"{kind}: fewer than two groups have the rows to be compared (found: "
-                f"{found or 'none'}); there is nothing to compare."
+                f"{', '.join(names) or 'none'}); there is nothing to compare."
             )
         position = np.full(n, -1)
         position[present] = np.arange(len(present))
         codes = position[groups.codes]
-        inside = codes >= 0
-        codes = np.where(inside, 2 * codes + positive if self.by_label else codes, -1)
-        return ComparedGroups([str(groups.labels[k]) for k in present], masses[present]), codes
+        if self.by_label:
+            codes = np.where(codes >= 0, 2 * codes + positive, -1)
+        return ComparedGroups(names, masses[present]), codes
 
 
-def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:
+def _matrix(outputs: list[dict[tuple[int, int], float]]) -> tuple[Array, Any]:
     """Return the pairs of cells that occur, (n_pairs, 2), and their weights in every output."""
     column = {pair: k for k, pair in enumerate(dict.fromkeys(p for one in outputs for p in one))}
     entries = [(k, column[p], share) for k, one in enumerate(outputs) for p, share in one.items()]
@@ -240,8 +212,7 @@ class GroupAUCParity(PairwiseParity):
 
     by_label = False
 
-    @staticmethod
-    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
         pairs = {(a, b): u * v for a, u in compared.mix(first) for b, v in compared.mix(second)}
         return pairs, 0.5, f"Pr({compared.title(first)} > {compared.title(second)}) - 1/2"
 
@@ -285,8 +256,7 @@ class InterGroupAUCParity(PairwiseParity):
     array([ 0.5, -0.5])
     """
 
-    @staticmethod
-    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
         pairs = {
             (2 * a + label, 2 * b + 1 - label): u * v
             for label in (0, 1)
@@ -336,8 +306,7 @@ class IntraGroupAUCParity(PairwiseParity):
     array([ 0.5, -0.5])
     """
 
-    @staticmethod
-    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
         pairs = {(2 * a + 1, 2 * a): share for a, share in compared.mix(first)}
         pairs |= {(2 * b, 2 * b + 1): share for b, share in compared.mix(second)}
         return pairs, 1.0, f"AUC({compared.title(first)}) - AUC({compared.title(second)})"

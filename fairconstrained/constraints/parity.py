@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
-import numpy as np
-
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
@@ -18,16 +16,13 @@ from fairconstrained.constraints.measures import (
     Measures,
     Requirement,
     at_least,
-    compared_term,
     difference,
     means,
-    warn_if_single,
 )
-from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.data.groups import Groups
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
@@ -117,36 +112,6 @@ class RateParity(Constraint):
             defaults.pop("kappa", None)
         return super().with_defaults(**defaults)
 
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
-        """Return the term with one output per event and ordered pair of groups.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If kappa, ratio, the surrogate's name or `against` is not valid, kappa and ratio are
-            both given, or groups are missing.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If a group has no rows in an event, or an event has fewer than two groups.
-        """
-        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        groups = check_groups(groups, len(y))
-        compared = self._compared(np.asarray(y), groups, np.asarray(sample_weight))
-        for one in compared.measures:
-            warn_if_single(one, type(self).__name__)
-        return compared_term(compared, surrogate)
-
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
         requirement = self._requirement()
         against = check_option("against", self.against, COMPARISONS)
@@ -165,13 +130,8 @@ class RateParity(Constraint):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' rates in every event."""
-        kind = type(self).__name__
-
-        def rates(event: Event) -> Measures:
-            codes = np.where(event.holds(y), groups.codes, -1)
-            return means(codes, weight, groups, "rate", event, kind)
-
-        return [rates(event.naming(self.labels)) for event in self.events]
+        kind, events = type(self).__name__, [event.naming(self.labels) for event in self.events]
+        return [means(groups, weight, kind, event=event, y=y) for event in events]
 
 
 class DemographicParity(RateParity):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint, HasScores
+from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.measures import warn_vacuous
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
@@ -92,7 +91,7 @@ class QueryParity(Constraint):
 
     def bind(
         self,
-        y: Array,
+        y: Array | None,
         groups: Groups | Array,
         sample_weight: Array,
         query: Queries | ArrayLike | None = None,
@@ -120,41 +119,59 @@ class QueryParity(Constraint):
         VacuousConstraintWarning
             If queries lack the pairs to be compared; the message has their numbers.
         """
-        groups, queries = check_groups(groups, len(y)), Queries.encode(query, len(y))
-        kappa = self.checked_kappa()
-        loss = resolve("loss", self.loss, LOSSES, Loss)
-        check_switch("average", self.average)
-        compared = _Compared.of(np.asarray(y) > 0, groups, queries)
-        self._warn(compared, queries, np.asarray(y) > 0)
-        term = QueryPairs(
-            compared.pairs(np.asarray(sample_weight, dtype=float)),
+        checked = self._checked(y, groups, sample_weight)
+        return self._term(*checked, Queries.encode(query, len(checked[-1])))
+
+    def _term(
+        self, y: Array, groups: Groups, weight: Array, queries: Queries | None = None
+    ) -> QueryPairs:
+        assert queries is not None
+        kappa, loss = self.checked_kappa(), resolve("loss", self.loss, LOSSES, Loss)
+        positive = y > 0
+        first, second, cells, of_query, kinds = _across_groups(positive, groups, queries)
+        self._warn(len(np.unique(of_query)), queries, positive)
+        weights = weight[first] * weight[second]
+        weights /= np.bincount(cells, weights, minlength=2 * len(kinds))[cells]
+        output_queries: Array | None = np.repeat(of_query, 2)
+        start, titles = "", groups.labels
+        places = [f" | query {queries.names[k]}" for k in of_query]
+        if check_switch("average", self.average):
+            kinds, codes = np.unique(kinds, axis=0, return_inverse=True)
+            codes = np.ravel(codes)
+            weights /= np.bincount(codes)[codes[cells // 2]]
+            cells = 2 * codes[cells // 2] + cells % 2
+            output_queries, start, places = None, "mean over queries of ", [""] * len(kinds)
+        names = tuple(
+            f"{start}error({a}+, {b}-{place}) - error({b}+, {a}-{place}) <= {kappa:g}"
+            for place, (g, h) in zip(places, kinds.tolist(), strict=True)
+            for a, b in ((titles[g], titles[h]), (titles[h], titles[g]))
+        )
+        both_ways = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        return QueryPairs(
+            RowPairs(first, second, cells, weights),
             queries.codes,
             loss,
-            compared.differences(),
-            np.full(2 * len(compared), kappa),
-            compared.names(queries, groups, kappa),
-            output_queries=np.repeat(compared.queries, 2),
+            sp.csr_array(sp.kron(sp.eye_array(len(kinds)), both_ways, format="csr")),
+            np.full(len(names), kappa),
+            names,
+            output_queries=output_queries,
         )
-        return _averaged(term, compared, groups, kappa) if self.average else term
 
-    def _warn(self, compared: _Compared, queries: Queries, positive: Array) -> None:
+    def _warn(self, n_compared: int, queries: Queries, positive: Array) -> None:
         """Warn of queries that lack pairs across groups in both directions."""
         n = len(queries)
         kinds = [np.bincount(queries.codes[rows], minlength=n) for rows in (positive, ~positive)]
-        one_class = int(np.sum((kinds[0] == 0) | (kinds[1] == 0)))
-        held = len(np.unique(compared.queries))
-        if held < n:
+        of_one_class = int(np.sum((kinds[0] == 0) | (kinds[1] == 0)))
+        if n_compared < n:
             low, high = (f"label {label}" for label in self.labels)
             warn_vacuous(
-                f"{type(self).__name__}: nothing is asked of {n - held} of {n} queries: "
-                f"{one_class} have no rows with {high} or none with {low}, and "
-                f"{n - held - one_class} have no "
+                f"{type(self).__name__}: nothing is asked of {n - n_compared} of {n} queries: "
+                f"{of_one_class} have no rows with {high} or none with {low}, and "
+                f"{n - n_compared - of_one_class} have no "
                 "pairs of them across two groups in both directions."
             )
 
-    def build(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> CompositeFunction:
+    def build(self, model: Model, data: TrainingData) -> CompositeFunction:
         """Return the constraint on training rows with queries.
 
         Raises
@@ -170,93 +187,42 @@ class QueryParity(Constraint):
         term = self.bind(data.y, data.groups, data.sample_weight, data.query)
         return CompositeFunction(model, term)
 
-    def build_known(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> CompositeFunction:
-        """Return `build`: rows whose group is not known are in no pair of the constraint."""
-        return self.build(model, data, unconstrained)
+    def known_rows(self, groups: Groups) -> Array:
+        """Return all rows: those whose group is not known are in no pair of the constraint."""
+        return np.ones(len(groups.codes), dtype=bool)
 
 
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """The pairs across groups that are compared, and the comparisons.
+def _across_groups(
+    positive: Array, groups: Groups, queries: Queries
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the pairs across groups that can be compared, and the comparisons.
 
     Comparison k is of the cells 2 k (positives of the first group) and 2 k + 1 (of the second one).
 
-    Attributes
-    ----------
+    Returns
+    -------
     first, second, cells : ndarray of int of shape (n_pairs,)
         The rows and the cell of every pair.
-    queries : ndarray of int of shape (n_comparisons,)
+    of_query : ndarray of int of shape (n_comparisons,)
         The query of every comparison.
-    groups : ndarray of int of shape (n_comparisons, 2)
+    kinds : ndarray of int of shape (n_comparisons, 2)
         Its groups.
     """
-
-    first: Array
-    second: Array
-    cells: Array
-    queries: Array
-    groups: Array
-
-    def __len__(self) -> int:
-        """Return the number of comparisons."""
-        return len(self.queries)
-
-    @classmethod
-    def of(cls, positive: Array, groups: Groups, queries: Queries) -> _Compared:
-        """Return the comparisons that have pairs in both directions."""
-        first, second = pairs_within(positive, queries.codes)
-        high, low = groups.codes[first], groups.codes[second]
-        across = (high != low) & (high >= 0) & (low >= 0)
-        first, second, high, low = (one[across] for one in (first, second, high, low))
-        n = len(groups)
-        kind = (queries.codes[first] * n + np.minimum(high, low)) * n + np.maximum(high, low)
-        cells = 2 * kind + (high > low)
-        present = np.unique(cells)
-        both = np.intersect1d(present[present % 2 == 0] // 2, present[present % 2 == 1] // 2)
-        kept = np.isin(kind, both)
-        position = 2 * np.searchsorted(both, kind[kept]) + cells[kept] % 2
-        pairs = np.column_stack([both // n % n, both % n])
-        return cls(first[kept], second[kept], position, both // n**2, pairs)
-
-    def pairs(self, weight: Array) -> RowPairs:
-        """Return the pairs with weights that sum to one in every cell."""
-        weights = weight[self.first] * weight[self.second]
-        totals = np.bincount(self.cells, weights, minlength=2 * len(self))
-        return RowPairs(self.first, self.second, self.cells, weights / totals[self.cells])
-
-    def differences(self) -> sp.csr_array:
-        """Return the matrix of the differences of the two cells of every comparison, both ways."""
-        both_ways = np.array([[1.0, -1.0], [-1.0, 1.0]])
-        return sp.csr_array(sp.kron(sp.eye_array(len(self)), both_ways, format="csr"))
-
-    def names(self, queries: Queries, groups: Groups, kappa: float) -> tuple[str, ...]:
-        """Return a description of every output."""
-        found = []
-        titles, labels = groups.labels, queries.names.tolist()
-        for query, (a, b) in zip(self.queries.tolist(), self.groups.tolist(), strict=True):
-            where = f" | query {labels[query]}"
-            ends = [f"error({titles[g]}+, {titles[h]}-{where})" for g, h in ((a, b), (b, a))]
-            found += [f"{ends[k]} - {ends[1 - k]} <= {kappa:g}" for k in (0, 1)]
-        return tuple(found)
-
-
-def _averaged(term: QueryPairs, compared: _Compared, groups: Groups, kappa: float) -> QueryPairs:
-    """Return the means of the outputs over the queries, for every ordered pair of groups."""
-    kinds, codes = np.unique(compared.groups, axis=0, return_inverse=True)
-    codes = codes.ravel()
-    outputs = 2 * np.repeat(codes, 2) + np.tile([0, 1], len(compared))
-    shares = 1.0 / np.bincount(outputs, minlength=2 * len(kinds))[outputs]
-    shape = (2 * len(kinds), term.n_outputs)
-    means = sp.csr_array((shares, (outputs, np.arange(term.n_outputs))), shape=shape)
-    titles = groups.labels
-    names = tuple(
-        f"mean over queries of error({titles[a]}+, {titles[b]}-) - error({titles[b]}+, "
-        f"{titles[a]}-) <= {kappa:g}"
-        for g, h in kinds.tolist()
-        for a, b in ((g, h), (h, g))
+    first, second = pairs_within(positive, queries.codes)
+    high, low = groups.codes[first], groups.codes[second]
+    across = (high != low) & (high >= 0) & (low >= 0)
+    first, second, high, low = (side[across] for side in (first, second, high, low))
+    n = len(groups)
+    kind = (queries.codes[first] * n + np.minimum(high, low)) * n + np.maximum(high, low)
+    cells = 2 * kind + (high > low)
+    present = np.unique(cells)
+    both = np.intersect1d(present[present % 2 == 0] // 2, present[present % 2 == 1] // 2)
+    kept = np.isin(kind, both)
+    position = 2 * np.searchsorted(both, kind[kept]) + cells[kept] % 2
+    return (
+        first[kept],
+        second[kept],
+        position,
+        both // n**2,
+        np.column_stack([both // n % n, both % n]),
     )
-    offset = np.full(len(names), kappa)
-    combination = as_csr(means @ as_csr(term.combination))
-    return replace(term, combination=combination, offset=offset, names=names, output_queries=None)

@@ -3,79 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import brentq
 
-from fairconstrained.constraints._partial_rates import PartialRates, partial_term
-from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.claims import Claim
+from fairconstrained.constraints.base import Constraint, WeightedScores
 from fairconstrained.constraints.measures import (
     COMPARISONS,
     Compared,
     Requirement,
-    group_rates,
+    means,
     rates_of,
 )
-from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
-from fairconstrained.models.base import Model
-from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.rank_gaps import distances, distribution, part_within
+from fairconstrained.terms.rank_gaps import RankGaps, distances, distribution, part_within
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 _TIE = 1e-9  # a difference of gaps that may come from rounding
+_FARTHEST = 1e9  # distance from 0 beyond which surrogates are nearly 0 or 1
+_DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 
 # A sigmoid of scale 1 is as wide as the whole distribution of the scores, so that it cannot
 # resolve a range of ranks. 0.25 follows the predictions; 0.15 is not better.
 SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25), "ramp": Ramp}
 
 
+@dataclass(frozen=True, eq=False)
+class PartialRates(ThresholdRates):
+    """Rates at free thresholds that are to be near given ranks in all groups."""
+
+    ranks: tuple[float, float] = (0.0, 1.0)
+    kappa: float = 0.0
+
+    def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
+        """Return the thresholds at which the largest outputs are least, by bisection.
+
+        The bounds p <= rate are violated more for higher thresholds, the bounds on the other side
+        for lower ones.
+
+        Parameters
+        ----------
+        value : callable
+            Maps thresholds to outputs.
+        """
+
+        def too_low(thresholds: Array) -> Array:
+            below, above = value(thresholds).reshape(2, -1, self.n_auxiliary).max(axis=1)
+            return np.asarray(below < above)
+
+        width = np.ones(self.n_auxiliary)
+        low, high = self.auxiliary_start - width, self.auxiliary_start + width
+        for _ in range(_DOUBLINGS):
+            high_enough, low_enough = ~too_low(high), too_low(low)
+            if np.all(high_enough & low_enough):
+                break
+            width = 2.0 * width
+            low = np.where(low_enough, low, low - width)
+            high = np.where(high_enough, high, high + width)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            up = too_low(middle)
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+        return 0.5 * (low + high)
+
+    def zero_one(self) -> Term:
+        """Return the gaps of decisions in the range, whatever the thresholds are."""
+        inside = f" | rank in [{self.ranks[0]:g}, {self.ranks[1]:g})"
+        names = tuple(
+            f"|{a} - {b}|{inside} <= {self.kappa:g}" for a, b in combinations(self.rates.names, 2)
+        )
+        offset = np.full(len(names), self.kappa)
+        return RankGaps(self.rates, self.ranks, offset, self.n_auxiliary, names)
+
+    @property
+    def gap_bounds(self) -> Array:
+        """Kappa, for every threshold."""
+        return np.full(self.n_auxiliary, self.kappa)
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
+        rates = statistics.reshape(self.rates.n_statistics, -1)
+        return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
+
+
+@dataclass(eq=False, repr=False)
 class _RankConstraint(Constraint):
     """A constraint on a range of ranks, which it may choose."""
+
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    ranks: str | tuple[float, float] = "auto"
 
     gap_title = "largest difference of two groups' selection rates within the ranks, per width"
     scores_title = "steep sigmoids"
     bounds_rates = False
-    ranks: str | tuple[float, float]
     cannot_be_tested = ""
-    _all_thresholds: ClassVar[bool] = True  # whether it compares rates at all of them
-
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every ordered pair of groups, on rates clipped to the range.
-
-        That is the gap of decisions where no scores are equal; equal scores are taken to be in
-        random order.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See :meth:`Constraint.claims`.
-        """
-        changes: dict[str, Any] = {"ranks": self._ranks(y, sample_weight), "one_output": False}
-        found = [replace(one, **changes) for one in super().claims(y, groups, sample_weight)]
-        if not self._all_thresholds:
-            return found
-        return [replace(one, thresholds=None, name=f"{one.name}, all thresholds") for one in found]
+    _functions: ClassVar = SHARP
+    _claimed: ClassVar[Mapping[str, Any]] = {}
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
         kappa, (low, high) = self.checked_kappa(), self._ranks(y, weight)
         ends = f", {low:g}, {high:g})"
         text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
         factor = 1.0 / (high - low)
-        rates = group_rates(groups, weight, type(self).__name__)
-        return Compared([rates], COMPARISONS["pairs"], Requirement(factor, -factor, kappa, text))
+        return Compared(
+            [means(groups, weight, type(self).__name__)],
+            COMPARISONS["pairs"],
+            Requirement((factor, -factor), kappa, text),
+            claimed={"ranks": (low, high), **self._claimed},
+        )
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
@@ -88,31 +138,20 @@ class _RankConstraint(Constraint):
         """The range of ranks, None for "auto"."""
         return None if _is_auto(self.ranks) else check_ranks(self.ranks, '"auto" or ')
 
-    def build(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> CompositeFunction:
-        """Return the term with a range chosen by the model without constraints, if it is "auto".
-
-        Parameters
-        ----------
-        model, data, unconstrained
-            See :meth:`Constraint.build`.
-        """
+    def settled(self, scores: WeightedScores) -> Self:
+        """Return the constraint with a range chosen by the model without constraints, if "auto"."""
         if not _is_auto(self.ranks):
-            return super().build(model, data, unconstrained)
-        assert data.groups is not None, "estimators ask for groups if the constraint needs them"
-        scores, rows = unconstrained.weighted_scores(data)
-        assert rows.groups is not None
+            return self
+        values, rows = scores()
         weight = rows.sample_weight
-        measures = group_rates(rows.groups, weight, type(self).__name__)
-        share = float(np.average(scores > 0.0, weights=weight))
-        rates, ranges = rates_of(measures, Sigmoid()), _ranges_around(share)
-        cells = [distribution(scores[k], w) for k, w in rows_by_cell(rates.cells)]
-        parts = ([part_within(*cell, ranks) for cell in cells] for ranks in ranges)
+        assert rows.groups is not None, "estimators ask for groups if the constraint needs them"
+        cells = rows_by_cell(means(rows.groups, weight, type(self).__name__).cells)
+        ranges = _ranges_around(float(np.average(values > 0.0, weights=weight)))
+        groups = [distribution(values[k], w) for k, w in cells]
+        parts = ([part_within(*group, ranks) for group in groups] for ranks in ranges)
         gaps = np.array([distances(part).max(initial=0.0) for part in parts])
         ranks = ranges[int(np.argmax(gaps >= gaps.max() - _TIE))]  # the first of equal ones
-        fixed = self.with_defaults().set_params(ranks=ranks)
-        return fixed.build(model, data, unconstrained)
+        return self.with_defaults().set_params(ranks=ranks)
 
     def _ranks(self, y: Array, sample_weight: Array) -> tuple[float, float]:
         """Return the range; "auto" takes the one around the share of positive labels."""
@@ -189,55 +228,49 @@ class PartialDemographicParity(_RankConstraint):
     array([1.])
     """
 
-    kappa: float | None = None
     _: KW_ONLY
-    surrogate: str | Surrogate | None = None
-    ranks: str | tuple[float, float] = "auto"
     n_ranks: int = 10
 
-    def chosen(self, term: Term) -> dict[str, Any]:
-        """Return the range of the term."""
-        assert isinstance(term, PartialRates)
-        return {"ranks": term.ranks}
+    _chosen: ClassVar = {"ranks": "ranks"}
+    _claimed: ClassVar = {"thresholds": None, "one_output": False}
 
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ThresholdRates:
-        """Return the term with two outputs per group and p, and a variable per p.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1; they choose the range if it is "auto".
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If kappa, the surrogate's name, the ranks or their number are not valid, or groups are
-            missing.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If a group has no rows, or there are fewer than two groups.
-        """
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
-        count = check_count("n_ranks", self.n_ranks)
-        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SHARP, Surrogate)
-        low, high = self._ranks(y, sample_weight)
-        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
-        width = high - low
-        share = (np.arange(count) + 0.5) / count
-        ranks = low + share * (1.0 - kappa) * width
+    def _term(self, y: Array, groups: Groups, weight: Array) -> PartialRates:
+        kappa, count = self.checked_kappa(), check_count("n_ranks", self.n_ranks)
+        low, high = self._ranks(y, weight)
+        measures, width = means(groups, weight, type(self).__name__), high - low
+        p = low + (np.arange(count) + 0.5) / count * (1.0 - kappa) * width
         if kappa == 1.0 or len(measures) < 2:  # nothing can be violated
-            ranks = ranks[:0]
-        return partial_term(measures, surrogate, ranks, kappa, (low, high))
+            p = p[:0]
+        surrogate, tops, n_groups = self._function(), p + kappa * width, len(measures)
+        names = [
+            f"{name[:-1]}, s > theta_{j + 1}) {sign} {bound:g}"
+            for sign, bounds in ((">=", p), ("<=", tops))
+            for name in measures.names[:-1]
+            for j, bound in enumerate(bounds)
+        ]
+        eye = sp.eye_array(n_groups * len(p), format="csr") / width
+        return PartialRates(
+            rates=rates_of(measures, surrogate),
+            thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
+            combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
+            offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
+            free=True,
+            names=tuple(names),
+            ranks=(low, high),
+            kappa=kappa,
+        )
 
 
-@dataclass(eq=False, repr=False)
+def _threshold(surrogate: Surrogate, rate: float) -> float:
+    """Return theta with sigma(-theta) = rate: where scores of 0 have that rate."""
+
+    def excess(theta: float) -> float:
+        return float(surrogate.value(np.array([-theta]))[0]) - rate
+
+    # brentq halves the interval where the surrogate is flat, far from 0.
+    return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-12, maxiter=500))
+
+
 class WeakPartialDemographicParity(_RankConstraint):
     r"""Weak partial demographic parity: equal selection rates in a range of ranks.
 
@@ -278,49 +311,16 @@ class WeakPartialDemographicParity(_RankConstraint):
     array([0., 0.])
     """
 
-    kappa: float | None = None
-    _: KW_ONLY
-    surrogate: str | Surrogate | None = None
-    ranks: str | tuple[float, float] = "auto"
-
     subtracts_kappa = True
-    _all_thresholds = False
+    _chosen: ClassVar = {"ranks": "ends"}
 
-    def chosen(self, term: Term) -> dict[str, Any]:
-        """Return the range of the term."""
-        assert isinstance(term, ClippedRates)
-        return {"ranks": term.ends}
-
-    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ClippedRates:
-        """Return the term with one output per ordered pair of groups.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1; they choose the range if it is "auto".
-        groups : Groups or array-like of shape (n_rows,)
-            The groups.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-
-        Raises
-        ------
-        ValueError
-            If kappa, the surrogate's name or the ranks are not valid, or groups are missing.
-
-        Warns
-        -----
-        VacuousConstraintWarning
-            If a group has no rows, or there are fewer than two groups.
-        """
-        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SHARP, Surrogate)
-        groups = check_groups(groups, len(y))
-        (measures,), comparison, bound = self._compared(y, groups, np.asarray(sample_weight))
-        pairs = [(first, second) for *_, first, second in comparison.named(measures)]
+    def _term(self, y: Array, groups: Groups, weight: Array) -> ClippedRates:
+        compared = self._compared(y, groups, weight)
+        names = compared.texts()
         return ClippedRates(
-            rates_of(measures, surrogate),
-            self._ranks(y, sample_weight),
-            as_csr(comparison.pairs([measures], bound.first, bound.second)),
-            np.full(len(pairs), bound.bound),
-            tuple(bound.text.format(first=a, second=b) for a, b in pairs),
+            rates_of(compared.measures[0], self._function()),
+            self._ranks(y, weight),
+            as_csr(compared.pairs),
+            np.full(len(names), compared.requirement.bound),
+            names,
         )

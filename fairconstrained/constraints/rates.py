@@ -1,27 +1,34 @@
-"""Further constraints on rates: errors, the four-fifths rule, two-sided balance."""
+"""Further constraints on rates: errors, the four-fifths rule, balance, rates above thresholds."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.constraints.base import Constraint, WeightedScores
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
+    COMPARISONS,
+    Compared,
     Measures,
     Requirement,
     at_least,
-    balanced,
+    difference,
     means,
+    rates_of,
 )
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.codes import unique_codes
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array, ArrayLike
+from fairconstrained.utils.validation import check_between, check_count, check_numbers
 
 
 class ErrorRateParity(RateParity):
@@ -68,24 +75,17 @@ class ErrorRateParity(RateParity):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
-        return [error_rates(y, groups, weight, "error", type(self).__name__)]
-
-
-def error_rates(y: Array, groups: Groups, weight: Array, what: str, kind: str) -> Measures:
-    """Return the share of wrong predictions in every group, see :func:`means`."""
-    measures = means(groups.codes, weight, groups, what, ALL_ROWS, kind)
-    cells = measures.codes  # every row is in the cell of its group
-    present, codes = unique_codes(2 * cells + (y > 0))
-    group, positive = np.divmod(present, 2)
-    inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
-    signed = np.where(positive == 1, -inside, inside)
-    shape = len(measures), len(present)
-    return replace(
-        measures,
-        codes=codes,
-        combination=sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape),
-        constant=np.bincount(group, positive * inside, minlength=len(measures)),
-    )
+        measures = means(groups, weight, type(self).__name__, "error")
+        cells, numbers = measures.codes, measures.numbers  # every row is in the cell of its group
+        present, codes = unique_codes(2 * cells + (y > 0))
+        group, positive = np.divmod(present, 2)
+        inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
+        signed = np.where(positive == 1, -inside, inside)
+        shape = len(measures), len(present)
+        by_label = sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape)
+        constant = np.bincount(group, positive * inside, minlength=len(measures))
+        changes = {"numbers": numbers @ by_label, "constant": numbers @ constant}
+        return [replace(measures, codes=codes, **changes)]
 
 
 class DisparateImpact(RateParity):
@@ -212,6 +212,121 @@ class BalancedRate(RateParity):
         """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
-            return balanced(beta, beta + self.checked_kappa())
-        reach = "no model has less, none can have more"
-        return balanced(beta, check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach))
+            bound = beta + self.checked_kappa()
+        else:
+            reach = "no model has less, none can have more"
+            bound = check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach)
+        text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
+        return Requirement((1.0, -beta), bound, text, constant=beta)
+
+
+@dataclass(eq=False, repr=False)
+class ROCParity(Constraint):
+    r"""ROC (strong demographic) parity: the rates above every threshold of a grid are equal.
+
+    .. math::
+        \Big| \frac{\sum_{i \in a} w_i\, \sigma(s_i - \theta)}{\sum_{i \in a} w_i}
+        - \frac{\sum_{i \in b} w_i\, \sigma(s_i - \theta)}{\sum_{i \in b} w_i} \Big| \le \kappa
+        \quad \text{for all } \theta \text{ of a grid and all groups } a, b,
+
+    two one-sided constraints for each. In an estimator the grid is `n_thresholds` equally spaced
+    points from lo - (hi - lo) / 2 to hi + (hi - lo) / 2, where lo and hi are the smallest and the
+    largest score of a training row under the model without constraints. All thresholds together
+    cost a few times as much as one (see :mod:`fairconstrained.terms.threshold_rates`).
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
+        or the sigmoid.
+    thresholds : array-like of shape (n_thresholds,) or None, default=None
+        The grid, of scores minus the decision threshold. None takes the grid above.
+    n_thresholds : int, default=400
+        The number of thresholds of that grid.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with the rate of all rows.
+
+    References
+    ----------
+    3S-Econ, section 5 (Problem 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import ROCParity
+    >>> term = ROCParity(kappa=0.1, thresholds=[-1.0, 1.0]).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[:2]
+    ('rate(a, s > -1) - rate(b, s > -1) <= 0.1', 'rate(a, s > 1) - rate(b, s > 1) <= 0.1')
+    >>> term.zero_one().gap(np.array([0.0, 2.0, -2.0, 0.0]))
+    array([ 0.5,  0.5, -0.5, -0.5])
+    """
+
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    thresholds: ArrayLike | None = None
+    n_thresholds: int = 400
+    against: str = "pairs"
+
+    subtracts_kappa = True
+    gap_title = "largest difference of two groups' selection rates at any of the thresholds"
+    scores_title = "sigmoids of scores minus thresholds"
+    bounds_rates = False
+    cannot_be_tested = ""
+    _chosen: ClassVar = {"thresholds": "thresholds"}
+
+    @property
+    def bound_to_training_rows(self) -> str:  # type: ignore[override]
+        """Why it cannot be measured on other rows: the grid may come from the training rows."""
+        return (
+            "" if self.thresholds is not None else "its thresholds were chosen on the training rows"
+        )
+
+    def _term(self, y: Array, groups: Groups, weight: Array) -> ThresholdRates:
+        if self.thresholds is None:
+            raise ValueError(
+                "ROCParity: thresholds=None takes its grid from the scores of the model without "
+                "constraints, which bind does not have; give thresholds, or use it in an estimator."
+            )
+        thresholds = self._grid()
+        compared = self._compared(y, groups, weight)
+        grid = sp.eye_array(len(thresholds), format="csr")
+        combination = sp.csr_array(sp.kron(as_csr(compared.pairs), grid, format="csr"))
+        marks = [f", s > {theta:g}" for theta in thresholds]
+        return ThresholdRates(
+            rates_of(compared.measures[0], self._function()),
+            thresholds,
+            combination,
+            np.full(combination.shape[0], compared.requirement.bound),
+            names=compared.texts(marks),
+        )
+
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        against = check_option("against", self.against, COMPARISONS)
+        return Compared(
+            [means(groups, weight, type(self).__name__)],
+            against,
+            difference(self.checked_kappa()),
+            claimed={"thresholds": self._grid(), "one_output": False},
+        )
+
+    def _grid(self) -> Array:
+        """Return the thresholds, none if they are not chosen yet."""
+        if self.thresholds is None:
+            return np.zeros(0)
+        return check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
+
+    def settled(self, scores: WeightedScores) -> Self:
+        """Return the constraint with a grid made of the scores of the model without constraints."""
+        if self.thresholds is not None:
+            return self
+        count = check_count("n_thresholds", self.n_thresholds)
+        values, _ = scores()
+        low, high = values.min(), values.max()
+        half = 0.5 * (high - low)
+        grid = np.unique(np.linspace(low - half, high + half, count))
+        return self.with_defaults(thresholds=grid)
