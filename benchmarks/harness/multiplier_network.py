@@ -84,7 +84,7 @@ class DeepMultiplierModel(Solver):
             multipliers = np.zeros(m)
             multipliers[drawn] = found.detach().numpy() / n
             at = problem.at(at.w - self.eta * at.gradient(multipliers))
-            rates = torch.tensor(at.zero_one_constraints[drawn], dtype=torch.float32)
+            rates = torch.tensor(at.decided.constraints[drawn], dtype=torch.float32)
             ascent.zero_grad()
             (found * rates).mean().backward()
             ascent.step()

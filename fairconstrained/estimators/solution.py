@@ -84,7 +84,7 @@ class Bound:
         if certificate is not None:
             return cls._of_population(certificate)
         violation = at.zero_one_violation
-        return cls._of(at, violation, violation == 0.0, at.decision_gaps)
+        return cls._of(at, violation, violation == 0.0, at.decided.gaps)
 
     @classmethod
     def _of_population(cls, certificate: Certificate) -> Bound:
@@ -152,7 +152,7 @@ def measures(
         "violation_": result.violation,
         "kkt_residual_": result.kkt_residual,
         "gap_": at.gap,
-        "decision_gap_": at.decision_gap,
+        "decision_gap_": at.decided.gap,
         **bound.attributes,
         "result_": bound.stated(result),
     }
@@ -177,7 +177,7 @@ def far_predictions(
     found : tuple of float or None
         The gap and the bound.
     """
-    parts = iter(at.uncounted().decision_gaps)
+    parts = iter(at.uncounted().decided.gaps)
     found: list[tuple[float, float]] = []
     for one in constraints:
         for gaps, bounds in islice(parts, len(one.groupings(data))):

@@ -94,7 +94,7 @@ class Rows:
             f"val_{self.quality}": self.worth(w, like=at),
             "val_loss": at.objective,
             "val_gap": at.gap,
-            "val_decision_gap": at.decision_gap,
+            "val_decision_gap": at.decided.gap,
         }
 
 

@@ -16,7 +16,7 @@ NO_MODEL, NO_TERM = NoModel(), NoTerm()
 
 @dataclass(frozen=True, eq=False)
 class CompositeFunction:
-    r"""The functions :math:`c(w) = \mathrm{term}(\mathrm{model}(w), w_{aux}) + p(w) + A w + b`.
+    r"""Functions :math:`c(w) = \mathrm{term}(\mathrm{model}(w), w_{aux}) + p(w) + a^\top w + b`.
 
     The objective is a part with one output; every constraint is a part, on rows of its own if its
     model has others than the objective's.
@@ -31,8 +31,8 @@ class CompositeFunction:
         A function of all the variables, added to every output.
     auxiliary : slice
         Where the term's own variables are among all.
-    slopes : ndarray of shape (n_outputs or 1, n_variables) or None, default=None
-        A, one row for all outputs or one for each; None for zeros.
+    slope : ndarray of shape (n_variables,) or None, default=None
+        a; None for zeros.
     level : ndarray of shape (n_outputs,) or float, default=0.0
         b: what the tolerance is smaller than that of the term.
     """
@@ -41,7 +41,7 @@ class CompositeFunction:
     term: Term = NO_TERM
     penalty: Penalty = field(default_factory=Zero)
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
-    slopes: Array | None = None
+    slope: Array | None = None
     level: Array | float = 0.0
 
     @property
@@ -106,34 +106,19 @@ class CompositeFunction:
 
     def widened(self, n_variables: int, slope: float) -> CompositeFunction:
         """Return the part with one more variable than these, of which it has the slope."""
-        slopes = np.zeros((1, n_variables)) if self.slopes is None else self.slopes
-        slopes = np.column_stack([slopes, np.full(len(slopes), slope)])
-        penalty = self.penalty
-        penalty = penalty if type(penalty) is Zero else Leading(penalty, n_variables)
-        return replace(self, penalty=penalty, slopes=slopes)
+        before = np.zeros(n_variables) if self.slope is None else self.slope
+        penalty = Leading(self.penalty, n_variables)
+        return replace(self, penalty=penalty, slope=np.append(before, slope))
 
     def added(self, w: Array, outputs: Array | None = None) -> Array | float:
-        """Return A w + b + p(w), a number where that is the same for all outputs."""
-        added = _of(self.level, outputs)
-        if type(self.penalty) is not Zero:
-            added = added + self.penalty.value(w)
-        if self.slopes is None:
-            return added
-        slopes = self.slopes if outputs is None or len(self.slopes) == 1 else self.slopes[outputs]
-        return added + (float(slopes[0] @ w) if len(self.slopes) == 1 else slopes @ w)
+        """Return a'w + b + p(w), a number where that is the same for all outputs."""
+        added = _of(self.level, outputs) + self.penalty.value(w)
+        return added if self.slope is None else added + float(self.slope @ w)
 
-    def added_slopes(self, w: Array, outputs: Array | slice) -> Array | None:
-        """Return the gradients of A w + b + p(w), (n_variables,) where all are the same.
-
-        None where they are zero.
-        """
-        slopes = self.slopes
-        if slopes is not None:
-            slopes = slopes[0] if len(slopes) == 1 else slopes[outputs]
-        if type(self.penalty) is Zero:
-            return slopes
+    def added_gradient(self, w: Array) -> Array:
+        """Return the gradient of a'w + b + p(w)."""
         gradient = self.penalty.gradient(w)
-        return gradient if slopes is None else slopes + gradient
+        return gradient if self.slope is None else self.slope + gradient
 
     def largest(
         self,

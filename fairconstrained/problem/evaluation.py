@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
-from fairconstrained.penalties import Zero
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
@@ -173,47 +172,27 @@ class Evaluation:
                 on_model, on_own = slopes
                 statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
                 statistics += on_own @ step[part.auxiliary]
-                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
-                added = added if rows is None else added + rows @ step
+                added = part.added(there.w) + float(part.added_gradient(self.w) @ step)
                 largest = part.largest(statistics, added, least, most, distinct=True)
                 positions.append(largest + self.problem.places[k].start)
         return np.concatenate(positions)
 
-    @property
-    def zero_one_constraints(self) -> Array:
-        """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
-        return self._decided().constraints
-
-    def _decided(self) -> Evaluation:
-        """Return the evaluation with the indicator in place of the surrogate."""
+    @cached_property
+    def decided(self) -> Evaluation:
+        """The problem with the indicator in place of the surrogate, at the same point."""
         parts = [part.zero_one() for part in self.problem.constraints]
         return self.problem.with_constraints(parts).at(self.w, like=self)
 
-    @cached_property
-    def _of_decisions(self) -> tuple[float, Gaps]:
-        """The violation and the gaps with the indicator in place of the surrogate."""
-        at = self._decided()
-        return at.violation, at.gaps
-
     @property
     def zero_one_violation(self) -> float:
-        """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
-        return float(without_rounding(self._of_decisions[0]))
-
-    @property
-    def decision_gap(self) -> float:
-        """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
-        return _largest(self.decision_gaps)
-
-    @property
-    def decision_gaps(self) -> Gaps:
-        """The gaps that the decisions show and their bounds, for every part."""
-        return self._of_decisions[1]
+        """The violation of the decisions 1{score > 0}, 0 if it is within rounding of 0."""
+        return float(without_rounding(self.decided.violation))
 
     @property
     def gap(self) -> float:
         """The largest gap on scores, before any tolerance; nan without constraints."""
-        return _largest(self.gaps)
+        every = np.concatenate([np.zeros(0), *(gaps for gaps, _ in self.gaps)])
+        return float(every.max(initial=0.0)) if every.size else float("nan")
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -299,9 +278,7 @@ class Evaluation:
         total = np.zeros(self.problem.n_variables)
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, weights, of, on_statistics in self._weighted(multipliers, objective):
-            slopes = part.added_slopes(self.w, weights.which)
-            if slopes is not None:
-                total += weights.total * slopes if slopes.ndim == 1 else weights.values @ slopes
+            total += weights.total * part.added_gradient(self.w)
             asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics))
         for model, terms in asked.items():
             gradient, on_auxiliary = self.model_pass(model).gradient([one[1:] for one in terms])
@@ -322,8 +299,7 @@ class Evaluation:
         (model,) = problem.models
         diagonal, weighted, owned = np.zeros(problem.n_variables), [], []
         for part, weights, of, on_statistics in self._weighted(multipliers, 1.0):
-            if type(part.penalty) is not Zero:
-                diagonal += weights.total * part.penalty.second_derivatives(problem.n_variables)
+            diagonal += weights.total * part.penalty.second_derivatives(problem.n_variables)
             weighted.append((of, on_statistics))
             owned.append(part.auxiliary)
         problem.counter.rows += model.n_rows
@@ -352,18 +328,10 @@ class Evaluation:
             on_model, on_own = self.model_pass(part.model).rows(of, weights, self._beside(k))
             rows[places, : on_model.shape[1]] = on_model
             rows[places, part.auxiliary] = on_own
-            slopes = part.added_slopes(self.w, outputs)
-            if slopes is not None:
-                rows[places] += slopes
+            rows[places] += part.added_gradient(self.w)
         return rows
 
     def _beside(self, k: int) -> TermPass | None:
         """Return the objective on the rows of a part: its gradient is wanted when the part's is."""
         same = self.problem.parts[k].model is self.problem.objective.model
         return self._term(0) if same else None
-
-
-def _largest(gaps: Gaps) -> float:
-    """Return the largest gap of all parts; nan if there is none."""
-    every = np.concatenate([np.zeros(0), *(one for one, _ in gaps)])
-    return float(every.max(initial=0.0)) if every.size else float("nan")

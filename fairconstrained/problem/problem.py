@@ -375,14 +375,12 @@ class Problem:
         3S-Econ, Problem 1; IPC, Remark 1 (the start).
         """
         n = self.n_variables
-        level = np.zeros((1, n + 1))
-        level[0, n] = 1.0
         constraints = [part.widened(n, -1.0) for part in self.constraints]
         if bound is not None:
             constraints.append(self.objective.widened(n, 0.0).shifted(-bound))
         return replace(
             self,
-            objective=CompositeFunction(slopes=level),
+            objective=CompositeFunction(slope=np.eye(n + 1)[n]),
             constraints=tuple(constraints),
             domain=LeadingDomain(self.domain, n),
             n_variables=n + 1,

@@ -203,7 +203,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
     def _ahead(self, at: Evaluation, before: Evaluation | None) -> Array:
         """Return the values that the multipliers follow; two batches differ by noise as well."""
         if self.dual == "zero_one":
-            return at.zero_one_constraints
+            return at.decided.constraints
         if before is None:
             return at.constraints
         return at.constraints + self.extrapolation * (at.constraints - before.constraints)

@@ -43,7 +43,7 @@ def two_models():
         CompositeFunction(
             reference, EqualOpportunity(0.1, surrogate="ramp").bind(labels, members, ones)
         ),
-        CompositeFunction(slopes=np.array([[1.0, 0.0, 0.0, 1.0]]), level=-0.5),
+        CompositeFunction(slope=np.array([1.0, 0.0, 0.0, 1.0]), level=-0.5),
     )
     return Problem(CompositeFunction(model, average(Logistic(), y, weight)), constraints)
 

@@ -212,7 +212,7 @@ class TestConfidence:
         fit = kept.bind(X[~held], y[~held], sensitive_features=groups[~held])
         w = fit.parametrization.variables(model.to_local())
         assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
-        assert model.decision_gap_ == pytest.approx(fit.problem.at(w).decision_gap, abs=1e-9)
+        assert model.decision_gap_ == pytest.approx(fit.problem.at(w).decided.gap, abs=1e-9)
         moved = X.copy()
         moved[held] *= 2.0
         again, same = self.fitted((moved, *rows[1:]), confidence=0.5)

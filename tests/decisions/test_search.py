@@ -356,7 +356,7 @@ class TestSearch:
         first = solver.minimize(problem)
         found = search_decisions(DecisionTask(problem, first, solver, y, weight, first.w))
         at = problem.at(found.w)
-        assert found.met and at.zero_one_violation == 0.0 and at.decision_gap <= 0.05
+        assert found.met and at.zero_one_violation == 0.0 and at.decided.gap <= 0.05
 
     @pytest.mark.cases(1)
     @pytest.mark.parametrize("seed", range(5))

@@ -156,7 +156,7 @@ def test_tightened_tasks_meet_smaller_tolerances():
     found = task.tightened(shifts).search()
     assert found.met
     at = task.problem.at(found.w)
-    assert np.all(at.zero_one_constraints <= -shifts + 1e-9)
+    assert np.all(at.decided.constraints <= -shifts + 1e-9)
 
 
 def test_equal_scores_have_equal_decisions():

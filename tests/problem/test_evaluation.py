@@ -120,11 +120,11 @@ def test_parts_made_for_one_question_do_not_take_the_passes_of_others():
     X, y, groups = make_biased_classification(300, gap=0.3, random_state=0)
     problem = FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, None, groups).problem
     at = problem.at(np.linspace(-1.0, 1.0, problem.n_variables))
-    first = at.gap, at.decision_gap, at.zero_one_violation, at.violation
+    first = at.gap, at.decided.gap, at.zero_one_violation, at.violation
     for part in problem.constraints:
         assert_allclose(at.statistics_of(part), problem.at(at.w).statistics_of(part))
     again = problem.at(at.w)
-    assert (again.gap, again.decision_gap, again.zero_one_violation, again.violation) == first
+    assert (again.gap, again.decided.gap, again.zero_one_violation, again.violation) == first
     assert first[0] != first[1]
 
 

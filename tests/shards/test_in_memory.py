@@ -74,8 +74,8 @@ def assert_same(by_atom, plain, seed=0):
     which = np.arange(first.n_constraints)
     rows = one.constraint_gradients(which), other.constraint_gradients(which)
     assert_allclose(*rows, atol=1e-12)
-    assert_allclose(one.zero_one_constraints, other.zero_one_constraints, atol=1e-13)
-    assert_allclose([one.gap, one.decision_gap], [other.gap, other.decision_gap], atol=1e-13)
+    assert_allclose(one.decided.constraints, other.decided.constraints, atol=1e-13)
+    assert_allclose([one.gap, one.decided.gap], [other.gap, other.decided.gap], atol=1e-13)
     assert first.n_rows == second.n_rows
 
 
@@ -224,7 +224,7 @@ def test_rows_are_read_once_for_values_derivatives_and_decisions(many, monkeypat
     monkeypatch.setattr(shards, "gather", lambda *given: reads.append(1) or gather(*given))
     at = problem.at(np.random.default_rng(0).standard_normal(problem.n_variables))
     assert at.objective > 0.0 and at.gradient(np.ones(problem.n_constraints)).any()
-    assert at.decision_gap > 0.0 and len(reads) == 1
+    assert at.decided.gap > 0.0 and len(reads) == 1
 
 
 def test_codes_of_blocks_are_those_of_all_rows(monkeypatch):

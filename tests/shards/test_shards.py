@@ -68,7 +68,7 @@ def assert_same(fit, problem, *, approximate=False):
     np.testing.assert_allclose(there.gap, here.gap, **same)
     from_histograms = {"rtol": 0.0, "atol": 0.01} if approximate else same
     np.testing.assert_allclose(
-        there.zero_one_constraints, here.zero_one_constraints, **from_histograms
+        there.decided.constraints, here.decided.constraints, **from_histograms
     )
 
 

@@ -47,8 +47,8 @@ def test_plain_steps_are_those_of_the_formula() -> None:
 
 def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     """Minimise x subject to 1 - x <= 0: the Lagrangian is bilinear, its saddle point (1, 1)."""
-    slope = CompositeFunction(slopes=np.ones((1, 1)))
-    falling = CompositeFunction(slopes=-np.ones((1, 1)), level=1.0)
+    slope = CompositeFunction(slope=np.ones(1))
+    falling = CompositeFunction(slope=-np.ones(1), level=1.0)
     problem = Problem(
         slope,
         (falling,),

@@ -210,7 +210,7 @@ def test_multiplier_model_is_descent_and_adagrad_on_sampled_constraints() -> Non
         lam = np.zeros(m)
         lam[drawn] = price(weights, features[drawn]) / 4
         w = w - 0.1 * problem.at(w).gradient(lam)
-        rates = problem.at(w).zero_one_constraints[drawn]
+        rates = problem.at(w).decided.constraints[drawn]
         slope = np.array(  # by complex steps
             [
                 (rates * price(weights + 1e-30j * e, features[drawn])).mean().imag / 1e-30

@@ -32,7 +32,7 @@ def test_domain_limits_the_distance() -> None:
 
 def test_constraint_with_its_proximal_term_limits_the_distance() -> None:
     """From 0 with w_1 + w_2 <= 1 made w_1 + w_2 + rho |w|^2 <= 1: on the boundary of a disc."""
-    half_plane = CompositeFunction(slopes=np.ones((1, 2)), level=-1.0)
+    half_plane = CompositeFunction(slope=np.ones(2), level=-1.0)
     rho = 1.0
     w = near_stationarity(bowl(half_plane), np.zeros(2), rho)
     center, radius = np.full(2, -0.5), np.sqrt(1.5)
@@ -43,7 +43,7 @@ def test_constraint_with_its_proximal_term_limits_the_distance() -> None:
 
 def test_constraint_may_have_no_proximal_term() -> None:
     """From 0 with w_1 + w_2 <= 1: the projection of the free solution (3, 4) / (1 + 2 rho)."""
-    half_plane = CompositeFunction(slopes=np.ones((1, 2)), level=-1.0)
+    half_plane = CompositeFunction(slope=np.ones(2), level=-1.0)
     w = near_stationarity(bowl(half_plane), np.zeros(2), 1.0, constraint_rho=0.0)
     expected = np.array([1.0, 4.0 / 3.0]) - (7.0 / 3.0 - 1.0) / 2.0
     assert w == pytest.approx(np.linalg.norm(expected), abs=1e-3)
@@ -71,8 +71,8 @@ def test_non_smooth_problems_are_solved_by_subgradients() -> None:
 
 def test_known_kinks_are_rounded_and_the_distance_is_accurate() -> None:
     """The least of |w|_1 + <c, w> + rho |w|^2 is -c, soft-thresholded by 1, over 2 rho."""
-    slopes, rho = np.array([3.0, -0.5]), 2.0
-    problem = Problem(CompositeFunction(penalty=L1(1.0), slopes=slopes[None]), n_variables=2)
+    slope, rho = np.array([3.0, -0.5]), 2.0
+    problem = Problem(CompositeFunction(penalty=L1(1.0), slope=slope), n_variables=2)
     assert problem.smoothable and not problem.smooth
     expected = (3.0 - 1.0) / (2.0 * rho)
     assert near_stationarity(problem, np.zeros(2), rho) == pytest.approx(expected, abs=1e-3)

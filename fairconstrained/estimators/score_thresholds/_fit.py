@@ -231,7 +231,7 @@ class ThresholdFit:
             "response_method_": self.scored.method,
             "groups_": np.array([]) if groups is None else groups.listed,
             "threshold_": self.common_threshold(),
-            "decision_gap_": at.decision_gap,
+            "decision_gap_": at.decided.gap,
             **bound.attributes,
             "decision_search_": self.search,
             "certificate_": self.certificate,
