@@ -47,7 +47,8 @@ class Penalty(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is not valid; estimators call it."""
-        check_parameters(self)
+        for penalty in (self, *getattr(self, "terms", ())):
+            check_parameters(penalty)
 
     @abstractmethod
     def value(self, w: Array) -> float:
@@ -91,6 +92,7 @@ class Proximity(Penalty):
     """
 
     quadratic = True
+    center: Array | float
     rho: float
 
     def __init__(self, center: Array, rho: float):
@@ -112,7 +114,7 @@ class Proximity(Penalty):
         return self.rho * (w - self.center)
 
 
-class L2(Penalty):
+class L2(Proximity):
     r""":math:`p(w) = \tfrac{\alpha}{2} \|w\|_2^2`.
 
     Parameters
@@ -121,24 +123,16 @@ class L2(Penalty):
         The strength, >= 0.
     """
 
-    quadratic = True
+    center = 0.0
     _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
 
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
 
     @property
-    def modulus(self) -> float:  # type: ignore[override]
-        """The strength itself."""
+    def rho(self) -> float:  # type: ignore[override]
+        """The strength, as that of a parabola about 0."""
         return self.alpha
-
-    def value(self, w: Array) -> float:
-        """Return alpha / 2 times the squared norm of w."""
-        return float(0.5 * self.alpha * (w @ w))
-
-    def gradient(self, w: Array) -> Array:
-        """Return alpha w."""
-        return self.alpha * w
 
 
 class L1(Penalty):
@@ -252,11 +246,6 @@ class _Composed(Penalty):
     """A penalty that has the properties that all the penalties in it have."""
 
     terms: list[Penalty]
-
-    def check(self) -> None:
-        """Raise a ValueError if a parameter of a term is not valid."""
-        for term in self.terms:
-            term.check()
 
     smooth, convex, quadratic = map(_of_every_term, ("smooth", "convex", "quadratic"))
 

@@ -281,19 +281,6 @@ def test_residual_minus_gradient_is_in_the_normal_cone(domain, target, gradient,
 
 @each(DOMAINS)
 @given(target=vectors)
-def test_bounds_are_those_of_a_box(domain, target):
-    bounds = domain.bounds(N_VARIABLES)
-    box = domain
-    while isinstance(box, Leading | Blocks):
-        box = box.domain
-    round_sets = L1Ball | L2Ball | Ellipsoid | WeightedL1Ball | Enlarged
-    assert (bounds is None) == isinstance(box, round_sets)
-    if bounds is not None:
-        assert_array_equal(domain.project(target), np.clip(target, *bounds))
-
-
-@each(DOMAINS)
-@given(target=vectors)
 def test_whole_space_says_that_nothing_is_excluded(domain, target):
     assert not domain.whole_space or domain.project(target) is target
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from fairconstrained.decisions.bands import Band, split_bands
 from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.functions.base import Indicator
-from fairconstrained.models.thresholds import ThresholdModel
+from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
@@ -86,7 +86,7 @@ class ThresholdChoices:
         Parameters
         ----------
         problem : Problem
-            Its model is a :class:`~fairconstrained.models.thresholds.ThresholdModel`.
+            Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`.
         y : ndarray of shape (n_rows,)
             The labels, -1 or +1.
         sample_weight : ndarray of shape (n_rows,)

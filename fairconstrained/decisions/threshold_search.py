@@ -50,7 +50,7 @@ class ThresholdTask:
     Attributes
     ----------
     problem : Problem
-        Its model is a :class:`~fairconstrained.models.thresholds.ThresholdModel`.
+        Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`.
     y : ndarray of shape (n_rows,)
         The labels, -1 or +1.
     sample_weight : ndarray of shape (n_rows,)

@@ -26,13 +26,16 @@ class Domain(BaseEstimator, ABC):
     ----------
     whole_space : bool
         Whether the set is all of R^n, so that units of the variables may be changed freely.
-    n_variables : int or None
-        The number of variables, None for a set that exists for any number of them.
     """
 
     whole_space: bool = False
-    n_variables: int | None = None
     _parameter_constraints: ClassVar[ParameterConstraints] = {}
+
+    @property
+    def n_variables(self) -> int | None:
+        """The number of variables, None for a set that exists for any number of them."""
+        sizes = (np.size(value) for value in vars(self).values() if np.ndim(value))
+        return next(sizes, None)
 
     def check(self) -> None:
         """Check the parameters, and those of a domain that this one is made of.
@@ -70,10 +73,6 @@ class Domain(BaseEstimator, ABC):
             A point and a gradient, or several.
         """
 
-    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
-        """Return lower and upper bounds when the set is a box, else None."""
-        return None
-
     def stretched(self, factors: Array) -> Domain | None:
         """Return the set of all factors * w with w in this one, None if it has no known projection.
 
@@ -108,10 +107,6 @@ class WholeSpace(Domain):
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the gradient: the normal cone is {0}."""
         return gradient
-
-    def bounds(self, n_variables: int) -> tuple[Array, Array]:
-        """Return infinite bounds."""
-        return np.full(n_variables, -np.inf), np.full(n_variables, np.inf)
 
     def stretched(self, factors: Array) -> WholeSpace:
         """Return the same."""
@@ -192,11 +187,6 @@ class Blocks(Domain):
         residual = self.domain.normal_cone_residual(self._split(w), self._split(gradient))
         return residual.reshape(w.shape)
 
-    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
-        """Return the bounds of a block, repeated, or None."""
-        block = self.domain.bounds(n_variables // self.n_blocks)
-        return block and (np.tile(block[0], self.n_blocks), np.tile(block[1], self.n_blocks))
-
     def stretched(self, factors: Array) -> Domain | None:
         """Return the product of the stretched sets, where the factors of all blocks are equal."""
         each = self._split(factors)
@@ -242,8 +232,3 @@ class Leading(Domain):
         """Return the residual of the leading variables, then the gradient of the free ones."""
         lead = self.domain.normal_cone_residual(w[..., : self.size], gradient[..., : self.size])
         return np.concatenate([lead, gradient[..., self.size :]], axis=-1)
-
-    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
-        """Return the leading bounds followed by infinite ones, or None."""
-        lead, free = self.domain.bounds(self.size), np.full(n_variables - self.size, np.inf)
-        return lead and (np.concatenate([lead[0], -free]), np.concatenate([lead[1], free]))

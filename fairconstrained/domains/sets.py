@@ -56,17 +56,13 @@ class Box(Domain):
                 f"between them; got lower={self.lower!r} and upper={self.upper!r}."
             )
 
-    def bounds(self, n_variables: int) -> tuple[Array, Array]:
-        """Return the bounds of every coordinate."""
-        return np.full(n_variables, self.lower, float), np.full(n_variables, self.upper, float)
-
     def project(self, w: Array) -> Array:
         """Return `w` clipped to the bounds."""
         return np.clip(w, self.lower, self.upper)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the gradient without what pushes against a bound that is met."""
-        lower, upper = self.bounds(w.shape[-1])
+        lower, upper = np.asarray(self.lower, float), np.asarray(self.upper, float)
         sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (lower, upper)]
         rounding = ON_THE_BOUNDARY * np.maximum(*sizes)
         residual = np.where(w <= lower + rounding, np.minimum(gradient, 0.0), gradient)
@@ -74,8 +70,7 @@ class Box(Domain):
 
     def stretched(self, factors: Array) -> Intervals:
         """Return the box with its bounds times the factors."""
-        lower, upper = self.bounds(len(factors))
-        return Intervals(lower * factors, upper * factors)
+        return Intervals(np.multiply(self.lower, factors), np.multiply(self.upper, factors))
 
 
 class Intervals(Box):
@@ -107,11 +102,6 @@ class Intervals(Box):
 
     def __init__(self, lower: Array, upper: Array):
         super().__init__(lower, upper)
-
-    @property
-    def n_variables(self) -> int:  # type: ignore[override]
-        """The number of intervals."""
-        return np.size(self.lower)
 
 
 class _Ball(Domain):
@@ -181,11 +171,6 @@ class Ellipsoid(_Ball):
         self.axes = axes
 
     @property
-    def n_variables(self) -> int | None:  # type: ignore[override]
-        """The number of half axes."""
-        return np.size(self.axes)
-
-    @property
     def _axes(self) -> Array:
         return np.asarray(self.axes, dtype=float)
 
@@ -233,7 +218,6 @@ class L2Ball(Ellipsoid):
     array([ 0.6, -0.8])
     """
 
-    n_variables = None
     _parameter_constraints: ClassVar = {"radius": [POSITIVE]}
 
     def __init__(self, radius: float = 1.0):
@@ -270,11 +254,6 @@ class WeightedL1Ball(_Ball):
     def __init__(self, radius: float, factors: Array):
         self.radius = radius
         self.factors = factors
-
-    @property
-    def n_variables(self) -> int | None:  # type: ignore[override]
-        """The number of factors."""
-        return np.size(self.factors)
 
     @property
     def _axes(self) -> Array:
@@ -334,7 +313,6 @@ class L1Ball(WeightedL1Ball):
     array([ 1.5, -0.5,  0. ])
     """
 
-    n_variables = None
     factors = 1.0
     _parameter_constraints: ClassVar = {"radius": [POSITIVE]}
 

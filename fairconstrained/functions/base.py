@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -170,6 +171,11 @@ class Parabola(ScalarFunction):
         return self.coefficient * t
 
 
+def of_function(name: str) -> Any:
+    """Return a property with the value that it has of the `function` that an object is made of."""
+    return property(lambda made: getattr(made.function, name), doc="That of phi.")
+
+
 class PlusParabola(ScalarFunction):
     r"""phi(t) plus :math:`\tfrac{c}{2} t^2`, which makes a weakly convex function convex.
 
@@ -187,25 +193,10 @@ class PlusParabola(ScalarFunction):
         self.function = function
         self.coefficient = coefficient
 
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether phi is smooth."""
-        return self.function.smooth
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether phi is."""
-        return self.function.smoothable
-
-    @property
-    def knots(self) -> tuple[float, ...] | None:
-        """Those of phi."""
-        return self.function.knots
-
-    @property
-    def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
-        """Those of phi."""
-        return self.function.corners
+    smooth = of_function("smooth")
+    smoothable = of_function("smoothable")
+    knots = of_function("knots")
+    corners = of_function("corners")
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -260,14 +251,11 @@ class Rounded(ScalarFunction):
     array([0.5 , 0.05, 0.  ])
     """
 
+    convex = of_function("convex")
+
     def __init__(self, function: ScalarFunction, width: float):
         self.function = function
         self.width = width
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether phi is."""
-        return self.function.convex
 
     @property
     def knots(self) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from fairconstrained.functions.base import Indicator, ScalarFunction
+from fairconstrained.functions.base import Indicator, ScalarFunction, of_function
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -66,6 +66,10 @@ class Stretched(Surrogate):
     array([0.  , 0.5 , 0.75, 1.  ])
     """
 
+    smooth = of_function("smooth")
+    convex = of_function("convex")
+    difference_of_convex = of_function("difference_of_convex")
+
     def __init__(self, function: ScalarFunction, factor: float = -1.0):
         self.function = function
         self.factor = factor
@@ -73,16 +77,6 @@ class Stretched(Surrogate):
     def _of(self, function: ScalarFunction) -> Stretched:
         """Return the same for another function."""
         return Stretched(function, self.factor)
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the function is smooth."""
-        return self.function.smooth
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the function is convex."""
-        return self.function.convex
 
     @property
     def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
@@ -109,11 +103,6 @@ class Stretched(Surrogate):
     def derivative(self, t: Array, value: Array) -> Array:
         """Return c phi'(c t)."""
         return self.factor * self.function.derivative(self.factor * t, value)
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether the function is a difference of convex functions."""
-        return self.function.difference_of_convex
 
     def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
         """Return those of the function, of c t."""

@@ -1,9 +1,9 @@
-"""Models whose parameters are the scores themselves, for methods that fit trees to gradients."""
+"""Models of given rows, whose parameters are their scores, or thresholds for given scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -43,8 +43,39 @@ class ScoreSpace:
         return np.arange(start, self.n_rows)[:, None]
 
 
+class _OfPositions(Model):
+    """A model of rows that are given by their positions, with the same parameters for all of them.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n_rows,)
+        The positions of this model's rows.
+    """
+
+    rows: Array
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    def batch(self, rows: Array) -> Self:
+        """Return the model of these rows only."""
+        return replace(self, rows=self.rows[rows])  # type: ignore[type-var]
+
+    def on(self, X: Matrix) -> Self:
+        """Return the model of other rows.
+
+        Parameters
+        ----------
+        X : ndarray of int of shape (n_other_rows,) or (n_other_rows, 1)
+            Their positions.
+        """
+        return replace(self, rows=np.asarray(X).ravel())  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, eq=False)
-class ScoreModel(Model):
+class ScoreModel(_OfPositions):
     r"""The model :math:`s(w) = w`: the parameters are the scores of the rows.
 
     With it, :meth:`~fairconstrained.problem.evaluation.Evaluation.gradient` is the gradient of the
@@ -75,11 +106,6 @@ class ScoreModel(Model):
     linear: ClassVar[bool] = True
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.rows)
-
-    @property
     def n_parameters(self) -> int:
         """The number of scores of all rows."""
         return self.space.n_rows
@@ -99,16 +125,56 @@ class ScoreModel(Model):
         """Return ones: all scores move together."""
         return np.ones(self.n_parameters)
 
-    def batch(self, rows: Array) -> ScoreModel:
-        """Return the model of these rows only."""
-        return replace(self, rows=self.rows[rows])
 
-    def on(self, X: Matrix) -> ScoreModel:
-        """Return the model of other rows.
+@dataclass(frozen=True, eq=False)
+class ThresholdModel(_OfPositions):
+    r"""Given scores minus thresholds, :math:`s_i(\theta) = r_i - \theta_{z_i}`.
 
-        Parameters
-        ----------
-        X : ndarray of int of shape (n_other_rows, 1)
-            Their positions in the space.
-        """
-        return replace(self, rows=np.asarray(X)[:, 0])
+    They are affine, not linear: scores at thresholds of 0 are not 0. A decision is positive where
+    the score is above the threshold of its row. The features of the rows are their positions in the
+    arrays of given scores and codes, so that the models of parts of the rows (`on`, `batch`) have
+    the same parameters.
+
+    Parameters
+    ----------
+    given : ndarray of shape (n_all_rows,)
+        The scores r of all rows.
+    codes : ndarray of int of shape (n_all_rows,)
+        Which threshold each row has.
+    n_thresholds : int
+        How many thresholds there are.
+    rows : ndarray of int of shape (n_rows,)
+        The positions of this model's rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.models.scores import ThresholdModel
+    >>> model = ThresholdModel(np.array([0.2, 0.7, 0.9]), np.array([0, 1, 1]), 2, np.arange(3))
+    >>> scores, pullback = model.forward(np.array([0.1, 0.8]))
+    >>> scores.round(2), pullback(np.ones(3))
+    (array([ 0.1, -0.1,  0.1]), array([-1., -2.]))
+    """
+
+    given: Array
+    codes: Array
+    n_thresholds: int
+    rows: Array
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of thresholds."""
+        return self.n_thresholds
+
+    def forward(self, w: Array) -> tuple[Scores, Pullback]:
+        """Return the scores minus the thresholds, and minus the sums of weights by threshold."""
+        codes, n = self.codes[self.rows], self.n_thresholds
+
+        def pullback(v: Array) -> Array:
+            return -np.bincount(codes, v, minlength=n)
+
+        return np.asarray(self.given[self.rows] - w[codes]), pullback
+
+    def offset(self) -> Array:
+        """Return minus ones: all scores move together."""
+        return -np.ones(self.n_thresholds)

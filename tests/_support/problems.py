@@ -121,7 +121,8 @@ def reference(problem: Problem, starts: int = 5) -> float:
     bounds = None
     slack: list = []
     if isinstance(ball, Box):
-        bounds = list(zip(*problem.domain.bounds(n), strict=True))
+        size = getattr(problem.domain, "size", n)
+        bounds = [(ball.lower, ball.upper)] * size + [(None, None)] * (n - size)
     if isinstance(ball, L2Ball):
         slack = [lambda w: ball.radius**2 - w[:4] @ w[:4]]
     if isinstance(ball, L1Ball):

@@ -62,7 +62,7 @@ from fairconstrained.functions.surrogates import (
     Sigmoid,
     Stretched,
 )
-from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC, QueryPairLoss
+from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
 from fairconstrained.terms.clipped_rates import Clip
 

@@ -25,7 +25,7 @@ from fairconstrained.decisions.band_search import RangeMaxima, can_be_searched
 from fairconstrained.decisions.bands import Band, split_bands
 from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.threshold_search import ThresholdTask
-from fairconstrained.models.thresholds import ThresholdModel
+from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 

@@ -18,8 +18,7 @@ from fairconstrained.constraints import (
 )
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.objectives import MeanLoss
-from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.objectives import MeanLoss, PairwiseLoss, PartialAUC
 from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem

@@ -20,8 +20,7 @@ from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, Squared
 from fairconstrained.functions.surrogates import PositivePart, Ramp, ShiftedSquare, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import OBJECTIVES as NAMED
-from fairconstrained.objectives.base import Objective
-from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.objectives import Objective, PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.sampling import Sampler

@@ -20,8 +20,7 @@ from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.objectives import resolve_objective
-from fairconstrained.objectives.base import MeanLoss
+from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.shards.in_memory import ShardedData

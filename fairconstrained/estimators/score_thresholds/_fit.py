@@ -37,7 +37,7 @@ from fairconstrained.estimators.score_thresholds._scores import (
 from fairconstrained.estimators.solution import Bound
 from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.inspection.outputs import scores_of
-from fairconstrained.models.thresholds import ThresholdModel
+from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.fitted import set_fitted

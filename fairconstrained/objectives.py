@@ -1,8 +1,15 @@
-"""Objectives of pairs: the area under the ROC curve, of all rows or of those of a query."""
+"""Objectives: what an estimator minimises, mean losses and losses of pairs.
+
+A function of one margin belongs in ``functions``; its mean over rows or pairs belongs here.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +18,9 @@ from sklearn.base import BaseEstimator
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
-from fairconstrained.objectives.base import Objective
-from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import average, cell_matrix
+from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
 from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
 from fairconstrained.terms.top_pairs import TopPairs
@@ -20,22 +28,113 @@ from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_ranks
 
+__all__ = [
+    "OBJECTIVES",
+    "MeanLoss",
+    "Objective",
+    "PairwiseLoss",
+    "PartialAUC",
+    "QueryPairLoss",
+    "resolve_objective",
+]
+
+
+class Objective(ABC):
+    """An objective: hyperparameters, and `bind`, which returns its term for given data.
+
+    Attributes
+    ----------
+    gives_log_odds : bool
+        Whether the scores of the least value are log odds; see
+        :class:`~fairconstrained.functions.losses.Loss`. Losses of pairs leave the intercept
+        undetermined, so that their scores are not.
+    determines_intercept : bool
+        Whether the objective changes if a number is added to all scores.
+    """
+
+    gives_log_odds: bool = False
+    determines_intercept: ClassVar[bool] = True
+
+    @abstractmethod
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the term, with one output, that is small where the scores suit the labels.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        """
+
+    def build(self, data: TrainingData) -> Term:
+        """Return the term for training rows; objectives of queries read them as well.
+
+        Parameters
+        ----------
+        data : TrainingData
+            The rows: `y`, `loss_weight` and perhaps `query`.
+        """
+        return self.bind(data.y, data.loss_weight)
+
+
+class MeanLoss(BaseEstimator, Objective):
+    r"""The weighted mean of a loss over all rows.
+
+    .. math::
+        f(s) = \frac{\sum_i v_i\, \ell(y_i s_i)}{\sum_i v_i}
+
+    Parameters
+    ----------
+    loss : str or Loss
+        The loss :math:`\ell`, a function of the margin, or its name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions import Hinge
+    >>> from fairconstrained.objectives import MeanLoss
+    >>> y, scores = np.array([-1.0, 1.0]), np.array([0.0, 0.5])
+    >>> MeanLoss(Hinge()).bind(y, np.ones(2)).value(scores)
+    array([0.75])
+    """
+
+    def __init__(self, loss: str | Loss):
+        self.loss = loss
+
+    @property
+    def loss_function(self) -> Loss:
+        """The loss, also where `loss` is a name."""
+        return resolve("loss", self.loss, LOSSES, Loss)
+
+    @property
+    def gives_log_odds(self) -> bool:  # type: ignore[override]
+        """Whether those of the loss are."""
+        return self.loss_function.gives_log_odds
+
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the term with the mean of the loss."""
+        return average(self.loss_function, y, sample_weight)
+
+    def build(self, data: TrainingData) -> Term:
+        """Return the term for training rows, whose scores are measured from the threshold."""
+        if data.several_classes:
+            cells = cell_matrix(np.zeros(len(data.y), dtype=int), data.loss_weight, 1)
+            return MultinomialLoss(data.class_positions, cells)
+        term = average(self.loss_function, data.y, data.loss_weight)
+        return replace(term, shift=data.convention.threshold)
+
 
 def _by_label(y: Array, sample_weight: Array) -> Any:
-    """Return the cells of the negative and of the positive rows.
-
-    Raises
-    ------
-    ValueError
-        If one of them is empty.
-    """
-    counts = np.bincount((y > 0).astype(int), minlength=2)
+    """Return the cells of the negative and of the positive rows, none of which may be empty."""
+    labels = (y > 0).astype(int)
+    counts = np.bincount(labels, minlength=2)
     if not counts.all():
         raise ValueError(
             f"An AUC objective needs rows of both classes; got {counts[0]} negative and "
             f"{counts[1]} positive ones."
         )
-    return cell_matrix((y > 0).astype(int), sample_weight, 2)
+    return cell_matrix(labels, sample_weight, 2)
 
 
 class PairwiseLoss(BaseEstimator, Objective):
@@ -71,7 +170,7 @@ class PairwiseLoss(BaseEstimator, Objective):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.objectives.pairwise import PairwiseLoss
+    >>> from fairconstrained.objectives import PairwiseLoss
     >>> y, scores = np.array([1, 1, -1]), np.array([0.0, 2.0, 0.5])
     >>> PairwiseLoss("hinge").bind(y, np.ones(3)).value(scores)
     array([0.75])
@@ -88,10 +187,7 @@ class PairwiseLoss(BaseEstimator, Objective):
     def bind(self, y: Array, sample_weight: Array) -> PairTerm:
         """Return the term with the mean over pairs.
 
-        Raises
-        ------
-        ValueError
-            If a class has no rows, or the loss's name is unknown.
+        Raises a ValueError if a class has no rows, or the loss's name is unknown.
         """
         loss = resolve("loss", self.loss, LOSSES, Loss)
         if self.max_pairs is not None:
@@ -101,11 +197,10 @@ class PairwiseLoss(BaseEstimator, Objective):
                 FutureWarning,
                 stacklevel=2,
             )
-        one, none, names = np.ones((1, 1)), np.zeros(1), ("AUC loss",)
-        cells, positive_first = _by_label(y, sample_weight), np.array([[1, 0]])
+        cells, single = _by_label(y, sample_weight), (np.ones((1, 1)), np.zeros(1), ("AUC loss",))
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
-            return QuadraticPairs(cells, positive_first[:, ::-1], one, none, names)
-        return PairMeans(cells, positive_first, one, none, names, function=loss)
+            return QuadraticPairs(cells, np.array([[0, 1]]), *single)
+        return PairMeans(cells, np.array([[1, 0]]), *single, function=loss)
 
 
 class PartialAUC(BaseEstimator, Objective):
@@ -140,8 +235,8 @@ class PartialAUC(BaseEstimator, Objective):
 
     Notes
     -----
-    If no model ranks the positive rows above most negative rows of the range, the loss is smallest
-    if all scores are equal, and fits converge slowly to that point. Choose a wider range then.
+    If no model ranks the positive rows above most negative rows of the range, fits converge slowly
+    to equal scores. Choose a wider range then.
 
     References
     ----------
@@ -150,7 +245,7 @@ class PartialAUC(BaseEstimator, Objective):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.objectives.pairwise import PartialAUC
+    >>> from fairconstrained.objectives import PartialAUC
     >>> y, scores = np.array([1, -1, -1]), np.array([0.0, -2.0, 0.5])
     >>> PartialAUC(ranks=(0.0, 0.5), loss="hinge").bind(y, np.ones(3)).value(scores)
     array([1.5])
@@ -234,16 +329,7 @@ class QueryPairLoss(BaseEstimator, Objective):
     def bind(
         self, y: Array, sample_weight: Array, query: Queries | ArrayLike | None = None
     ) -> QueryPairs:
-        """Return the term.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        query : Queries, array-like of shape (n_rows,) or None, default=None
-            The query of each row; None stands for one query of all rows.
+        """Return the term, see :meth:`Objective.bind`; no `query` stands for one of all rows.
 
         Raises
         ------
@@ -266,8 +352,8 @@ class QueryPairLoss(BaseEstimator, Objective):
             of_pair = queries.codes[first]
             weights = weights / np.bincount(of_pair, weights)[of_pair]
         pairs = RowPairs(first, second, np.zeros(len(first), dtype=int), weights / weights.sum())
-        one = np.ones((1, 1))
-        return QueryPairs(pairs, queries.codes, loss, one, np.zeros(1), ("loss of pairs",))
+        single = np.ones((1, 1)), np.zeros(1), ("loss of pairs",)
+        return QueryPairs(pairs, queries.codes, loss, *single)
 
     def build(self, data: TrainingData) -> QueryPairs:
         """Return the term for training rows with queries.
@@ -283,3 +369,32 @@ class QueryPairLoss(BaseEstimator, Objective):
                 "queries: use FairRanker."
             )
         return self.bind(data.y, data.loss_weight, data.query)
+
+
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
+    **{name: partial(MeanLoss, name) for name in LOSSES},
+    "auc": PairwiseLoss,
+    "partial_auc": PartialAUC,
+    "query_pairs": QueryPairLoss,
+}
+
+
+def resolve_objective(argument: str, value: object) -> Objective:
+    """Return the objective that a user has named or passed; a loss is averaged over all rows.
+
+    Parameters
+    ----------
+    argument : str
+        The argument's name, for messages.
+    value : str, Loss or Objective
+        What the user passed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a name is unknown, a parameter of the loss is not valid, or it is neither of these.
+    """
+    if isinstance(value, Loss):
+        value.check_parameters()
+        return MeanLoss(value)
+    return resolve(argument, value, OBJECTIVES, Objective)
