@@ -63,7 +63,7 @@ __all__ = [
 ConstraintLike = str | Constraint | Sequence[str | Constraint] | None
 """What an estimator accepts as `constraint`: a name, an object, a list of these, or None."""
 
-CONSTRAINTS = {
+CONSTRAINTS: dict[str, type[Constraint]] = {
     "demographic_parity": DemographicParity,
     "equal_opportunity": EqualOpportunity,
     "predictive_equality": PredictiveEquality,
@@ -82,10 +82,8 @@ CONSTRAINTS = {
     "weak_partial_dp": WeakPartialDemographicParity,
     "query_parity": QueryParity,
 }
-CLASSIFIER_CONSTRAINTS = {
-    name: kind
-    for name, kind in CONSTRAINTS.items()
-    if not kind.needs_queries  # type: ignore[attr-defined]
+CLASSIFIER_CONSTRAINTS: dict[str, type[Constraint]] = {
+    name: kind for name, kind in CONSTRAINTS.items() if not kind.needs_queries
 }
 """The constraints that classifiers take; all others need queries, hence a ranker."""
 

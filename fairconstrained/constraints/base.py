@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -12,9 +13,10 @@ import numpy as np
 from sklearn.base import clone
 
 from fairconstrained.constraints.claims import Claim, claims_of
-from fairconstrained.constraints.measures import Compared
+from fairconstrained.constraints.measures import Compared, Measures, means
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
@@ -190,6 +192,15 @@ class Constraint(Parametrized):
         """Return the term, see `bind`."""
         return self._compared(y, groups, weight).term(self._function())
 
+    def _warn(self, message: str) -> None:
+        """Warn that nothing is asked of some rows."""
+        message = f"{type(self).__name__}: {message}"
+        warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
+
+    def _means(self, groups: Groups, weight: Array, **options: Any) -> Measures:
+        """Return :func:`means` of the groups; warn of cells without rows."""
+        return means(groups, weight, self._warn, **options)
+
     def _function(self) -> Any:
         """Return the function in place of predictions; its name is one of a table."""
         return resolve("surrogate", self.surrogate or "sigmoid", self._functions, Surrogate)
@@ -281,9 +292,8 @@ class Constraint(Parametrized):
         claims : list of Claim
             All must be accepted. Empty where `cannot_be_tested` has a reason.
         """
-        if self.cannot_be_tested:
-            return []
-        return claims_of(self._compared(*self._checked(y, groups, sample_weight)))
+        checked = self._checked(y, groups, sample_weight)
+        return [] if self.cannot_be_tested else claims_of(self._compared(*checked))
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
         """Return the numbers that are compared, for a constraint that held-out rows can test."""
@@ -303,9 +313,7 @@ class Constraint(Parametrized):
         assert data.groups is not None, "claims are about groups"
         rows = np.flatnonzero(self.known_rows(data.groups))
         claims = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
-        if data.counts is not None:
-            claims = [claim.of_atoms(data, rows) for claim in claims]
-        return claims if len(rows) == n_rows else [claim.on_rows(rows) for claim in claims]
+        return [claim.on_rows(data, rows, moved=len(rows) != n_rows) for claim in claims]
 
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the values of the parameters that are chosen on the training rows.
@@ -325,12 +333,7 @@ class Constraint(Parametrized):
         term : Term
             What `build` returned there.
         """
-        chosen = self.chosen(term)
-        if not chosen:
-            return self
-        bound = clone(self).set_params(**chosen)
-        bound.labels = self.labels
-        return bound
+        return copy(self).set_params(**self.chosen(term))
 
     def for_all_groups(self) -> Self:
         """Return the constraint with claims on all groups, also on those that it leaves out."""

@@ -59,12 +59,14 @@ class Sample:
         kept = ~np.isin(self.rows, rows)
         return Sample.of(self.rows[kept], self.weight[kept], self.flipped[kept])
 
-    def of_atoms(self, data: TrainingData, rows: Array) -> Sample:
-        """Return the sample of some rows of the data, which are atoms."""
-        assert data.counts is not None and data.squares is not None
+    def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Sample:
+        """Return the sample of some rows of the data, which may be atoms; see `Claim.on_rows`."""
         rows = rows[self.rows]
+        sample = replace(self, rows=rows) if moved else self
+        if data.counts is None or data.squares is None:
+            return sample
         squares = (self.weight / data.sample_weight[rows]) ** 2 * data.squares[rows]
-        return replace(self, repeats=data.counts[rows], squares=squares)
+        return replace(sample, repeats=data.counts[rows], squares=squares)
 
     @cached_property
     def n_rows(self) -> int:
@@ -210,14 +212,10 @@ class Claim:
         rate = float(np.clip(decision, *self.ranks))
         return sum(self._line(self.share)) * rate - self.bound
 
-    def on_rows(self, rows: Array) -> Self:
-        """Return the claim with positions among all rows, of which `rows` are its own."""
-        moved = tuple(replace(one, rows=rows[one.rows]) for one in self.samples)
-        return replace(self, samples=moved)
-
-    def of_atoms(self, data: TrainingData, rows: Array) -> Self:
-        """Return the claim on some rows of the data, which stand for several rows each."""
-        return replace(self, samples=tuple(one.of_atoms(data, rows) for one in self.samples))
+    def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Self:
+        """Return the claim on some rows of the data, with positions among all rows if `moved`."""
+        samples = tuple(one.on_rows(data, rows, moved=moved) for one in self.samples)
+        return replace(self, samples=samples)
 
     def _between_points(self, scores: Scores) -> bool:
         """Whether rates may change between the thresholds at which they are known."""

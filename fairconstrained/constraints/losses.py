@@ -12,16 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import (
-    Compared,
-    Measures,
-    Requirement,
-    difference,
-    each_group,
-    means,
-    warn_vacuous,
-)
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
@@ -154,11 +146,11 @@ class BoundedGroupLoss(_LossConstraint):
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
-        losses = means(groups, weight, type(self).__name__, "loss", compared=False)
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
+        losses = self._means(groups, weight, what="loss", compared=False)
         bound = self.checked_kappa()
-        at_most = Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
-        return Compared([losses], each_group, at_most, y.astype(float))
+        at_most = measures.Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
+        return measures.Compared([losses], measures.each_group, at_most, y.astype(float))
 
     def _function(self) -> Loss:
         """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
@@ -320,16 +312,14 @@ class IntersectionalLossParity(_LossConstraint):
         groups : Groups
             See :meth:`Constraint.known_rows`.
         """
-        if not groups.marginal:
-            return groups.known
-        return np.any([one.known for one in groups.attributes], axis=0)
+        return np.any([one.known for one in groups.separate], axis=0)
 
     def for_all_groups(self) -> Self:
         """Return the constraint for all groups, also those that are small."""
         return clone(self).set_params(min_share=0.0)
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
-        requirement = difference(self.checked_kappa(), LossMeans)
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
+        requirement = measures.difference(self.checked_kappa(), LossMeans)
         check_switch("average", self.average)
         names, members = self._large_groups(groups, weight)
         # Rows of the same groups are a cell, so that rows are read once for any number of groups.
@@ -344,12 +334,12 @@ class IntersectionalLossParity(_LossConstraint):
             means_of_groups = means_of_groups.mean(axis=0)[None, :]
             names = ["every group, on average"]
         numbers = sp.vstack([sp.csr_array(means_of_groups), totals[None, :]], format="csr")
-        measures = Measures(codes, weight, shares, "loss", names, numbers)
-        return Compared([measures], each_group, requirement, y.astype(float))
+        losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
+        return measures.Compared([losses], measures.each_group, requirement, y.astype(float))
 
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
-        kind, names, rows = type(self).__name__, [], [sp.csr_array((0, len(weight)))]
+        names, rows = [], [sp.csr_array((0, len(weight)))]
         membership = check_option("membership", self.membership, _MEMBERSHIP)
         most = np.nextafter(1.0, 0.0)
         least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
@@ -359,11 +349,7 @@ class IntersectionalLossParity(_LossConstraint):
                 names.append(name)
                 rows.append(sp.csr_array(inside[None, :].astype(float)))
             elif not share and self.membership != "thresholds":
-                warn_vacuous(
-                    f"{kind}: the cell 'group {name}' has no rows; nothing is asked of it."
-                )
+                self._warn(f"the cell 'group {name}' has no rows; nothing is asked of it.")
         if not names:
-            warn_vacuous(
-                f"{kind}: no group has more than min_share={least:g} of the rows; nothing is asked."
-            )
+            self._warn(f"no group has more than min_share={least:g} of the rows; nothing is asked.")
         return names, sp.csr_array(sp.vstack(rows, format="csr"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +12,6 @@ import scipy.sparse as sp
 from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
@@ -99,7 +97,7 @@ class Measures:
 def means(
     groups: Groups,
     weight: Array,
-    kind: str,
+    warn: Callable[[str], None],
     what: str = "rate",
     event: Event = ALL_ROWS,
     y: Array | None = None,
@@ -114,8 +112,8 @@ def means(
         The groups of the rows.
     weight : ndarray of shape (n_rows,)
         The weights of the rows.
-    kind : str
-        The constraint, for messages.
+    warn : callable
+        Is told of groups without rows, and of fewer than two groups.
     what : str, default="rate"
         The kind of the mean, for messages.
     event : Event, default=ALL_ROWS
@@ -124,24 +122,17 @@ def means(
         The labels, for the event.
     compared : bool, default=True
         Whether groups are compared with each other, so that there should be two.
-
-    Warns
-    -----
-    VacuousConstraintWarning
-        If a group has no rows, or there are fewer than two groups; the message names the cell.
     """
     codes = groups.codes if y is None else event.codes(groups.codes, y)
     counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
     present = np.flatnonzero(counts)
     for k in np.flatnonzero(counts == 0):
-        warn_vacuous(
-            f"{kind}: the cell 'group {groups.labels[k]}{event.name}' has no rows; "
-            "nothing is asked of it."
-        )
+        cell = f"group {groups.labels[k]}{event.name}"
+        warn(f"the cell '{cell}' has no rows; nothing is asked of it.")
     names = [str(groups.labels[k]) for k in present]
     if compared and len(names) < 2:
-        warn_vacuous(
-            f"{kind}: fewer than two groups have rows in the cell 'all groups{event.name}' (found: "
+        warn(
+            f"fewer than two groups have rows in the cell 'all groups{event.name}' (found: "
             f"{', '.join(names) or 'none'}); there is nothing to compare."
         )
     if len(present) < len(groups):
@@ -160,11 +151,6 @@ def _with_mean(shares: Array) -> Matrix:
         return np.vstack([np.eye(n), shares])
     entries = np.append(np.ones(n), shares), np.append(each, each)
     return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
-
-
-def warn_vacuous(message: str) -> None:
-    """Warn that nothing is asked of a cell."""
-    warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
 
 
 def _with_each_other(n: int) -> tuple[Family, ...]:

@@ -7,14 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import (
-    Compared,
-    Measures,
-    Requirement,
-    each_group,
-    warn_vacuous,
-)
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import Surrogate
@@ -153,13 +147,13 @@ class MinorityRate(Constraint):
         names, numbers = [str(name)], np.array([[0.0, share], [1.0 - share, share]])
         if len(present) < 2:
             empty = f"groups other than {name}" if members.any() else f"group {name}"
-            warn_vacuous(f"MinorityRate: the cell '{empty}' has no rows; nothing is asked.")
+            self._warn(f"the cell '{empty}' has no rows; nothing is asked.")
             names, numbers = [], np.ones((1, 1))
-        what = f"{share:.4g} * rate"
-        measures = Measures(codes, weight, np.array([share]), what, names, numbers)
-        text = f"{c:.4g} * rate(all) - {{first}} <= 0"
-        bound = Requirement((-1.0, c), 0.0, text, kind=MinorityShare)
-        term = Compared([measures], each_group, bound).term(self._function())
+        what, text = f"{share:.4g} * rate", f"{c:.4g} * rate(all) - {{first}} <= 0"
+        rate = measures.Measures(codes, weight, np.array([share]), what, names, numbers)
+        bound = measures.Requirement((-1.0, c), 0.0, text, kind=MinorityShare)
+        compared = measures.Compared([rate], measures.each_group, bound)
+        term = compared.term(self._function())
         return replace(term, minority=minority)  # type: ignore[call-arg]
 
     def as_bound(self, term: Term) -> Self:
@@ -188,8 +182,6 @@ class MinorityRate(Constraint):
 
     def _attribute(self, groups: Groups) -> Groups:
         """Return the groups of the attribute that the minority is of."""
-        if not groups.marginal:
-            return groups
         return next((one for one in groups.separate if self.minority in one.names.tolist()), groups)
 
     def _members(self, groups: Groups, weight: Array) -> tuple[object, object, Array]:

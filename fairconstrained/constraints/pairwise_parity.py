@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import warn_vacuous
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
@@ -139,22 +138,22 @@ class PairwiseParity(Constraint, ABC):
         self, positive: Array, groups: Groups, weight: Array
     ) -> tuple[ComparedGroups, Array]:
         """Return the groups that can be compared, and the cell of every row (-1 for none)."""
-        kind, n = type(self).__name__, len(groups)
+        n = len(groups)
         cell = 2 * groups.codes + positive
         counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
         masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
         enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
         for k in np.flatnonzero(~enough):
             lacks = f"label {self.labels[0 if counts[k, 0] == 0 else 1]}"
-            warn_vacuous(
-                f"{kind}: the cell 'group {groups.labels[k]} | {lacks}' has no rows; the group is "
+            self._warn(
+                f"the cell 'group {groups.labels[k]} | {lacks}' has no rows; the group is "
                 "compared with no other."
             )
         present = np.flatnonzero(enough)
         names = [str(groups.labels[k]) for k in present]
         if len(present) < 2:
-            warn_vacuous(
-                f"{kind}: fewer than two groups have the rows to be compared (found: "
+            self._warn(
+                f"fewer than two groups have the rows to be compared (found: "
                 f"{', '.join(names) or 'none'}); there is nothing to compare."
             )
         position = np.full(n, -1)

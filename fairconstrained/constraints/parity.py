@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
+from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import (
-    ALL_ROWS,
-    COMPARISONS,
-    NEGATIVES,
-    POSITIVES,
-    Compared,
-    Event,
-    Measures,
-    Requirement,
-    at_least,
-    difference,
-    means,
-)
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
@@ -72,7 +60,7 @@ class RateParity(Constraint):
     against: str = "pairs"
     ratio: float | None = None
 
-    events: ClassVar[tuple[Event, ...]] = ()
+    events: ClassVar[tuple[measures.Event, ...]] = ()
     subtracts_kappa = True
     cannot_be_tested = ""
     rates: ClassVar[tuple[str, ...]] = ()
@@ -112,26 +100,27 @@ class RateParity(Constraint):
             defaults.pop("kappa", None)
         return super().with_defaults(**defaults)
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         requirement = self._requirement()
-        against = check_option("against", self.against, COMPARISONS)
-        return Compared(self._measures(y, groups, weight), against, requirement)
+        against = check_option("against", self.against, measures.COMPARISONS)
+        return measures.Compared(self._measures(y, groups, weight), against, requirement)
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> measures.Requirement:
         """Return the bound on two rates."""
         if self.ratio is None:
-            return difference(self.checked_kappa())
+            return measures.difference(self.checked_kappa())
         if self.kappa is not None:
             raise ValueError(
                 f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
                 f"ratio={self.ratio!r} a ratio; give one of them."
             )
-        return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
+        ratio = check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed")
+        return measures.at_least(ratio)
 
-    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' rates in every event."""
-        kind, events = type(self).__name__, [event.naming(self.labels) for event in self.events]
-        return [means(groups, weight, kind, event=event, y=y) for event in events]
+        events = [event.naming(self.labels) for event in self.events]
+        return [self._means(groups, weight, event=event, y=y) for event in events]
 
 
 class DemographicParity(RateParity):
@@ -168,7 +157,7 @@ class DemographicParity(RateParity):
     array([-0.331,  0.131])
     """
 
-    events = (ALL_ROWS,)
+    events = (measures.ALL_ROWS,)
     rates = ("selection_rate",)
 
 
@@ -204,7 +193,7 @@ class EqualOpportunity(RateParity):
     'rate(a | label +1) - rate(all | label +1) <= 0.1'
     """
 
-    events = (POSITIVES,)
+    events = (measures.POSITIVES,)
     rates = ("true_positive_rate",)
 
 
@@ -240,7 +229,7 @@ class PredictiveEquality(RateParity):
     'rate(a | label -1) - rate(b | label -1) <= 0.05'
     """
 
-    events = (NEGATIVES,)
+    events = (measures.NEGATIVES,)
     rates = ("false_positive_rate",)
 
 
@@ -276,5 +265,5 @@ class EqualizedOdds(RateParity):
     4
     """
 
-    events = (POSITIVES, NEGATIVES)
+    events = (measures.POSITIVES, measures.NEGATIVES)
     rates = ("true_positive_rate", "false_positive_rate")

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import warn_vacuous
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
@@ -119,17 +118,11 @@ class QueryParity(Constraint):
         VacuousConstraintWarning
             If queries lack the pairs to be compared; the message has their numbers.
         """
-        checked = self._checked(y, groups, sample_weight)
-        return self._term(*checked, Queries.encode(query, len(checked[-1])))
-
-    def _term(
-        self, y: Array, groups: Groups, weight: Array, queries: Queries | None = None
-    ) -> QueryPairs:
-        assert queries is not None
+        y, groups, weight = self._checked(y, groups, sample_weight)
+        queries, positive = Queries.encode(query, len(weight)), y > 0
         kappa, loss = self.checked_kappa(), resolve("loss", self.loss, LOSSES, Loss)
-        positive = y > 0
         first, second, cells, of_query, kinds = _across_groups(positive, groups, queries)
-        self._warn(len(np.unique(of_query)), queries, positive)
+        self._warn_of_queries(len(np.unique(of_query)), queries, positive)
         weights = weight[first] * weight[second]
         weights /= np.bincount(cells, weights, minlength=2 * len(kinds))[cells]
         output_queries: Array | None = np.repeat(of_query, 2)
@@ -157,15 +150,15 @@ class QueryParity(Constraint):
             output_queries=output_queries,
         )
 
-    def _warn(self, n_compared: int, queries: Queries, positive: Array) -> None:
+    def _warn_of_queries(self, n_compared: int, queries: Queries, positive: Array) -> None:
         """Warn of queries that lack pairs across groups in both directions."""
         n = len(queries)
         kinds = [np.bincount(queries.codes[rows], minlength=n) for rows in (positive, ~positive)]
         of_one_class = int(np.sum((kinds[0] == 0) | (kinds[1] == 0)))
         if n_compared < n:
             low, high = (f"label {label}" for label in self.labels)
-            warn_vacuous(
-                f"{type(self).__name__}: nothing is asked of {n - n_compared} of {n} queries: "
+            self._warn(
+                f"nothing is asked of {n - n_compared} of {n} queries: "
                 f"{of_one_class} have no rows with {high} or none with {low}, and "
                 f"{n - n_compared - of_one_class} have no "
                 "pairs of them across two groups in both directions."

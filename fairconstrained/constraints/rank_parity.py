@@ -12,14 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import brentq
 
+from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, WeightedScores
-from fairconstrained.constraints.measures import (
-    COMPARISONS,
-    Compared,
-    Requirement,
-    means,
-    rates_of,
-)
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.terms.base import Term
@@ -115,15 +109,15 @@ class _RankConstraint(Constraint):
     _functions: ClassVar = SHARP
     _claimed: ClassVar[Mapping[str, Any]] = {}
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         kappa, (low, high) = self.checked_kappa(), self._ranks(y, weight)
         ends = f", {low:g}, {high:g})"
         text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
         factor = 1.0 / (high - low)
-        return Compared(
-            [means(groups, weight, type(self).__name__)],
-            COMPARISONS["pairs"],
-            Requirement((factor, -factor), kappa, text),
+        return measures.Compared(
+            [self._means(groups, weight)],
+            measures.COMPARISONS["pairs"],
+            measures.Requirement((factor, -factor), kappa, text),
             claimed={"ranks": (low, high), **self._claimed},
         )
 
@@ -131,21 +125,22 @@ class _RankConstraint(Constraint):
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
         """Why it cannot be measured on other rows: ranks="auto" chooses the range in `fit`."""
         chosen = "the range of ranks was chosen on the training rows (ranks='auto')"
-        return chosen if _is_auto(self.ranks) else ""
+        return chosen if self.rank_range is None else ""
 
     @property
     def rank_range(self) -> tuple[float, float] | None:  # type: ignore[override]
         """The range of ranks, None for "auto"."""
-        return None if _is_auto(self.ranks) else check_ranks(self.ranks, '"auto" or ')
+        auto = isinstance(self.ranks, str) and self.ranks == "auto"
+        return None if auto else check_ranks(self.ranks, '"auto" or ')
 
     def settled(self, scores: WeightedScores) -> Self:
         """Return the constraint with a range chosen by the model without constraints, if "auto"."""
-        if not _is_auto(self.ranks):
+        if self.rank_range is not None:
             return self
         values, rows = scores()
         weight = rows.sample_weight
         assert rows.groups is not None, "estimators ask for groups if the constraint needs them"
-        cells = rows_by_cell(means(rows.groups, weight, type(self).__name__).cells)
+        cells = rows_by_cell(self._means(rows.groups, weight).cells)
         ranges = _ranges_around(float(np.average(values > 0.0, weights=weight)))
         groups = [distribution(values[k], w) for k, w in cells]
         parts = ([part_within(*group, ranks) for group in groups] for ranks in ranges)
@@ -153,15 +148,10 @@ class _RankConstraint(Constraint):
         ranks = ranges[int(np.argmax(gaps >= gaps.max() - _TIE))]  # the first of equal ones
         return self.with_defaults().set_params(ranks=ranks)
 
-    def _ranks(self, y: Array, sample_weight: Array) -> tuple[float, float]:
+    def _ranks(self, y: Array, weight: Array) -> tuple[float, float]:
         """Return the range; "auto" takes the one around the share of positive labels."""
-        if not _is_auto(self.ranks):
-            return check_ranks(self.ranks, '"auto" or ')
-        return _ranges_around(float(np.average(np.asarray(y) > 0, weights=sample_weight)))[0]
-
-
-def _is_auto(ranks: object) -> bool:
-    return isinstance(ranks, str) and ranks == "auto"
+        ranges = _ranges_around(float(np.average(y > 0, weights=weight)))
+        return ranges[0] if self.rank_range is None else self.rank_range
 
 
 def _ranges_around(share: float) -> list[tuple[float, float]]:
@@ -237,20 +227,20 @@ class PartialDemographicParity(_RankConstraint):
     def _term(self, y: Array, groups: Groups, weight: Array) -> PartialRates:
         kappa, count = self.checked_kappa(), check_count("n_ranks", self.n_ranks)
         low, high = self._ranks(y, weight)
-        measures, width = means(groups, weight, type(self).__name__), high - low
+        rates, width = self._means(groups, weight), high - low
         p = low + (np.arange(count) + 0.5) / count * (1.0 - kappa) * width
-        if kappa == 1.0 or len(measures) < 2:  # nothing can be violated
+        if kappa == 1.0 or len(rates) < 2:  # nothing can be violated
             p = p[:0]
-        surrogate, tops, n_groups = self._function(), p + kappa * width, len(measures)
+        surrogate, tops, n_groups = self._function(), p + kappa * width, len(rates)
         names = [
             f"{name[:-1]}, s > theta_{j + 1}) {sign} {bound:g}"
             for sign, bounds in ((">=", p), ("<=", tops))
-            for name in measures.names[:-1]
+            for name in rates.names[:-1]
             for j, bound in enumerate(bounds)
         ]
         eye = sp.eye_array(n_groups * len(p), format="csr") / width
         return PartialRates(
-            rates=rates_of(measures, surrogate),
+            rates=measures.rates_of(rates, surrogate),
             thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
             combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
             offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
@@ -318,7 +308,7 @@ class WeakPartialDemographicParity(_RankConstraint):
         compared = self._compared(y, groups, weight)
         names = compared.texts()
         return ClippedRates(
-            rates_of(compared.measures[0], self._function()),
+            measures.rates_of(compared.measures[0], self._function()),
             self._ranks(y, weight),
             as_csr(compared.pairs),
             np.full(len(names), compared.requirement.bound),

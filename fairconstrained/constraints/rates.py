@@ -8,18 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, WeightedScores
-from fairconstrained.constraints.measures import (
-    ALL_ROWS,
-    COMPARISONS,
-    Compared,
-    Measures,
-    Requirement,
-    at_least,
-    difference,
-    means,
-    rates_of,
-)
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
@@ -73,21 +63,22 @@ class ErrorRateParity(RateParity):
 
     rates = ("error_rate",)
 
-    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
-        measures = means(groups, weight, type(self).__name__, "error")
-        cells, numbers = measures.codes, measures.numbers  # every row is in the cell of its group
+        rates = self._means(groups, weight, what="error")
+        cells, numbers = rates.codes, rates.numbers  # every row is in the cell of its group
         present, codes = unique_codes(2 * cells + (y > 0))
         group, positive = np.divmod(present, 2)
         inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
         signed = np.where(positive == 1, -inside, inside)
-        shape = len(measures), len(present)
+        shape = len(rates), len(present)
         by_label = sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape)
-        constant = np.bincount(group, positive * inside, minlength=len(measures))
+        constant = np.bincount(group, positive * inside, minlength=len(rates))
         changes = {"numbers": numbers @ by_label, "constant": numbers @ constant}
-        return [replace(measures, codes=codes, **changes)]
+        return [replace(rates, codes=codes, **changes)]
 
 
+@dataclass(eq=False, repr=False)
 class DisparateImpact(RateParity):
     r"""The four-fifths rule: no group's rate is below `ratio` times that of another.
 
@@ -125,25 +116,12 @@ class DisparateImpact(RateParity):
     array([ 0.5, -1. ])
     """
 
-    events = (ALL_ROWS,)
+    ratio: float = 0.8
+    kappa: ClassVar[None] = None  # type: ignore[misc]  # no tolerance but the ratio
+
+    events = (measures.ALL_ROWS,)
     rates = ("selection_rate",)
-    kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "ratio"
-
-    def __init__(
-        self,
-        ratio: float = 0.8,
-        *,
-        surrogate: str | Surrogate | None = None,
-        against: str = "pairs",
-    ):
-        self.ratio = ratio
-        self.surrogate = surrogate
-        self.against = against
-
-    def _requirement(self) -> Requirement:
-        """Return the bound on two rates."""
-        return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
 
 @dataclass(eq=False, repr=False)
@@ -195,10 +173,8 @@ class BalancedRate(RateParity):
     beta: float = 1.0
     _: KW_ONLY
     kappa: float | None = None
-    surrogate: str | Surrogate | None = None
-    against: str = "pairs"
 
-    events = (ALL_ROWS,)
+    events = (measures.ALL_ROWS,)
     ratio: ClassVar[None] = None  # type: ignore[misc]  # no ratio: the bound is r
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
@@ -208,7 +184,7 @@ class BalancedRate(RateParity):
         """As for every constraint; 0 with `r`, which takes the place of kappa."""
         return super().tolerance_slope if self.r is None else 0.0
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> measures.Requirement:
         """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
@@ -217,7 +193,7 @@ class BalancedRate(RateParity):
             reach = "no model has less, none can have more"
             bound = check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach)
         text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
-        return Requirement((1.0, -beta), bound, text, constant=beta)
+        return measures.Requirement((1.0, -beta), bound, text, constant=beta)
 
 
 @dataclass(eq=False, repr=False)
@@ -298,19 +274,19 @@ class ROCParity(Constraint):
         combination = sp.csr_array(sp.kron(as_csr(compared.pairs), grid, format="csr"))
         marks = [f", s > {theta:g}" for theta in thresholds]
         return ThresholdRates(
-            rates_of(compared.measures[0], self._function()),
+            measures.rates_of(compared.measures[0], self._function()),
             thresholds,
             combination,
             np.full(combination.shape[0], compared.requirement.bound),
             names=compared.texts(marks),
         )
 
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
-        against = check_option("against", self.against, COMPARISONS)
-        return Compared(
-            [means(groups, weight, type(self).__name__)],
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
+        against = check_option("against", self.against, measures.COMPARISONS)
+        return measures.Compared(
+            [self._means(groups, weight)],
             against,
-            difference(self.checked_kappa()),
+            measures.difference(self.checked_kappa()),
             claimed={"thresholds": self._grid(), "one_output": False},
         )
 
