@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from fairconstrained.models.base import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array, Gaps
@@ -75,16 +76,17 @@ class Evaluation:
         made = self._terms[k]
         if made is None:
             part, w = self.problem.parts[k], self.w
-            others = ((one.term, w[one.auxiliary]) for one in self._of_model(part.model))
-            rows = self.model_pass(part.model)
-            made = self._terms[k] = rows.term(part.term, w[part.auxiliary], others)
+            rows, beside = self.model_pass(part.model), partial(self._terms_of, part.model)
+            made = self._terms[k] = rows.term(part.term, w[part.auxiliary], beside)
         return made
 
-    def _of_model(self, model: Model) -> Iterator[CompositeFunction]:
-        """Yield the parts on a model, and those of decisions whose statistics cost little."""
+    def _terms_of(self, model: Model) -> Iterator[tuple[Term, Array]]:
+        """Yield the terms of a model, and those of decisions whose statistics cost little."""
         decided = (part.zero_one() for part in self.problem.constraints)
         cheap = (part for part in decided if isinstance(part.term, CellMeans))
-        return (part for part in (*self.problem.parts, *cheap) if part.model is model)
+        for part in (*self.problem.parts, *cheap):
+            if part.model is model:
+                yield part.term, self.w[part.auxiliary]
 
     def scores_of(self, part: CompositeFunction) -> Scores:
         """Return the scores of a part's rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -68,10 +68,12 @@ class ModelPass:
         """The scores of the rows."""
         return self._scores
 
-    def term(self, term: Term, auxiliary: Array, others: Iterable[TermAt]) -> TermPass:
+    def term(
+        self, term: Term, auxiliary: Array, beside: Callable[[], Iterable[TermAt]]
+    ) -> TermPass:
         """Return the pass of a term, with the values of its variables.
 
-        `others` are terms that will probably be asked for as well.
+        `beside` returns terms that will probably be asked for as well.
         """
         made = self._terms.get(term)
         if made is None or not same_values(made.auxiliary, auxiliary):
@@ -259,12 +261,15 @@ class ShardsPass(ModelPass):
         """Raise a TypeError: scores stay with the shards."""
         return self.model.forward(self.w)[0]
 
-    def term(self, term: Term, auxiliary: Array, others: Iterable[TermAt]) -> TermPass:
-        """Return the pass of a term, which is made together with those of others."""
+    def term(
+        self, term: Term, auxiliary: Array, beside: Callable[[], Iterable[TermAt]]
+    ) -> TermPass:
+        """Return the pass of a term, which is made in one round with those beside it."""
         if term not in self._terms:
-            asked = {term: auxiliary, **{one: own for one, own in others if one not in self._terms}}
+            asked = {term: auxiliary}
+            asked |= {other: own for other, own in beside() if other not in self._terms}
             self._terms |= zip(asked, self._make([*asked.items()]), strict=True)
-        return super().term(term, auxiliary, ())
+        return super().term(term, auxiliary, beside)
 
     def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
         """Return the statistics of terms, with their gradients where these are cheap: one round."""
