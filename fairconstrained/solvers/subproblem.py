@@ -14,7 +14,7 @@ from fairconstrained.utils.typing import Array
 
 _MOST = 50  # constraints that are linearised at first: each may cost a backward pass
 _FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
-_ENTERING = 8  # constraints of each part that enter the working set at a time
+_ENTERING = 32  # constraints of each part that enter the working set at a time; most leave again
 _ROUNDS = 40  # in which constraints enter
 _EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
 
@@ -177,7 +177,8 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
     r"""Return the maximiser of :math:`b^\top x - x^\top Q x / 2` over x >= 0, sum(x) <= cap.
 
     A primal active set method: from a feasible point to the maximiser on the free variables, as far
-    as the constraints allow; whoever reaches zero is fixed there.
+    as the constraints allow; whoever reaches zero is fixed there. One variable is freed at a time:
+    gradients of pairs of groups are dependent, and several at once make faces without a maximiser.
 
     Parameters
     ----------
@@ -203,28 +204,29 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
     free, tight = x > 0.0, False
     small = 1e-10 * float(np.abs(linear).max())  # relative: large shifts make all slopes small
     for _ in range(20 * m + 20):  # rounding errors could make it cycle
-        level = 0.0
-        if free.any():
-            index = np.flatnonzero(free)
-            target, level = _on_face(
-                Q[index[:, None], index], linear[index], cap if tight else None
-            )
-            move = target - x[index]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                room = np.where(move < 0.0, -x[index] / move, np.inf)
-                left = (cap - x.sum()) / move.sum() if not tight and move.sum() > 0.0 else np.inf
-            length = min(1.0, float(room.min()), left)
-            x[index] = np.maximum(x[index] + length * move, 0.0)
-            if length < 1.0:
+        level, index = 0.0, np.flatnonzero(free)
+        if len(index):
+            now, total = x[index], cap if tight else None
+            target, level = _on_face(Q[index[:, None], index], linear[index], total)
+            if target.min() < 0.0 or (not tight and target.sum() > cap):
+                move = target - now
+                falling, rise = move < 0.0, float(move.sum())
+                room = np.full(len(index), np.inf)
+                room[falling] = -now[falling] / move[falling]
+                left = (cap - now.sum()) / rise if not tight and rise > 0.0 else np.inf
+                length = min(1.0, float(room.min()), left)
+                x[index] = np.maximum(now + length * move, 0.0)
                 tight = tight or left <= length
                 hit = index[room <= length]
                 x[hit], free[hit] = 0.0, False
                 continue
+            x[index] = target
         if tight and level < -small:  # the sum need not be as large
             tight = False
             continue
-        slope = np.where(free, -np.inf, linear - Q @ x - level)
-        best = int(np.argmax(slope))
+        slope = linear - Q @ x - level
+        slope[index] = -np.inf
+        best = int(slope.argmax())
         if slope[best] <= small:
             break
         free[best] = True
