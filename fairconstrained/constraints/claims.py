@@ -14,14 +14,14 @@ from fairconstrained.constraints.measures import Compared
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.shards.scores import AtomScores
+from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)
 
-Scores = Array | AtomScores
+Scores = Array | ShardedScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +94,12 @@ class Sample:
     def _with_event(self, scores: Scores, thresholds: Array, each: Array) -> Array:
         """Return the sum over the rows with the event, for every threshold."""
         signed, flipped = np.where(self.flipped, -each, each), each[self.flipped].sum()
-        if isinstance(scores, AtomScores):
-            above = scores.above(thresholds)
+        if isinstance(scores, ShardedScores):
+            weight, counts = scores.above(thresholds)
             if each is self.repeats:
-                return np.where(self.flipped, -1, 1) @ above.counts[self.rows] + flipped
-            return (signed / scores.model.totals[self.rows]) @ above.weight[self.rows] + flipped
+                return np.where(self.flipped, -1, 1) @ counts[self.rows] + flipped
+            totals = scores.model.totals[scores.model.atoms[self.rows]]
+            return (signed / totals) @ weight[self.rows] + flipped
         order = np.argsort(thresholds)
         below = np.searchsorted(thresholds[order], scores[self.rows])  # thresholds below a score
         sums = np.bincount(below, signed, minlength=len(order) + 1)
@@ -219,14 +220,14 @@ class Claim:
 
     def _between_points(self, scores: Scores) -> bool:
         """Whether rates may change between the thresholds at which they are known."""
-        return self.thresholds is None and isinstance(scores, AtomScores)
+        return self.thresholds is None and isinstance(scores, ShardedScores)
 
     def _points(self, scores: Scores) -> Array:
         """Return the thresholds at which the counts differ."""
         if self.thresholds is not None:
             return self.thresholds
-        if isinstance(scores, AtomScores):
-            return np.append(-np.inf, scores.grid)
+        if isinstance(scores, ShardedScores):
+            return np.append(-np.inf, scores.grid())
         points = [scores[one.rows] for one in self.samples]
         return np.unique(np.concatenate([*points, [-np.inf]]))
 

@@ -29,7 +29,6 @@ from fairconstrained.estimators.nested import DOCUMENTATION
 from fairconstrained.estimators.options import check_group_sizes, check_options
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.in_memory import ShardedData
-from fairconstrained.terms.base import Shardable
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.meta_estimators import library_parameters
 
@@ -257,7 +256,7 @@ def _checked(fit: Fit, local: type[Any]) -> Fit:
         If one of them is not.
     """
     for part in fit.problem.parts:
-        if not (isinstance(part.term, Shardable) and part.term.shardable):
+        if not part.term.shardable:
             name = type(part.term).__name__
             raise ValueError(
                 f"The constraint or loss compares pairs of rows (`{name}`), which dask collections "

@@ -23,7 +23,7 @@ from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.rows import AtomRows
-from fairconstrained.shards.sums import other_shares, total
+from fairconstrained.shards.sums import other_shares
 from fairconstrained.utils.typing import Array
 
 
@@ -187,7 +187,7 @@ def sharded_data(
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
-        scale = whole.scale(lambda values: total(shards, other_shares, (), factors, values)[0])
+        scale = whole.scale(lambda values: shards.total(other_shares, (), factors, values)[0])
     return ShardedData(
         AtomRows(np.arange(len(present))),
         data.y[present],

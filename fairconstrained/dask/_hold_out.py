@@ -55,9 +55,8 @@ class Draw:
         training, held_out : ShardedData
             The rows.
         """
-        own = fit.model
-        assert isinstance(own, ShardedLinearModel)
-        model = ShardedLinearModel(own.plain, held_out.shards, held_out.sample_weight)
+        assert isinstance(fit.model, ShardedLinearModel)
+        model = ShardedLinearModel.of(fit.model, held_out.shards, held_out.sample_weight)
         found = HeldOut.of(
             self.constraints,
             problem=fit.problem,

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from fairconstrained.shards.sums import ShardedTerm
+from fairconstrained.terms.base import Term
 from fairconstrained.utils.extras import import_extra
 
 _TERMS = 256  # the terms of the last problems, which a worker keeps
@@ -39,22 +39,22 @@ def unpacked(data: bytes) -> Any:
 
 
 class _Reader(pickle.Unpickler):
-    def persistent_load(self, pid: bytes) -> ShardedTerm:
+    def persistent_load(self, pid: bytes) -> Term:
         """Return a term, the same one for the same bytes."""
         return _term(pid)
 
 
 @lru_cache(_TERMS)
-def _term(data: bytes) -> ShardedTerm:
-    return cast("ShardedTerm", pickle.loads(data))
+def _term(data: bytes) -> Term:
+    return cast("Term", pickle.loads(data))
 
 
-_known: WeakKeyDictionary[ShardedTerm, bytes] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
 
 
 def _bytes_of_term(value: object) -> bytes | None:
     """Return the bytes of a term, None for other values."""
-    if not isinstance(value, ShardedTerm):
+    if not isinstance(value, Term):
         return None
     if value not in _known:
         cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")

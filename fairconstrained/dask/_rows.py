@@ -316,12 +316,12 @@ def _worker() -> Any:
 
 
 def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
-    """Return ``function(shard, *arguments)`` for shards of one worker: one task of a round.
+    """Return :meth:`Shard.total` for shards of one worker: one task of a round.
 
     Parameters
     ----------
     request : bytes
-        The function and its arguments, see :func:`~fairconstrained.dask._messages.packed`.
+        Its arguments, see :func:`~fairconstrained.dask._messages.packed`.
     *shards : Shard
         The rows.
 
@@ -333,6 +333,6 @@ def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
         One for each shard.
     """
     worker = _worker()
-    function, arguments = unpacked(request)
+    arguments = unpacked(request)
     address = "" if worker is None else str(worker.address)
-    return address, [function(shard, *arguments) for shard in shards]
+    return address, [shard.total(*arguments) for shard in shards]

@@ -207,7 +207,7 @@ class Client:
 
 
 @dataclass(frozen=True, eq=False)
-class RemoteShards:
+class RemoteShards(Shards):
     """Shards that are results of tasks on workers; a shard that is lost is made again by dask.
 
     Parameters
@@ -226,19 +226,19 @@ class RemoteShards:
     _places: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False)
     _done: list[Any] = field(default_factory=list, init=False, repr=False)
 
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of every shard: one task per worker.
+    def gather(self, function: Callable[..., Sums], *request: Any) -> list[Sums]:
+        """Return :meth:`Shard.total` of every shard: one task per worker.
 
         A worker that ends takes its shards and tasks with it; dask computes both again elsewhere.
         A task reports where it ran. Where the shards are is asked again when that is not where they
         were.
         """
         places, name = self._placed(), task_name(function)
-        request = packed((function, arguments))
+        message = packed((function, *request))
         tasks = [
             self.client.submit(
                 on_shards,
-                request,
+                message,
                 *(self.futures[k] for k in own),
                 pure=False,
                 key=f"{name}-{uuid4().hex}",

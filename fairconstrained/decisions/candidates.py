@@ -11,14 +11,12 @@ import scipy.sparse as sp
 from scipy.special import logit
 
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
-from fairconstrained.terms.decision_rates import as_cell_means, densities
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
@@ -323,19 +321,6 @@ class CandidateSearch:
     def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
         """Return the outputs of measures for a candidate."""
         return [measure.value(one.scores, one.w) for measure in measures]
-
-    def densities(self, measures: Sequence[Measure], one: Candidate, window: float) -> list[Array]:
-        """Return the densities of averages over cells, see :func:`densities`."""
-        return [
-            densities(as_cell_means(measure.term), one.scores[measure.position], window)
-            for measure in measures
-        ]
-
-    def rate_slopes(
-        self, part: CompositeFunction, measure: Measure, one: Candidate, window: float
-    ) -> Array:
-        """Return the gradients of the rates of decisions in cells, see :func:`rate_slopes`."""
-        return rate_slopes(part, one.w, one.scores[measure.position], window)
 
 
 def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:

@@ -19,7 +19,7 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.scores import AtomScores
+from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.utils.codes import by_first_row
 from fairconstrained.utils.typing import Array, RandomState
 
@@ -167,17 +167,17 @@ def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
     return found
 
 
-def _scores(model: Model, w: Array) -> Array | AtomScores:
+def _scores(model: Model, w: Array) -> Array | ShardedScores:
     """Return the scores of a model's rows."""
     if isinstance(model, ShardedLinearModel):
-        return AtomScores(model, w)
+        return ShardedScores(model, w)
     return model.forward(w)[0]
 
 
 def predicts_positive(part: CompositeFunction, w: Array) -> bool:
     """Return whether a model that predicts the same class for every row predicts the positive."""
     (scores,) = scores_of([part], w)
-    return bool((scores.least if isinstance(scores, AtomScores) else scores[0]) > 0.0)
+    return bool((scores.range[0] if isinstance(scores, ShardedScores) else scores[0]) > 0.0)
 
 
 def hold_out(

@@ -8,9 +8,13 @@ import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Measure
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.passes import forward_pass
+from fairconstrained.terms.base import NO_AUXILIARY
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.decision_rates import averages
 from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
@@ -96,11 +100,23 @@ def _slopes(
 ) -> Array | None:
     """Return the gradients of some outputs on decisions, None for terms that are not on rates."""
     if isinstance(part.term, CellMeans):
-        rates = search.rate_slopes(part, measure, one, window)
-        return np.asarray(part.term.combination[active] @ rates)
+        return _rate_slopes(part, one.w, active, window)
     if isinstance(part.term, ByClass) and part.term.zero_one().counts_predictions:
         return _class_slopes(part, part.term, one.w, one.scores[measure.position], active, window)
     return None
+
+
+def _rate_slopes(part: CompositeFunction, w: Array, active: Array, window: float) -> Array:
+    """Return the gradients of some outputs on decisions, (n_active, n_parameters).
+
+    They are those of a steep sigmoid, whose slope is a density of that deviation at the threshold.
+    """
+    term = part.term
+    assert isinstance(term, CellMeans)
+    rows = forward_pass(part.model, w[: part.model.n_parameters])
+    steep = averages(term, Sigmoid(window * np.sqrt(3.0) / np.pi))
+    at = rows.term(steep, NO_AUXILIARY, tuple)
+    return rows.rows(at, term.combination[active], None)[0]
 
 
 def _class_slopes(

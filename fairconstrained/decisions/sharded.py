@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -15,9 +15,8 @@ from fairconstrained.decisions.score_line import Line, Measure, Scores
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.scores import BINS, are_collected, n_reads, of_distribution
+from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of_distribution
 from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.typing import Array
 
@@ -61,59 +60,34 @@ class ShardedLine(Line):
         count: Callable[[int], None],
     ):
         super().__init__(measures, w, direction, (), ())
-        self.sums = [
-            LineSums(one, w[: one.n_parameters], direction[: one.n_parameters], count)
+        self.rows = [
+            ShardedScores(one, w[: one.n_parameters], direction[: one.n_parameters], count)
             for one in models
         ]
 
     def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
         """Return points that stand for the t within reach at which decisions change, sorted."""
-        return self.sums[self.measures[0].position].zeros(reach)
+        return self.rows[self.measures[0].position].zeros(reach)
 
     def scores(self, t: float) -> Scores:
         """Return nothing: scores stay with the shards."""
         return ()
 
     def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
-        """Return the outputs of measures: a read for rates, and one for others."""
-        return outputs_along(self, measures, points)
-
-
-def by_model(
-    measures: Sequence[Measure], answer: Callable[[int, list[Measure]], Iterable[Array]]
-) -> list[Array]:
-    """Return an array for each measure; those of one model are asked for together.
-
-    Parameters
-    ----------
-    measures : sequence of Measure
-        The measures.
-    answer : callable
-        For the position of a model and its measures: an array for each of them.
-    """
-    found: dict[int, Array] = {}
-    for position in sorted({one.position for one in measures}):
-        own = [k for k, one in enumerate(measures) if one.position == position]
-        found.update(zip(own, answer(position, [measures[k] for k in own]), strict=True))
-    return [found[k] for k in range(len(measures))]
-
-
-def outputs_along(line: ShardedLine, measures: Sequence[Measure], points: Array) -> list[Array]:
-    """Return the outputs of measures at points of a line, each of shape (n_outputs, n_points)."""
-    variables = np.array([line.model(t) for t in points])
-
-    def outputs(position: int, own: list[Measure]) -> Iterator[Array]:
-        sums, others = line.sums[position], [one for one in own if not one.counted]
-        rates = iter(sums.rates([one.term for one in own if one.counted], points))
-        auxiliary = [variables[:, one.auxiliary] for one in others]
-        statistics = iter(sums.statistics([one.term for one in others], auxiliary, points))
-        for one in own:
-            if one.counted:
-                yield one.outputs_at(next(rates))
-            else:
-                yield one.outputs(next(statistics))
-
-    return by_model(measures, outputs)
+        """Return the outputs of measures: a read for rates at many points, and one for others."""
+        variables = np.array([self.model(t) for t in points])
+        outputs: dict[Measure, Array] = {}
+        for position, rows in enumerate(self.rows):
+            here = [one for one in measures if one.position == position]
+            counted = [one for one in here if one.counted and len(points) > 1]
+            others = [one for one in here if one not in counted]
+            rates = rows.rates([one.term for one in counted], points)
+            for one, values in zip(counted, rates, strict=True):
+                outputs[one] = one.outputs_at(values)
+            asked = [(one.term, variables[:, one.auxiliary]) for one in others]
+            for one, values in zip(others, rows.statistics(asked, points), strict=True):
+                outputs[one] = one.outputs(values)
+        return [outputs[one] for one in measures]
 
 
 class ShardedCandidateSearch(CandidateSearch):
@@ -143,7 +117,7 @@ class ShardedCandidateSearch(CandidateSearch):
         strict = part.zero_one()
         if not of_distribution(strict.term):
             return strict
-        if all(are_collected(model.shards) for model in sharded_models(self.problem)):
+        if all(are_collected(model) for model in sharded_models(self.problem)):
             return strict
         bounds = strict.gap_bounds(strict.term.gap_bounds)
         return strict.shifted(np.minimum(1.0 / BINS, 0.1 * bounds))
@@ -165,16 +139,9 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def _values(self, measures: Sequence[Measure], w: Array) -> list[Array]:
         """Return the outputs of measures: one read of the rows."""
-        models = sharded_models(self.problem)
-
-        def outputs(position: int, own: list[Measure]) -> list[Array]:
-            model, asked = models[position], [(one.term, w[one.auxiliary]) for one in own]
-            self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked], model.shards))
-            sums = model.statistics(w[: model.n_parameters], asked, derivatives=False)
-            known = zip(own, sums, strict=True)
-            return [one.outputs(values.statistics[None])[:, 0] for one, values in known]
-
-        return by_model(measures, outputs)
+        models, still = sharded_models(self.problem), np.zeros_like(w)
+        line = ShardedLine(measures, w, still, models, self._count_for_lines)
+        return [outputs[:, 0] for outputs in line._outputs(measures, np.zeros(1))]
 
     def evaluate(self, w: Array, scores: Scores | None = None) -> ShardedCandidate:
         """Return the candidate: one read of the rows."""
@@ -203,33 +170,13 @@ class ShardedCandidateSearch(CandidateSearch):
             return one.outputs[1:]
         return self._values(measures, one.w)
 
-    def densities(self, measures: Sequence[Measure], one: Candidate, window: float) -> list[Array]:
-        """Return the densities of averages over cells: one read."""
-        models = sharded_models(self.problem)
-
-        def averages(position: int, own: list[Measure]) -> list[Array]:
-            model, terms = models[position], [measure.term for measure in own]
-            self._count_for_lines(model.n_rows)
-            return densities_at(model, one.w[: model.n_parameters], terms, window)
-
-        return by_model(measures, averages)
-
-    def rate_slopes(
-        self, part: CompositeFunction, measure: Measure, one: Candidate, window: float
-    ) -> Array:
-        """Return the gradients of the rates of decisions in the cells of a part."""
-        model = sharded_models(self.problem)[measure.position]
-        return rate_slopes_at(model, one.w[: model.n_parameters], [part.term], window)[0]
-
     def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
         """Return none: a search in one variable after another would read the shards too often."""
         return []
 
     def _losses(self, line: Line, points: Array) -> Sequence[float]:
         """Return the problem's objective at points of a line: one read."""
-        assert isinstance(line, ShardedLine)
-        (losses,) = outputs_along(line, [self.objective], points)
-        penalty = self.problem.objective.penalty
+        (losses,), penalty = line._outputs([self.objective], points), self.problem.objective.penalty
         return [
             float(loss + penalty.value(line.model(t)))
             for loss, t in zip(losses[0], points, strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Measure
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -16,7 +17,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.clipped_rates import ClippedRates
-from fairconstrained.terms.decision_rates import as_cell_means
+from fairconstrained.terms.decision_rates import Steepness, averages
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
@@ -88,16 +89,20 @@ def _speeds(
     surrogate with the mean of its derivative. Measures that are no averages over cells are left
     out.
     """
-    budget = search.budget
-    averaged = [one for one in measures if isinstance(one.term, CellMeans)]
-    found = []
-    for one, averages in zip(
-        averaged, search.densities(averaged, candidate, budget.window), strict=True
-    ):
-        dense, steep = (abs(as_cell_means(one.term).combination) @ averages).T
+    window, asked, weights = search.budget.window, [], []
+    for one in measures:
+        if isinstance(one.term, CellMeans):
+            above, below = (averages(one.term, Indicator(), h) for h in (window, -window))
+            terms = above, below, averages(one.term, Steepness(one.term.function))
+            asked += [replace(one, level=0.0, term=term) for term in terms]
+            weights.append(abs(one.term.combination))
+    values = iter(search.values(asked, candidate))
+    speeds = []
+    for weight, upper, lower, steepness in zip(weights, values, values, values, strict=False):
+        dense, steep = weight @ (upper - lower) / (2.0 * window), weight @ steepness
         ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
-        found.append(np.clip(ratio, *budget.speed_range))
-    return found
+        speeds.append(np.clip(ratio, *search.budget.speed_range))
+    return speeds
 
 
 def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:

@@ -95,16 +95,14 @@ def _sample(problem: Problem) -> Problem:
     kept = shard.X[rows]
     if len(rows) <= problem.n_rows // _LITTLE:  # else it would be a part of the data that counts
         kept = kept.astype(float)  # once, not in every pass
-    few = model.model_of(kept)
-    atoms = shard.atoms[rows]
-    shares = weights / model.totals[atoms]
+    few, atoms = model.on(kept), shard.atoms[rows]
     if shard.sample_weight is not None:
-        shares *= shard.sample_weight[rows]
+        weights = weights * shard.sample_weight[rows]
 
     def take(part: CompositeFunction) -> CompositeFunction:
         if part.model is not model:
             return part
-        return replace(part, model=few, term=model.sharded(part.term).term.take(atoms, shares))
+        return replace(part, model=few, term=model.summed(part.term).take(atoms, weights))
 
     parts = [take(part) for part in problem.parts]
     return replace(problem.uncounted(), objective=parts[0]).with_constraints(parts[1:])

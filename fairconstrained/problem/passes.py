@@ -9,8 +9,16 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
-from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.scores import ShardedScores, of_distribution
+from fairconstrained.shards.sums import (
+    hessian,
+    in_one_round,
+    jacobian_rows,
+    mean_square,
+    statistics,
+    subgradient_error,
+)
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
 from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.quantiles import score_below_share
@@ -235,7 +243,7 @@ class ModelPass:
         """Return scores, the rows that have them, and their weights.
 
         The last two are None where the scores are those of all rows. Of rows in shards, the rows of
-        the terms are atoms, see :meth:`ShardedLinearModel.distribution`.
+        the terms are atoms, see :meth:`ShardedScores.distributions`.
         """
         return self.scores, None, None
 
@@ -255,6 +263,7 @@ class ShardsPass(ModelPass):
 
     def _read(self) -> None:
         """Read nothing: rows stay with the shards."""
+        self._rows = ShardedScores(self.model, self.w)
 
     @property
     def scores(self) -> Scores:
@@ -272,11 +281,25 @@ class ShardsPass(ModelPass):
         return super().term(term, auxiliary, beside)
 
     def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        """Return the statistics of terms, with their gradients where these are cheap: one round."""
-        return [
-            TermPass(term, own, sums.statistics, slopes=sums.jacobian)
-            for (term, own), sums in zip(asked, self.model.statistics(self.w, asked), strict=True)
-        ]
+        """Return the statistics of terms, with their gradients where these are cheap: one round.
+
+        Terms that need the distribution of the scores take one more, or two if there are many rows.
+        """
+        model, n = self.model, self.model.n_coefficients
+        terms = [(model.summed(term), own) for term, own in asked if not of_distribution(term)]
+        summed = [(term, own, in_one_round(term, n)) for term, own in terms]
+        sums = iter(model.total(statistics, [self.w], summed) if summed else ())
+        others = [(term, own[None]) for term, own in asked if of_distribution(term)]
+        values = iter(self._rows.statistics(others, np.zeros(1)))
+        made = []
+        for term, own in asked:
+            if of_distribution(term):
+                made.append(TermPass(term, own, next(values)[0]))
+                continue
+            made.append(TermPass(term, own, next(sums)))
+            if in_one_round(model.summed(term), n):
+                made[-1].slopes = model.gradient(next(sums)), next(sums)
+        return made
 
     def gradient(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradient: from what came with the statistics, and a round for other terms."""
@@ -288,38 +311,45 @@ class ShardsPass(ModelPass):
         """Return those that came with the statistics, which are cheap."""
         return of.slopes
 
+    def _weighted(self, weighted: Weighted) -> list[tuple[Term, Array, Array]]:
+        """Return what shards need of terms and weights of their statistics."""
+        return [(self.model.summed(of.term), of.auxiliary, weights) for of, weights in weighted]
+
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""
-        asked = [(of.term, of.auxiliary) for of, _ in weighted]
-        hessian = self.model.hessian(self.w, asked, [weights for _, weights in weighted])
-        return hessian, [(np.zeros((0, self.model.n_parameters)), np.zeros(0)) for _ in weighted]
+        (products,) = self.model.total(hessian, [self.w], self._weighted(weighted))
+        half = self.model.gradient(products)
+        none = np.zeros((0, self.model.n_parameters)), np.zeros(0)
+        return self.model.gradient(half.T), [none for _ in weighted]
 
     def jacobian_rows(self, weighted: Weighted) -> list[Jacobian]:
         """Return the gradients: from those of statistics, and a round for all other terms."""
-        later = [(of, table) for of, table in weighted if of.slopes is None]
-        asked = [(of.term, of.auxiliary) for of, _ in later]
-        tables = [table for _, table in later]
-        sums = iter(self.model.jacobian_rows(self.w, asked, tables) if later else ())
+        later = self._weighted([(of, table) for of, table in weighted if of.slopes is None])
+        sums = iter(self.model.total(jacobian_rows, [self.w], later) if later else ())
         return [
-            next(sums) if of.slopes is None else (table @ of.slopes[0], table @ of.slopes[1])
+            (self.model.gradient(next(sums)), next(sums))
+            if of.slopes is None
+            else (table @ of.slopes[0], table @ of.slopes[1])
             for of, table in weighted
         ]
 
+    def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
+        """Return the subgradient error of a term: one round for rounded terms."""
+        asked = self.model.summed(term), auxiliary
+        return self.model.total(subgradient_error, [self.w], asked)[0]
+
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the rows' own weight lies: a few rounds."""
-        return sharded_scores.score_below_share(self.model, self.w, share)
+        return self._rows.score_below_share(share)
 
     def distribution(self) -> tuple[Scores, Array | None, Array | None]:
         """Return the scores, or the bins of a histogram, of the atoms: a round or two."""
-        return self.model.distribution(self.w)
-
-    def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
-        """Return the subgradient error of a term: one round for rounded terms."""
-        return self.model.subgradient_error(self.w, term, auxiliary)
+        return self._rows.distributions(np.zeros(1))[0]
 
     def root_mean_square_change(self, v: Array) -> float:
         """Return the root mean square of the scores' change: one round."""
-        return self.model.root_mean_square(v)
+        (squares,) = self.model.total(mean_square, [v])
+        return float(np.sqrt(squares[0] / self.model.totals.sum()))
 
 
 def forward_pass(model: Model, w: Array) -> ModelPass:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -64,68 +64,38 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     if groups is not None and groups.attributes and groups.codes.min() < 0:
         return None
     ones = only_ones(weight)
-    atoms, totals = np.empty(len(data.y), np.uint8), _Totals(n_codes)
+    atoms = np.empty(len(data.y), np.uint8)
+    totals, first = np.zeros((3, n_codes)), np.full(n_codes, -1)
     for rows in blocks(len(atoms)):
         codes = data.y[rows] > 0
         if groups is not None:
             codes = codes + 2 * (groups.codes[rows] + 1)
-        totals.add(codes, rows.start, None if ones else weight[rows])
         atoms[rows] = codes
-    present = np.flatnonzero(totals.counts)
+        powers = [None] if ones else [None, weight[rows], weight[rows] ** 2]
+        totals += [np.bincount(codes, power, minlength=n_codes) for power in powers]
+        for atom in np.flatnonzero((totals[0] > 0) & (first < 0)):
+            first[atom] = rows.start + int(np.argmax(codes == atom))
+    present = np.flatnonzero(totals[0])
     if len(present) < n_codes:
         places = np.zeros(n_codes, np.uint8)
         places[present] = np.arange(len(present))
         for rows in blocks(len(atoms)):
             atoms[rows] = places[atoms[rows]]
-    own = {one.name: getattr(data, one.name) for one in fields(TrainingData)}
-    own |= {
+    counts, totals, squares = totals[:, present]
+    of_atoms = {
         "X": AtomRows(np.arange(len(present))),
         "y": np.where(present % 2 == 1, 1.0, -1.0),
-        "groups": None if groups is None else groups.take(totals.first[present]),
-        "sample_weight": totals.weight[present],
-        "counts": totals.counts[present],
-        "squares": totals.squares[present],
+        "groups": None if groups is None else groups.take(first[present]),
+        "sample_weight": totals,
+        "counts": counts.astype(int),
+        "squares": squares,
     }
     return ShardedData(
-        **own,
+        **(vars(data) | of_atoms),
         shards=LocalShards([Shard(data.X, atoms, None if ones else weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
     )
-
-
-class _Totals:
-    """Counts, weights and squared weights of atoms, and the first row of each.
-
-    Parameters
-    ----------
-    n_atoms : int
-        The number of atoms.
-    """
-
-    def __init__(self, n_atoms: int):
-        self.counts = np.zeros(n_atoms, int)
-        self.weight, self.squares = np.zeros(n_atoms), np.zeros(n_atoms)
-        self.first = np.full(n_atoms, -1)
-
-    def add(self, codes: Array, start: int, weight: Array | None) -> None:
-        """Add a block of rows.
-
-        Parameters
-        ----------
-        codes : ndarray of int of shape (n_rows,)
-            Their atoms.
-        start : int
-            The position of the first one among all rows.
-        weight : ndarray of shape (n_rows,) or None
-            Their weights; None stands for ones.
-        """
-        counts = np.bincount(codes, minlength=len(self.counts))
-        self.counts += counts
-        self.weight += counts if weight is None else np.bincount(codes, weight, len(counts))
-        self.squares += counts if weight is None else np.bincount(codes, weight**2, len(counts))
-        for atom in np.flatnonzero((counts > 0) & (self.first < 0)):
-            self.first[atom] = start + int(np.argmax(codes == atom))
 
 
 def drawn(codes: Array, strata: Array, size: int, least: int) -> tuple[Array, Array]:
@@ -157,13 +127,13 @@ def drawn(codes: Array, strata: Array, size: int, least: int) -> tuple[Array, Ar
         np.sort(source.choice(n, count, replace=False, shuffle=False))
         for n, count in zip(sizes, counts, strict=True)
     ]
-    found, seen = [], np.zeros(len(sizes), int)
+    parts, seen = [], np.zeros(len(sizes), int)
     for block in blocks(len(codes)):
-        own = strata[codes[block]]
+        of_rows = strata[codes[block]]
         for stratum, ranks in enumerate(places):
-            rows = np.flatnonzero(own == stratum)
+            rows = np.flatnonzero(of_rows == stratum)
             low, high = np.searchsorted(ranks, [seen[stratum], seen[stratum] + len(rows)])
-            found.append(block.start + rows[ranks[low:high] - seen[stratum]])
+            parts.append(block.start + rows[ranks[low:high] - seen[stratum]])
             seen[stratum] += len(rows)
-    rows = np.sort(np.concatenate(found))
+    rows = np.sort(np.concatenate(parts))
     return rows, (sizes / counts)[strata[codes[rows]]]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from functools import cached_property, reduce
+from typing import Any, cast
 
 import numpy as np
 
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+Sums = tuple[Array, ...]
+Place = tuple[Array, float]  # coefficients of X and an intercept
+Join = Callable[[Array, Array], Array]  # what is made of an array of two blocks
 
 _BLOCK_ROWS = 8192  # the most rows of a block
 _BLOCK_ENTRIES = 1 << 17  # of its features: they fit into the cache
@@ -38,6 +42,18 @@ class Shard:
     def n_rows(self) -> int:
         """The number of rows."""
         return int(self.X.shape[0])
+
+    def total(
+        self, function: Callable[..., Sums], join: Join, places: Sequence[Place], *arguments: Any
+    ) -> Sums:
+        """Return the joined arrays of all blocks, see :meth:`Shards.total`."""
+        return joined(
+            join,
+            (
+                function(block, *(block.scores(*place) for place in places), *arguments)
+                for block in self.blocks()
+            ),
+        )
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, which schedulers ask for."""
@@ -80,6 +96,11 @@ class Shard:
         del above
 
 
+def joined(join: Join, parts: Iterable[Sums]) -> Sums:
+    """Return the joined arrays of several parts."""
+    return reduce(lambda left, right: tuple(map(join, left, right)), parts)
+
+
 def _with_free_memory_below(size: int) -> Array:
     """Return an array that keeps the memory of a block's scores, and what is computed of them.
 
@@ -117,6 +138,8 @@ class Block:
 
     def scores(self, coefficients: Array, intercept: float) -> Array:
         """Return the scores, shape (n_rows,)."""
+        if not coefficients.any():  # a change of the intercept only, or none
+            return np.full(len(self.atoms), intercept)
         out = np.asarray(self.X @ coefficients)
         out += intercept
         return out

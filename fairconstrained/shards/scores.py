@@ -1,25 +1,24 @@
-"""The scores of rows in shards: their distribution, quantiles, and how many are above thresholds.
+"""The scores of rows in shards along a line of models: rates, distributions, quantiles.
 
-Scores of few rows are collected; histograms stand for those of many.
+The scores of w and of d determine those of every model w + t d, so that the rows are read once for
+all of them. Scores of few rows are collected; histograms stand for those of many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from fairconstrained.shards.rows import Block
-from fairconstrained.shards.sums import Place, Shards, Sums, concatenated, total
-from fairconstrained.terms.base import Shardable, Term
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.rows import Block, Sums
+from fairconstrained.shards.sums import Request, concatenated
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.decision_rates import as_cell_means, rates_on_line, zeros_on_line
 from fairconstrained.utils.quantiles import middle_of_gap
 from fairconstrained.utils.typing import Array
-
-if TYPE_CHECKING:
-    from fairconstrained.shards.model import ShardedLinearModel
 
 BINS = 4096
 """The bins between the least and the largest score, in which scores count as equal."""
@@ -27,92 +26,202 @@ _FEW_ROWS = 20_000  # up to which scores are collected, so that distributions ar
 _FEW = 4096  # rows between the ends of a bracket, whose scores are collected
 _ROUNDING = 8.0  # units of rounding: brackets are not divided further
 _TINY = 1e-300  # nor are these: one over their width would overflow
-
-
-def of_distribution(term: Term) -> bool:
-    """Return whether a term is evaluated from the distribution of the scores, not from sums."""
-    summed = isinstance(term, Shardable) and term.shardable
-    return term.batchable and not summed
-
-
-def are_collected(shards: Shards) -> bool:
-    """Return whether the scores of rows are collected, so that distributions are exact."""
-    return shards.n_rows <= _FEW_ROWS
-
-
-def n_reads(terms: Sequence[Term], shards: Shards) -> int:
-    """Return how often rows are read for the statistics of terms: twice more for histograms."""
-    found = [of_distribution(term) for term in terms]
-    more = 1 if are_collected(shards) else 2
-    return more * any(found) + (not all(found))
-
-
-def from_distribution(
-    term: Term, auxiliary: Array, scores: Array, atoms: Array, weight: Array, totals: Array
-) -> Array:
-    """Return the statistics of a term from scores, or bins of a histogram in place of them.
-
-    Parameters
-    ----------
-    term : Term
-        One for which `of_distribution` is True.
-    auxiliary : ndarray of shape (n_auxiliary,)
-        Its own variables.
-    scores, atoms, weight : ndarray of shape (n,)
-        See :func:`distributions`; with the atoms of the term.
-    totals : ndarray of shape (n_atoms,)
-        The total weight of each of these.
-    """
-    return term.take(atoms, weight / totals[atoms]).forward(scores, auxiliary)[0]
-
+_ZEROS = 4096  # about how many zeros on a line stand for all of them
+_ZERO_BINS = 1 << 16
 
 Distribution = tuple[Array, Array, Array]
 
 
-def distributions(
-    shards: Shards, at: Place, by: Place, points: Array, n_atoms: int
-) -> list[Distribution]:
-    """Return the scores of every atom along a line: a round, two if there are many rows.
+def of_distribution(term: Term) -> bool:
+    """Return whether a term is evaluated from the distribution of the scores, not from sums."""
+    return term.batchable and not term.shardable
+
+
+def are_collected(model: ShardedLinearModel) -> bool:
+    """Return whether the scores of rows are collected, so that distributions are exact."""
+    return model.n_rows <= _FEW_ROWS
+
+
+class ShardedScores:
+    """The scores of the models w + t d of rows in shards; each question about them is a round.
 
     Parameters
     ----------
-    shards : Shards
+    model : ShardedLinearModel
         The rows.
-    at, by : tuple of (ndarray of shape (n_features,), float)
-        The line: coefficients and intercept of a model, and their change.
-    points : ndarray of shape (n_points,)
-        Points of it.
-    n_atoms : int
-        The number of atoms in the shards.
-
-    Returns
-    -------
-    distributions : list of (scores, atoms, weight)
-        For every point the scores of the rows, their atoms and weights. If there are many rows, the
-        middles of the bins of a histogram that have rows; the first and the last one are the
-        extremes.
+    w : ndarray of shape (n_parameters,)
+        The parameters.
+    direction : ndarray of shape (n_parameters,) or None, default=None
+        d; None for the scores of w alone.
+    count : callable or None, default=None
+        Called with the number of rows at every read.
     """
-    if are_collected(shards):
-        start, change, atoms, weight = total(shards, collected, (at, by), join=concatenated)
-        return [(start + t * change, atoms, weight) for t in points]
-    low, high = score_ranges(shards, at, by, points)
-    (counts,) = total(shards, histograms, (at, by), points, low, high, n_atoms)
-    return [_of_bins(*one) for one in zip(counts, low, high, strict=True)]
+
+    def __init__(
+        self,
+        model: ShardedLinearModel,
+        w: Array,
+        direction: Array | None = None,
+        count: Callable[[int], None] | None = None,
+    ):
+        self.model, self.w, self.count = model, w, count
+        self.direction = np.zeros_like(w) if direction is None else direction
+        self._above: dict[bytes, tuple[Array, Array]] = {}
+
+    def _total(self, function: Callable[..., Sums], *arguments: Any, join: Any = np.add) -> Sums:
+        if self.count is not None:
+            self.count(self.model.n_rows)
+        return self.model.total(function, [self.w, self.direction], *arguments, join=join)
+
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest score of w."""
+        low, high = self._ranges(np.zeros(1))
+        return float(low[0]), float(high[0])
+
+    def _ranges(self, points: Array) -> tuple[Array, Array]:
+        (ends,) = self._total(negative_and_largest, points, join=np.maximum)
+        return -ends[0], ends[1]
+
+    def zeros(self, reach: tuple[float, float]) -> Array:
+        """Return points t that stand for those at which scores are zero, sorted: a read or two.
+
+        They are quantiles, from a histogram with 65536 bins, which does not depend on how rows are
+        divided into shards.
+
+        Parameters
+        ----------
+        reach : tuple of float
+            The range of t. An infinite one is that of the zeros: this takes a further read.
+        """
+        low, high = reach
+        if not np.isfinite(high - low):
+            (ends,) = self._total(range_of_zeros, join=np.maximum)
+            low, high = max(low, -ends[0]), min(high, ends[1])
+        if not low <= high:
+            return np.zeros(0)
+        (counts,) = self._total(histogram_of_zeros, low, high)
+        upto = np.cumsum(counts)
+        n = int(upto[-1])
+        ranks = np.unique(np.linspace(0, n - 1, min(n, _ZEROS)).astype(int))
+        return middles(low, high, _ZERO_BINS)[np.searchsorted(upto, ranks, side="right")]
+
+    def rates(self, terms: Sequence[Term], points: Array) -> list[Array]:
+        """Return the rates of decisions in the cells of terms, (n_cells, n_points): one read.
+
+        Parameters
+        ----------
+        terms : sequence of CellMeans
+            With the indicator.
+        points : ndarray of shape (n_points,)
+            t, in increasing order.
+        """
+        if not terms:
+            return []
+        return list(self._total(rates_along, points, [self.model.summed(term) for term in terms]))
+
+    def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
+        """Return the statistics of terms, (n_points, n_statistics): one read.
+
+        Terms of the distribution of the scores take one more read. If there are many rows they take
+        two, for histograms, and their statistics are approximate.
+
+        Parameters
+        ----------
+        requests : sequence of (Term, ndarray of shape (n_points, n_auxiliary))
+            The terms, with the values of their own variables at the points.
+        points : ndarray of shape (n_points,)
+            t.
+        """
+        model = self.model
+        summed = [(model.summed(term), own) for term, own in requests if not of_distribution(term)]
+        sums = iter(self._total(statistics_along, points, summed) if summed else ())
+        scores = self.distributions(points) if len(summed) < len(requests) else []
+
+        def from_scores(term: Term, own: Array) -> Array:
+            parts = [model.of_atoms(term).take(atoms, weight) for _, atoms, weight in scores]
+            each = zip(parts, scores, own, strict=True)
+            return np.array([part.forward(at, here)[0] for part, (at, *_), here in each])
+
+        return [
+            from_scores(term, own) if of_distribution(term) else next(sums)
+            for term, own in requests
+        ]
+
+    def distributions(self, points: Array) -> list[Distribution]:
+        """Return the scores of every atom at points t: a round, two if there are many rows.
+
+        Returns
+        -------
+        distributions : list of (scores, atoms, weight)
+            For every point the scores of the rows, their atoms and weights. If there are many rows,
+            the middles of the bins of a histogram that have rows; the first and the last one are
+            the extremes.
+        """
+        if are_collected(self.model):
+            start, change, atoms, weight = self._total(collected, join=concatenated)
+            return [(start + t * change, atoms, weight) for t in points]
+        low, high = self._ranges(points)
+        (counts,) = self._total(histograms, points, low, high, len(self.model.totals))
+        return [_of_bins(*one) for one in zip(counts, low, high, strict=True)]
+
+    def above(self, thresholds: Array) -> tuple[Array, Array]:
+        """Return the weight and the number of the rows of every atom with larger scores of w.
+
+        Parameters
+        ----------
+        thresholds : ndarray of shape (n_thresholds,)
+            In any order.
+
+        Returns
+        -------
+        weight, counts : ndarray of shape (n_atoms, n_thresholds)
+        """
+        key = np.asarray(thresholds, dtype=float).tobytes()
+        if key not in self._above:
+            order = np.argsort(thresholds, kind="stable")
+            sums = self._total(rows_above, thresholds[order], len(self.model.totals))
+            back = np.argsort(order, kind="stable")
+            weight, counts = (one[self.model.atoms][:, back] for one in sums)
+            self._above[key] = weight, counts
+        return self._above[key]
+
+    def grid(self) -> Array:
+        """Return thresholds between the least and the largest score, in equal steps."""
+        return np.linspace(*self.range, BINS + 1)
+
+    def score_below_share(self, share: float) -> float:
+        """Return the score above which a share of the weight of all rows lies.
+
+        It is that of :func:`fairconstrained.utils.quantiles.score_below_share` for the scores of
+        all rows. Counts above 4097 thresholds narrow a bracket until it has few rows, whose scores
+        are collected: three reads for a million rows, four for many more.
+        """
+        all_weight = float(self.model.totals.sum())
+        low, high = self.range
+        while high - low > max(_ROUNDING * np.spacing(max(abs(low), abs(high))), _TINY):
+            thresholds = np.linspace(low, high, BINS + 1)
+            heavy, counts = (one[0] for one in self._total(rows_above, thresholds, 1))
+            # the last threshold above which there is enough, and the next one
+            k = max(int((heavy >= share * all_weight).sum()) - 1, 0)
+            low, high = thresholds[k], thresholds[k + 1]
+            if counts[k] - counts[k + 1] <= _FEW:
+                break
+        scores, weights, *outside = self._total(scores_between, low, high, join=concatenated)
+        below, beyond, above = outside
+        values, codes = np.unique(scores, return_inverse=True)
+        values = np.array([below.max(), *values, beyond.min()])
+        # The weight of the nearest score above counts with all that is above: one gap is before it.
+        rest = float(above.sum())
+        totals = np.array([0.0, *np.bincount(codes, weights, minlength=len(values) - 2), rest])
+        inside = np.isfinite(values)
+        left = 0.0 if inside[-1] else rest
+        return middle_of_gap(values[inside], totals[inside], left, all_weight, share)
 
 
-def score_ranges(shards: Shards, at: Place, by: Place, points: Array) -> tuple[Array, Array]:
-    """Return the least and the largest score at points of a line: a round."""
-    ends = total(shards, negative_and_largest, (at, by), points, join=np.maximum)[0]
-    return -ends[0], ends[1]
-
-
-def _of_bins(counts: Array, low: float, high: float) -> Distribution:
-    """Return the middles of the bins that have rows, their atoms and their weight."""
-    n_bins = counts.shape[1]
-    middles = low + (np.arange(n_bins) + 0.5) * ((high - low) / n_bins)
-    middles[[0, -1]] = low, high
-    atoms, bins = np.nonzero(counts)
-    return middles[bins], atoms, counts[atoms, bins]
+def middles(low: float, high: float, n_bins: int) -> Array:
+    """Return the middles of bins of equal width between two ends."""
+    return low + (np.arange(n_bins) + 0.5) * ((high - low) / n_bins)
 
 
 def bins_of(values: Array, low: float, high: float, n_bins: int) -> Array:
@@ -121,9 +230,17 @@ def bins_of(values: Array, low: float, high: float, n_bins: int) -> Array:
     return np.clip(((values - low) * per_unit).astype(int), 0, n_bins - 1)
 
 
-def collected(block: Block, *scores: Array) -> Sums:
-    """Return the scores of the rows for several models, their atoms and their weights."""
-    return *scores, block.places, block.weight
+def _of_bins(counts: Array, low: float, high: float) -> Distribution:
+    """Return the middles of the bins that have rows, their atoms and their weight."""
+    centers = middles(low, high, counts.shape[1])
+    centers[[0, -1]] = low, high
+    atoms, bins = np.nonzero(counts)
+    return centers[bins], atoms, counts[atoms, bins]
+
+
+def collected(block: Block, start: Array, change: Array) -> Sums:
+    """Return the scores of the rows at both ends, their atoms and their weights."""
+    return start, change, block.places, block.weight
 
 
 def negative_and_largest(block: Block, start: Array, change: Array, points: Array) -> Sums:
@@ -144,63 +261,60 @@ def histograms(
     return (counts.reshape(len(points), n_atoms, BINS),)
 
 
-def score_below_share(model: ShardedLinearModel, w: Array, share: float) -> float:
-    """Return the score above which a share of the weight of all rows lies.
+def range_of_zeros(block: Block, start: Array, change: Array) -> Sums:
+    """Return minus the least and the largest t at which a score is zero, -inf if there is none."""
+    t = zeros_on_line(start, change)
+    t = t[np.isfinite(t)]
+    return (np.array([-t.min(initial=np.inf), t.max(initial=-np.inf)]),)
 
-    It is that of :func:`fairconstrained.utils.quantiles.score_below_share` for the scores of all
-    rows. Histograms of 4096 bins narrow a bracket until it has few rows, whose scores are
-    collected: three reads for a million rows, four for many more.
 
-    Parameters
-    ----------
-    model : ShardedLinearModel
-        The rows.
-    w : ndarray of shape (n_parameters,)
-        The parameters.
-    share : float
-        In (0, 1).
+def histogram_of_zeros(block: Block, start: Array, change: Array, low: float, high: float) -> Sums:
+    """Return the number of rows whose score is zero at a t in every bin of a range."""
+    t = zeros_on_line(start, change)
+    t = t[(t >= low) & (t <= high)]
+    return (np.bincount(bins_of(t, low, high, _ZERO_BINS), minlength=_ZERO_BINS),)
+
+
+def rates_along(
+    block: Block, start: Array, change: Array, points: Array, terms: Sequence[Term]
+) -> Sums:
+    """Return a block's part of the rates of decisions, (n_cells, n_points) for every term."""
+    on_block = (as_cell_means(term.take(block.places, block.weight)) for term in terms)
+    return tuple(rates_on_line(term, start, change, points) for term in on_block)
+
+
+def statistics_along(
+    block: Block, start: Array, change: Array, points: Array, requests: Sequence[Request]
+) -> Sums:
+    """Return a block's part of the statistics of terms, (n_points, n_statistics) for every term.
+
+    Requests are terms with the values of their own variables at the points.
     """
-    place, all_weight = model.place(w), float(model.totals.sum())
-    low, high = model.score_range(w)
-    while high - low > max(_ROUNDING * np.spacing(max(abs(low), abs(high))), _TINY):
-        counts, weight, above = total(model.shards, histogram_between, (place,), low, high)
-        enough = above + np.cumsum(weight[::-1])[::-1] >= share * all_weight
-        k = max(int(enough.sum()) - 1, 0)  # the last bin from which on the share is reached
-        first, last = max(k - 1, 0), min(k + 2, BINS)  # a bin more at both ends: these are rounded
-        width = (high - low) / BINS
-        low, high = low + first * width, high if last == BINS else low + last * width
-        if counts[first:last].sum() <= _FEW:
-            break
-    scores, weight, below, beyond, above = total(
-        model.shards, scores_between, (place,), low, high, join=concatenated
-    )
-    values, codes = np.unique(scores, return_inverse=True)
-    values = np.array([below.max(), *values, beyond.min()])
-    # The weight of the nearest score above counts with all that is above: one gap is before it.
-    rest = float(above.sum())
-    totals = np.array([0.0, *np.bincount(codes, weight, minlength=len(values) - 2), rest])
-    inside = np.isfinite(values)
-    left = 0.0 if inside[-1] else rest
-    return middle_of_gap(values[inside], totals[inside], left, all_weight, share)
+    parts = []
+    for of_atoms, auxiliary in requests:
+        term = of_atoms.take(block.places, block.weight)
+        each = zip(points, auxiliary, strict=True)
+        values = [term.forward(start + t * change, own)[0] for t, own in each]
+        parts.append(np.reshape(values, (len(points), of_atoms.n_statistics)))
+    return tuple(parts)
 
 
-def histogram_between(block: Block, scores: Array, low: float, high: float) -> Sums:
-    """Return the number and the weight of the rows in every bin of a range, and the weight above.
+def rows_above(block: Block, start: Array, change: Array, thresholds: Array, n_atoms: int) -> Sums:
+    """Return the weight and the number of the rows above sorted thresholds.
 
-    Returns
-    -------
-    counts : ndarray of int of shape (n_bins,)
-    weight : ndarray of shape (n_bins,)
-    above : ndarray of shape (1,)
+    Both have the shape (n_atoms, n_thresholds); with one atom, that of all rows.
     """
-    inside = (scores >= low) & (scores <= high)
-    bins = bins_of(scores[inside], low, high, BINS)
-    weight = np.bincount(bins, block.weight[inside], minlength=BINS)
-    above = np.sum(block.weight[scores > high], keepdims=True)
-    return np.bincount(bins, minlength=BINS), weight, above
+    n = len(thresholds) + 1
+    places = np.minimum(block.places, n_atoms - 1) * n
+    places += np.searchsorted(thresholds, start, side="left")
+    parts = []
+    for weight in (block.weight, None):
+        bins = np.bincount(places, weight, minlength=n_atoms * n).reshape(n_atoms, n)
+        parts.append(np.cumsum(bins[:, ::-1], axis=1)[:, ::-1][:, 1:])  # to the right of each
+    return tuple(parts)
 
 
-def scores_between(block: Block, scores: Array, low: float, high: float) -> Sums:
+def scores_between(block: Block, start: Array, change: Array, low: float, high: float) -> Sums:
     """Return the different scores in a range with their weight, and what is outside.
 
     Returns
@@ -211,91 +325,10 @@ def scores_between(block: Block, scores: Array, low: float, high: float) -> Sums
     above : ndarray of shape (1,)
         The weight of the rows above the range.
     """
-    under, over = scores < low, scores > high
+    under, over = start < low, start > high
     inside = ~(under | over)
-    values, codes = np.unique(scores[inside], return_inverse=True)
+    values, codes = np.unique(start[inside], return_inverse=True)
     weight = np.bincount(codes, block.weight[inside], minlength=len(values))
-    below = scores[under].max(initial=-np.inf, keepdims=True)
-    beyond = scores[over].min(initial=np.inf, keepdims=True)
+    below = start[under].max(initial=-np.inf, keepdims=True)
+    beyond = start[over].min(initial=np.inf, keepdims=True)
     return values, weight, below, beyond, np.sum(block.weight[over], keepdims=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Above:
-    """The rows of every atom whose scores are above thresholds.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (n_atoms, n_thresholds)
-        Their total weight.
-    counts : ndarray of int of shape (n_atoms, n_thresholds)
-        Their number.
-    """
-
-    weight: Array
-    counts: Array
-
-
-@dataclass(frozen=True, eq=False)
-class AtomScores:
-    """The scores of a model of rows in shards; each question about them is a round.
-
-    Parameters
-    ----------
-    model : ShardedLinearModel
-        The rows.
-    w : ndarray of shape (n_parameters,)
-        The parameters.
-    """
-
-    model: ShardedLinearModel
-    w: Array
-    _known: dict[bytes, Above] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        return self.model.score_range(self.w)
-
-    @property
-    def least(self) -> float:
-        """The least score."""
-        return self._ends[0]
-
-    @cached_property
-    def grid(self) -> Array:
-        """Thresholds between the least and the largest score, in equal steps."""
-        return np.linspace(*self._ends, BINS + 1)
-
-    def above(self, thresholds: Array) -> Above:
-        """Return the rows of every atom of the model with larger scores.
-
-        Parameters
-        ----------
-        thresholds : ndarray of shape (n_thresholds,)
-            In any order.
-        """
-        key = np.asarray(thresholds, dtype=float).tobytes()
-        if key not in self._known:
-            model = self.model
-            order = np.argsort(thresholds, kind="stable")
-            asked = thresholds[order], model.n_all_atoms
-            sums = total(model.shards, rows_above, (model.place(self.w),), *asked)
-            back, positions = np.argsort(order, kind="stable"), model.positions
-            own = len(model.totals)
-            atoms = slice(None) if positions is None else np.argsort(positions)[-own:]
-            self._known[key] = Above(*(one[atoms][:, back] for one in sums))
-        return self._known[key]
-
-
-def rows_above(block: Block, scores: Array, thresholds: Array, n_atoms: int) -> Sums:
-    """Return the weight and the number of the rows above sorted thresholds.
-
-    Both have the shape (n_atoms, n_thresholds).
-    """
-    n = len(thresholds) + 1
-    places = block.places * n + np.searchsorted(thresholds, scores, side="left")
-    found = []
-    for weight in (block.weight, None):
-        bins = np.bincount(places, weight, minlength=n_atoms * n).reshape(n_atoms, n)
-        found.append(np.cumsum(bins[:, ::-1], axis=1)[:, ::-1][:, 1:])  # to the right of each
-    return tuple(found)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from itertools import pairwise
-from typing import Any, Protocol, cast
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,32 +15,58 @@ from fairconstrained.functions.base import Indicator
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.feature_scale import other_shares as shares_of_others
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.rows import Block, Shard
-from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Shardable, Term
+from fairconstrained.shards.rows import Block, Join, Place, Shard, Sums, joined
+from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
-Sums = tuple[Array, ...]
-Place = tuple[Array, float]  # coefficients of X and an intercept
-Join = Callable[[Array, Array], Array]  # what is made of an array of two blocks
-
 _MANY_STATISTICS = 32  # with more, a sparse product with their derivatives costs less
 _LARGEST_JACOBIAN = 1 << 18  # entries, 2 MB: what a round returns from every shard
+_KEPT_CELLS = 64  # tables of cells, of the terms of the last problems
 
 
-class Shards(Protocol):
-    """Where the rows are, and who computes sums over them."""
+class Shards(ABC):
+    """Where the rows are, and who computes sums over them.
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows in all shards."""
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows in all shards.
+    """
 
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+    n_rows: int
+
+    @abstractmethod
+    def gather(
+        self, function: Callable[..., Sums], join: Join, places: Sequence[Place], *arguments: Any
+    ) -> list[Sums]:
+        """Return :meth:`Shard.total` of every shard, in the order of the shards."""
+
+    def total(
+        self,
+        function: Callable[..., Sums],
+        places: Sequence[Place],
+        *arguments: Any,
+        join: Join = np.add,
+    ) -> Sums:
+        """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round.
+
+        Parameters
+        ----------
+        function : callable
+            Called with a block, its scores for every model, and other arguments; returns arrays.
+        places : sequence of (ndarray of shape (n_features,), float)
+            The coefficients and the intercept of every model whose scores are wanted.
+        *arguments : object
+            Others of the function.
+        join : callable, default=np.add
+            What is done in place of adding: np.maximum, or `concatenated`.
+        """
+        return joined(join, self.gather(function, join, places, *arguments))
 
 
 @dataclass(frozen=True, eq=False)
-class LocalShards:
+class LocalShards(Shards):
     """Shards in the memory of this process.
 
     Parameters
@@ -55,74 +81,16 @@ class LocalShards:
     n_threads: int = 1
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> int:  # type: ignore[override]
         """The number of rows in all shards."""
         return sum(shard.n_rows for shard in self.shards)
 
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+    def gather(self, *request: Any) -> list[Sums]:
+        """Return :meth:`Shard.total` of every shard, in the order of the shards."""
         if self.n_threads == 1:
-            return [function(shard, *arguments) for shard in self.shards]
+            return [shard.total(*request) for shard in self.shards]
         with ThreadPoolExecutor(self.n_threads) as threads:
-            return list(threads.map(lambda shard: function(shard, *arguments), self.shards))
-
-
-@dataclass(frozen=True)
-class OfBlocks:
-    """What a function of blocks is of a shard, in one read of it.
-
-    Parameters
-    ----------
-    function : callable
-        Called with a block, its scores for every model, and other arguments; returns arrays.
-    join : callable
-        Joins the arrays of two blocks.
-    """
-
-    function: Callable[..., Sums]
-    join: Join
-
-    @property
-    def __name__(self) -> str:
-        """The name of the tasks."""
-        return self.function.__name__
-
-    def __call__(self, shard: Shard, models: Sequence[Place], *arguments: Any) -> Sums:
-        """Return the joined arrays of all blocks of a shard."""
-        return self.joined(
-            self.function(block, *(block.scores(*model) for model in models), *arguments)
-            for block in shard.blocks()
-        )
-
-    def joined(self, parts: Iterable[Sums]) -> Sums:
-        """Return the joined arrays of several parts."""
-        return reduce(lambda left, right: tuple(map(self.join, left, right)), parts)
-
-
-def total(
-    shards: Shards,
-    function: Callable[..., Sums],
-    models: Sequence[Place],
-    *arguments: Any,
-    join: Join = np.add,
-) -> Sums:
-    """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round.
-
-    Parameters
-    ----------
-    shards : Shards
-        The rows.
-    function : callable
-        See :class:`OfBlocks`.
-    models : sequence of (ndarray of shape (n_features,), float)
-        The coefficients and the intercept of every model whose scores are wanted.
-    *arguments : object
-        Others of the function.
-    join : callable, default=np.add
-        What is done in place of adding: np.maximum, or `concatenated`.
-    """
-    of_blocks = OfBlocks(function, join)
-    return of_blocks.joined(shards.gather(of_blocks, models, *arguments))
+            return list(threads.map(lambda shard: shard.total(*request), self.shards))
 
 
 def concatenated(left: Array, right: Array) -> Array:
@@ -130,148 +98,17 @@ def concatenated(left: Array, right: Array) -> Array:
     return np.concatenate([left, right])
 
 
-@dataclass(frozen=True, eq=False)
-class ShardedTerm:
-    r"""A term on one row per atom, and its part on the rows of a shard.
-
-    Row i of atom a has the share :math:`w_i / W_a` of the atom's row, W the totals of the weights.
-
-    Parameters
-    ----------
-    term : Shardable
-        The term on one row per atom, weighted by its total.
-    totals : ndarray of shape (n_atoms,)
-        The total weight of every atom.
-    positions : ndarray of int of shape (n_all_atoms,) or None, default=None
-        For a term on some of the atoms: the position of every atom in it, or -1.
-    n_features : int
-        The number of columns of X.
-    """
-
-    term: Shardable
-    totals: Array
-    positions: Array | None = field(default=None)
-    n_features: int = 0
-
-    @property
-    def in_one_round(self) -> bool:
-        """Whether statistics come with their Jacobian: that of few sums over rows."""
-        term = self.term
-        width = term.n_statistics * self.n_features
-        decided = isinstance(getattr(term, "function", None), Indicator)
-        return term.factored and width <= _LARGEST_JACOBIAN and not decided
-
-    @property
-    def _in_columns(self) -> bool:
-        """Whether derivatives in the scores are a dense array: a row for each of few cells."""
-        return self._of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
-
-    @property
-    def _of_all_cells(self) -> bool:
-        """Whether the term is made of averages over cells of all atoms."""
-        return isinstance(self.term, CellMeans) and self.positions is None
-
-    @cached_property
-    def _shares(self) -> Array:
-        """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
-        return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
-
-    def statistics(self, block: Block, scores: Array, auxiliary: Array) -> Array:
-        """Return a block's part of the statistics."""
-        if not self._of_all_cells:
-            term, rows = self.on(block)
-            return term.forward(scores[rows], auxiliary)[0]
-        value = _times(self._values(block, scores)[0], block.sample_weight)
-        return self._shares @ np.bincount(block.places, value, minlength=self._shares.shape[1])
-
-    def with_slopes(self, block: Block, scores: Array, out: Array) -> Array:
-        """Return a block's part of averages over cells, and store their derivatives in the scores.
-
-        Parameters
-        ----------
-        block : Block
-            The rows.
-        scores : ndarray of shape (n_rows,)
-            Their scores.
-        out : ndarray of shape (n_statistics, n_rows)
-            Overwritten with the derivatives.
-        """
-        value, margins, signs = self._values(block, scores)
-        slope = cast("CellMeans", self.term).function.derivative(margins, value)
-        np.take(self._shares, block.places, axis=1, out=out, mode="clip")  # without a buffer
-        statistics = out @ _times(value, block.sample_weight)
-        out *= _times(slope, signs, block.sample_weight)
-        return np.asarray(statistics)
-
-    def with_jacobian(self, block: Block, scores: Array, auxiliary: Array) -> Sums:
-        """Return a block's part of the statistics and their Jacobian.
-
-        The latter is in coefficients and intercept, and in the term's own variables.
-        """
-        term, rows = self.on(block)
-        value, pullback = term.forward(scores[rows], auxiliary)
-        basis = cast("FactoredPullback", pullback).basis()
-        if basis is not None:
-            X = block.X[rows]
-            products = [
-                np.column_stack([_dense(part @ X), np.ravel(part.sum(axis=1))]) for part in basis
-            ]
-            return value, *cast("FactoredPullback", pullback).jacobian(products)
-        weights, own = np.zeros((len(value), len(scores))), np.zeros((len(value), len(auxiliary)))
-        for k, unit in enumerate(np.eye(len(value))):
-            weights[k, rows], own[k] = pullback(unit)
-        return value, block.gradient(weights), own
-
-    def second_derivatives(
-        self, block: Block, scores: Array, auxiliary: Array, weights: Array
-    ) -> Array:
-        """Return those of <weights, statistics> of a curved term in the scores of a block."""
-        if not self._of_all_cells:
-            term, rows = self.on(block)
-            pullback = cast("CurvedPullback", term.forward(scores[rows], auxiliary)[1])
-            found = np.zeros(len(scores))
-            found[rows] = pullback.second_derivatives(weights)
-            return found
-        function = cast("CellMeans", self.term).function
-        value, margins, _ = self._values(block, scores)
-        second = function.second_derivative(margins, function.derivative(margins, value))
-        return _times(second, np.take(weights @ self._shares, block.places), block.sample_weight)
-
-    def _values(self, block: Block, scores: Array) -> tuple[Array, Array, Array | None]:
-        """Return the function of the margins, the margins, and their signs."""
-        term = cast("CellMeans", self.term)
-        signs = None if term.signs is None else np.take(term.signs, block.places)
-        margins = _times(scores + term.shift if term.shift else scores, signs)
-        return term.function.value(margins), margins, signs
-
-    def on(self, block: Block) -> tuple[Term, Array | slice]:
-        """Return the term on the rows of a block that it has, and which ones these are."""
-        rows: Array | slice = slice(None)
-        atoms = block.atoms
-        if self.positions is not None:
-            atoms = self.positions[atoms]
-            rows = np.flatnonzero(atoms >= 0)
-            atoms = atoms[rows]
-        return self.term.take(atoms, block.weight[rows] / self.totals[atoms]), rows
+Request = tuple[Shardable, Array]  # a term on atoms of unit weight, and its own variables
 
 
-def _times(values: Array, *factors: Array | None) -> Array:
-    """Return the product with the factors that there are: a pass over a block counts."""
-    return reduce(lambda left, right: left if right is None else left * right, factors, values)
-
-
-def _dense(values: Matrix) -> Array:
-    return values if isinstance(values, np.ndarray) else cast("SparseMatrix", values).toarray()
-
-
-Request = tuple[ShardedTerm, Array]  # a term, and the values of its own variables
+def in_one_round(term: Shardable, n_features: int) -> bool:
+    """Return whether statistics come with their Jacobian: that of few sums over rows."""
+    few = term.factored and term.n_statistics * n_features <= _LARGEST_JACOBIAN
+    return few and not isinstance(getattr(term, "function", None), Indicator)
 
 
 def statistics(
-    block: Block,
-    scores: Array,
-    fused: Sequence[Request],
-    others: Sequence[Request],
+    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, bool]]
 ) -> Sums:
     """Return a block's part of the statistics of terms, and of the Jacobians of some.
 
@@ -281,39 +118,102 @@ def statistics(
         The rows.
     scores : ndarray of shape (n_rows,)
         Their scores.
-    fused : sequence of (ShardedTerm, ndarray)
-        Those whose Jacobians are wanted, with the values of their own variables.
-    others : sequence of (ShardedTerm, ndarray)
-        Those of which only the statistics are wanted.
+    requests : sequence of (Shardable, ndarray, bool)
+        The terms, see :meth:`ShardedLinearModel.summed`, the values of their own variables, and
+        whether the Jacobian is wanted.
 
     Returns
     -------
     *parts : ndarray
-        Of each term whose Jacobian is wanted its statistics, (n_statistics,), and derivatives with
+        Of each term its statistics, (n_statistics,), and where wanted their derivatives with
         respect to coefficients and intercept, (n_statistics, n_features + 1), and to its own
-        variables. Then the statistics of each of the others.
+        variables.
     """
-    dense = [one for one, _ in fused if one._in_columns]
-    ends = np.cumsum([0, *(one.term.n_statistics for one in dense)])
-    slopes = np.empty((ends[-1], len(scores)))
-    bounds = list(pairwise(ends))
-    values = [
-        one.with_slopes(block, scores, slopes[low:high])
-        for one, (low, high) in zip(dense, bounds, strict=True)
-    ]
-    gradients = block.gradient(slopes)  # one product for all of them
-    known = iter([(v, gradients[a:b]) for v, (a, b) in zip(values, bounds, strict=True)])
-    parts: list[Array] = []
-    for one, own in fused:
-        if one._in_columns:
-            parts += [*next(known), np.zeros((one.term.n_statistics, 0))]
+    parts: list[Array | slice] = []
+    dense = [wanted and _of_few_cells(term) for term, _, wanted in requests]
+    sizes = [term.n_statistics * few for (term, *_), few in zip(requests, dense, strict=True)]
+    slopes, end = np.empty((sum(sizes), len(scores))), 0
+    for (term, auxiliary, wanted), few in zip(requests, dense, strict=True):
+        if few:
+            rows = slice(end, end := end + term.n_statistics)
+            value = _with_slopes(cast("CellMeans", term), block, scores, slopes[rows])
+            parts += value, rows, np.zeros((len(value), 0))
+        elif wanted:
+            parts += _with_jacobian(term, block, scores, auxiliary)
         else:
-            parts += one.with_jacobian(block, scores, own)
-    return *parts, *(one.statistics(block, scores, own) for one, own in others)
+            parts.append(_value(term, block, scores, auxiliary))
+    gradients = block.gradient(slopes)  # one product for all of them
+    return tuple(gradients[one] if isinstance(one, slice) else one for one in parts)
+
+
+def _of_few_cells(term: Term) -> bool:
+    """Return whether derivatives in the scores are dense rows: of averages over few cells."""
+    return isinstance(term, CellMeans) and term.n_statistics <= _MANY_STATISTICS
+
+
+@lru_cache(_KEPT_CELLS)
+def _dense_cells(term: CellMeans) -> Array:
+    return np.asarray(term.cells.toarray())
+
+
+def _with_slopes(term: CellMeans, block: Block, scores: Array, out: Array) -> Array:
+    """Return averages over cells, and store their derivatives in the scores as rows of `out`."""
+    value, margins, signs = _function_of(term, block, scores)
+    slope = term.function.derivative(margins, value)
+    np.take(_dense_cells(term), block.places, axis=1, out=out, mode="clip")  # without a buffer
+    averages = out @ _times(value, block.sample_weight)
+    out *= _times(slope, signs, block.sample_weight)
+    return np.asarray(averages)
+
+
+def _function_of(term: CellMeans, block: Block, scores: Array) -> tuple[Array, Array, Array | None]:
+    """Return the function of the margins, the margins, and their signs."""
+    signs = None if term.signs is None else np.take(term.signs, block.places)
+    margins = _times(scores + term.shift if term.shift else scores, signs)
+    return term.function.value(margins), margins, signs
+
+
+def _times(values: Array, *factors: Array | None) -> Array:
+    """Return the product with the factors that there are: a pass over a block counts."""
+    return reduce(lambda left, right: left if right is None else left * right, factors, values)
+
+
+def _value(term: Term, block: Block, scores: Array, auxiliary: Array) -> Array:
+    """Return the statistics."""
+    if not isinstance(term, CellMeans):
+        return term.take(block.places, block.weight).forward(scores, auxiliary)[0]
+    value = _times(_function_of(term, block, scores)[0], block.sample_weight)
+    return term.cells @ np.bincount(block.places, value, minlength=term.n_rows)
+
+
+def _with_jacobian(term: Term, block: Block, scores: Array, auxiliary: Array) -> Sums:
+    """Return the statistics and their Jacobian, in coefficients and intercept and in variables."""
+    value, pullback = term.take(block.places, block.weight).forward(scores, auxiliary)
+    basis = cast("FactoredPullback", pullback).basis()
+    if basis is None:
+        return value, *_pulled_back(pullback, np.eye(len(value)), block, auxiliary)
+    products = [
+        np.column_stack([_dense(part @ block.X), np.ravel(part.sum(axis=1))]) for part in basis
+    ]
+    return value, *cast("FactoredPullback", pullback).jacobian(products)
+
+
+def _pulled_back(pullback: Pullback, table: Array, block: Block, auxiliary: Array) -> Sums:
+    """Return the gradients of sums of statistics with the weights in each row of a table."""
+    # one by one: a sparse shard is a single block
+    rows = [(block.gradient(back), own) for back, own in map(pullback, table)]
+    return (
+        np.reshape([on_model for on_model, _ in rows], (len(table), block.X.shape[1] + 1)),
+        np.reshape([own for _, own in rows], (len(table), len(auxiliary))),
+    )
+
+
+def _dense(values: Matrix) -> Array:
+    return values if isinstance(values, np.ndarray) else cast("SparseMatrix", values).toarray()
 
 
 def jacobian_rows(
-    block: Block, scores: Array, requests: Sequence[Request], tables: Sequence[Array]
+    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, Array]]
 ) -> Sums:
     """Return a block's part of the gradients of several <weights, statistics> of each term.
 
@@ -321,52 +221,46 @@ def jacobian_rows(
     ----------
     block, scores
         See `statistics`.
-    requests : sequence of (ShardedTerm, ndarray)
-        The terms, with the values of their own variables.
-    tables : sequence of ndarray of shape (m, n_statistics)
-        The weights; m may differ between the terms.
+    requests : sequence of (Shardable, ndarray, ndarray of shape (m, n_statistics))
+        The terms, the values of their own variables, and the weights; m may differ.
 
     Returns
     -------
-    *gradients : ndarray of shape (m, n_features + 1)
-        Of each term, with respect to coefficients and intercept.
-    *owns : ndarray of shape (m, n_auxiliary)
-        Of each term, with respect to its own variables.
+    *gradients : ndarray of shape (m, n_features + 1) or (m, n_auxiliary)
+        Of each term with respect to coefficients and intercept, and to its own variables.
     """
-    gradients = [np.empty((len(table), block.X.shape[1] + 1)) for table in tables]
-    owns = [
-        np.empty((len(table), len(auxiliary)))
-        for (_, auxiliary), table in zip(requests, tables, strict=True)
-    ]
-    for (one, auxiliary), table, into, own in zip(requests, tables, gradients, owns, strict=True):
-        term, rows = one.on(block)
-        pullback, on_scores = term.forward(scores[rows], auxiliary)[1], np.zeros(len(scores))
-        for k, weights in enumerate(table):  # one by one: a sparse shard is a single block
-            on_scores[rows], own[k] = pullback(weights)
-            into[k] = block.gradient(on_scores)
-    return *gradients, *owns
+    parts: list[Array] = []
+    for term, auxiliary, table in requests:
+        pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
+        parts += _pulled_back(pullback, table, block, auxiliary)
+    return tuple(parts)
 
 
 def hessian(
-    block: Block,
-    scores: Array,
-    requests: Sequence[Request],
-    weights: Sequence[Array],
-    model: LinearModel,
+    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, Array]]
 ) -> Sums:
     """Return a block's part of the Hessian of <weights, statistics> of curved terms.
 
-    It is in the parameters of the linear model, whose own rows do not matter.
+    It is in coefficients and intercept. Requests are terms, their own variables and weights.
     """
-    each = zip(requests, weights, strict=True)
-    on_scores = sum(one.second_derivatives(block, scores, own, u) for (one, own), u in each)
-    return (model.on(block.X).gram(np.asarray(on_scores)),)
+    second = np.zeros(len(scores))
+    for term, auxiliary, weights in requests:
+        if isinstance(term, CellMeans):
+            value, margins, _ = _function_of(term, block, scores)
+            slopes = term.function.derivative(margins, value)
+            by_row = np.take(term.cells.T @ weights, block.places)
+            bend = term.function.second_derivative(margins, slopes)
+            second += _times(bend, by_row, block.sample_weight)
+        else:
+            pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
+            second += cast("CurvedPullback", pullback).second_derivatives(weights)
+    return (LinearModel(cast("Features", block.X)).gram(second),)
 
 
 def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:
     """Return a block's part of the subgradient error of a rounded term."""
-    term, rows = request[0].on(block)
-    return (term.subgradient_error(scores[rows], request[1]),)
+    term, auxiliary = request
+    return (term.take(block.places, block.weight).subgradient_error(scores, auxiliary),)
 
 
 def mean_square(block: Block, scores: Array) -> Sums:

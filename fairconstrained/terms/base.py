@@ -26,6 +26,8 @@ class Term(ABC):
     the methods that they name; :class:`Shardable` terms are sums over rows.
     """
 
+    shardable: bool = False  # whether the statistics are sums over rows, see Shardable
+
     @property
     @abstractmethod
     def n_rows(self) -> int:
@@ -328,11 +330,7 @@ class Shardable(Term):
     """
 
     batchable = True
-
-    @property
-    def shardable(self) -> bool:
-        """Whether the statistics are sums over rows; a composite term asks its parts."""
-        return True
+    shardable = True
 
     @property
     def factored(self) -> bool:

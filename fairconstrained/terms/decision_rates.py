@@ -1,14 +1,14 @@
-"""Rates of decisions in cells: along lines of scores, and how fast they change."""
+"""Rates of decisions in cells along lines of scores, and how fast surrogates change."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import identity
 from fairconstrained.utils.typing import Array
-
-_REACH = 3.0  # bandwidths, beyond which a density counts as zero
 
 
 def zeros_on_line(at: Array, by: Array) -> Array:
@@ -54,33 +54,30 @@ def as_cell_means(term: Term) -> CellMeans:
     return term
 
 
-def densities(term: CellMeans, scores: Array, window: float) -> Array:
-    r"""Return how fast decisions and the surrogate change with the scores, in every cell.
+def averages(term: CellMeans, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
+    """Return the averages over the cells of a term of a function of the scores plus a shift."""
+    return CellMeans(term.cells, function, identity(term.n_statistics), 0.0, shift=shift)
+
+
+class Steepness(ScalarFunction):
+    """phi(t) = abs(psi'(t)) of another function psi: it is evaluated, not optimised.
 
     Parameters
     ----------
-    term : CellMeans
-        Averages :math:`A \phi` over cells.
-    scores : ndarray of shape (n_rows,)
-        The scores.
-    window : float
-        h.
-
-    Returns
-    -------
-    averages : ndarray of shape (n_cells, 2)
-        :math:`A\, 1\{|s| < h\} / (2 h)`, the density of the scores at 0, and
-        :math:`A\, |\phi'(s)|`.
+    function : ScalarFunction
+        psi.
     """
-    near = (np.abs(scores) < window) / (2.0 * window)
-    slope = np.abs(term.function.derivative(scores, term.function.value(scores)))
-    return np.asarray(term.cells.tocsr() @ np.column_stack([near, slope]))
 
+    smooth = False
+    curvature = -np.inf, np.inf
 
-def normal_density(scores: Array, window: float) -> Array:
-    """Return the density of the normal distribution with deviation `window` at the scores.
+    def __init__(self, function: ScalarFunction):
+        self.function = function
 
-    It is zero beyond three deviations.
-    """
-    density = np.exp(-0.5 * (scores / window) ** 2) / (window * np.sqrt(2.0 * np.pi))
-    return np.where(np.abs(scores) < _REACH * window, density, 0.0)
+    def value(self, t: Array) -> Array:
+        """Return abs(psi'(t))."""
+        return np.abs(self.function.derivative(t, self.function.value(t)))
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return zeros: it is not known."""
+        return np.zeros_like(t)

@@ -100,7 +100,7 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
     cloudpickle = pytest.importorskip("cloudpickle")
     pytest.importorskip("distributed")
     from fairconstrained.dask._messages import packed
-    from fairconstrained.shards.sums import OfBlocks, ShardedTerm, statistics
+    from fairconstrained.shards.sums import statistics
 
     X = pd.DataFrame({"a": np.arange(4.0), "b": [1.0, 0.0, 0.0, 2.0]})
     *_, reader = reader_of(X)
@@ -109,8 +109,8 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
         .bind(X, [0, 1, 0, 1], sensitive_features=[0, 0, 1, 1])
         .problem
     )
-    terms = [(ShardedTerm(part.term, np.ones(4)), np.zeros(0)) for part in problem.parts]
-    request = packed((OfBlocks(statistics, np.add), ([(np.ones(2), 0.0)], terms, ())))
+    terms = [(part.term, np.zeros(0), True) for part in problem.parts]
+    request = packed((statistics, np.add, [(np.ones(2), 0.0)], terms))
     path = tmp_path / "given.pickle"
     path.write_bytes(cloudpickle.dumps((reader, request)))
     run = subprocess.run(

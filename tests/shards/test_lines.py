@@ -1,16 +1,13 @@
-"""Sums along lines of models, near the threshold and above thresholds, for rows in shards."""
+"""Sums along lines of models and above thresholds, for rows in shards."""
 
 import numpy as np
 import pytest
 
 from fairconstrained.constraints import CONSTRAINTS
-from fairconstrained.decisions.near_threshold import rate_slopes
-from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards import scores as sharded_scores
-from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.rows import AtomRows
-from fairconstrained.shards.scores import AtomScores
-from fairconstrained.terms.decision_rates import densities, rates_on_line, zeros_on_line
+from fairconstrained.shards.scores import ShardedScores
+from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from tests.shards.test_shards import bound, in_shards
 
 NAMES = ["demographic_parity", "equalized_odds", "error_rate_parity", "intersectional_loss"]
@@ -26,7 +23,7 @@ def problems(name, n_shards=3):
 
 def line_of(problem, w, direction, counted=None):
     counts = [] if counted is None else counted
-    return LineSums(problem.models[0], w, direction, counts.append)
+    return ShardedScores(problem.models[0], w, direction, counts.append)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,7 +37,7 @@ def test_rates_along_a_line_are_those_of_all_rows(name):
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert counted == [len(at)]
     terms = [part.zero_one().term for part in sharded.constraints]
-    (statistics,) = line.statistics(terms, [np.zeros((41, 0))], points)
+    (statistics,) = line.statistics([(terms[0], np.zeros((41, 0)))], points)
     np.testing.assert_allclose(statistics.T, wanted, atol=1e-12)
 
 
@@ -73,7 +70,7 @@ def test_statistics_of_distributions_are_exact_for_few_rows(
     term = sharded.constraints[0].zero_one().term
     points, own = np.array([-1.0, 0.5]), np.zeros((2, term.n_auxiliary))
     counted = []
-    (found,) = line_of(sharded, w, direction, counted).statistics([term], [own], points)
+    (found,) = line_of(sharded, w, direction, counted).statistics([(term, own)], points)
     assert sum(counted) == fit.model.n_rows * n_reads
     for t, statistics in zip(points, found, strict=True):
         scores = fit.model.forward(w + t * direction)[0]
@@ -81,33 +78,18 @@ def test_statistics_of_distributions_are_exact_for_few_rows(
         np.testing.assert_allclose(statistics, here, atol=precision)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_densities_and_slopes_are_those_of_all_rows(name):
-    fit, sharded, w, _ = problems(name)
-    part, here = sharded.constraints[0], fit.problem.constraints[0]
-    scores, model = fit.model.forward(w)[0], sharded.models[0]
-    (found,) = densities_at(model, w, [part.term], 0.2)
-    np.testing.assert_allclose(found, densities(here.term, scores, 0.2), atol=1e-12)
-    (slopes,) = rate_slopes_at(model, w, [part.term], 0.2)
-    wanted = rate_slopes(CompositeFunction(fit.model, here.term), w, scores, 0.2)
-    np.testing.assert_allclose(slopes, wanted, atol=1e-12)
-    assert densities_at(model, w, [], 0.2) == []
-
-
 def test_rows_above_thresholds():
     fit, sharded, w, _ = problems("demographic_parity")
     model, scores = sharded.models[0], fit.model.forward(w)[0]
     thresholds = np.array([0.7, -np.inf, 0.0, -0.3])
-    found = AtomScores(model, w).above(thresholds)
+    weights, counts = ShardedScores(model, w).above(thresholds)
     pairs = np.column_stack([fit.data.groups.codes, fit.data.y])
     atoms = np.ravel(np.unique(pairs, axis=0, return_inverse=True)[1])
     for k, threshold in enumerate(thresholds):
         above = scores > threshold
-        np.testing.assert_array_equal(found.counts[:, k], np.bincount(atoms[above]))
+        np.testing.assert_array_equal(counts[:, k], np.bincount(atoms[above]))
         weight = np.bincount(atoms[above], fit.data.sample_weight[above])
-        np.testing.assert_allclose(found.weight[:, k], weight)
-    assert AtomScores(model, w).least == pytest.approx(scores.min())
+        np.testing.assert_allclose(weights[:, k], weight)
+    assert ShardedScores(model, w).range[0] == pytest.approx(scores.min())
     some = model.on(AtomRows(np.array([4, 1])))
-    np.testing.assert_array_equal(
-        AtomScores(some, w).above(thresholds).counts, found.counts[[4, 1]]
-    )
+    np.testing.assert_array_equal(ShardedScores(some, w).above(thresholds)[1], counts[[4, 1]])

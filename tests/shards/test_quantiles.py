@@ -6,7 +6,7 @@ import pytest
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.scores import score_below_share as of_shards
+from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.utils.quantiles import score_below_share
 
@@ -35,7 +35,7 @@ def in_shards(scores, weight, n_shards):
     ]
     total = np.array([N_ROWS if weight is None else weight.sum()], dtype=float)
     plain = LinearModel(np.empty((0, 1)), fit_intercept=False)
-    return ShardedLinearModel(plain, LocalShards(shards), total)
+    return ShardedLinearModel.of(plain, LocalShards(shards), total)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -48,7 +48,7 @@ def test_it_is_the_score_of_all_rows_in_memory(name, weighted):
     for n_shards in (1, 5):
         model = in_shards(scores, weight, n_shards)
         for share in SHARES:
-            found = of_shards(model, np.ones(1), share)
+            found = ShardedScores(model, np.ones(1)).score_below_share(share)
             assert found == score_below_share(scores, ones, share), (n_shards, share)
 
 
@@ -62,5 +62,5 @@ def test_few_reads_are_enough():
         return gather(function, *arguments)
 
     object.__setattr__(model.shards, "gather", counted)
-    of_shards(model, np.ones(1), 0.2)
-    assert rounds == ["negative_and_largest", "histogram_between", "scores_between"]
+    ShardedScores(model, np.ones(1)).score_below_share(0.2)
+    assert rounds == ["negative_and_largest", "rows_above", "scores_between"]

@@ -1,7 +1,5 @@
 """Rows in shards: the same values, gradients and solutions as with all rows in one table."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,13 +11,14 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import IncompatibleSolverError
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows, Shard
-from fairconstrained.shards.sums import LocalShards, OfBlocks, ShardedTerm, statistics
+from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import SOLVERS
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
@@ -49,8 +48,7 @@ def in_shards(fit, n_shards=3, n_threads=1):
         Shard(model.X[rows], np.ravel(atoms)[rows].astype(np.uint8), data.sample_weight[rows])
         for rows in np.array_split(shuffled, n_shards)
     ]
-    plain = replace(model, X=model.X[:0])
-    sharded = ShardedLinearModel(plain, LocalShards(shards, n_threads), totals)
+    sharded = ShardedLinearModel.of(model, LocalShards(shards, n_threads), totals)
     loss = resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
     objective = CompositeFunction(sharded, loss, fit.parametrization.penalty)
     free = Problem(objective, domain=fit.parametrization.domain)
@@ -209,29 +207,19 @@ def test_neither_the_layout_of_rows_nor_unit_weights_matter(weighted):
     X, atoms = random.normal(size=(9000, 3)).astype(np.float32), random.integers(0, 6, 9000)
     weight = random.uniform(0.5, 2.0, 9000) if weighted else None
     totals = np.bincount(atoms, weight)
-    groups = Groups(np.repeat([0, 1, 2], 2), np.array(["a", "b", "c"]))
-    y = np.tile([-1.0, 1.0], 3)
-    terms = [
-        resolve_objective("loss", "logistic").bind(y, totals),
-        DemographicParity(0.1).bind(y, groups, totals),
-    ]
-    terms = [ShardedTerm(one, totals, n_features=3) for one in terms]
-    shards = [Shard(part, atoms, weight) for part in (X, np.asfortranarray(X))]
-    coefficients, ones = np.array([0.3, -0.7, 0.2]), np.ones(9000)
-    of_blocks = OfBlocks(statistics, np.add)
-    asked = [(one, np.zeros(0)) for one in terms]
-    found = [of_blocks(one, [(coefficients, 0.4)], asked, ()) for one in shards]
-    scores = X.astype(float) @ coefficients + 0.4
-    parts = [
-        one.term.take(atoms, (ones if weight is None else weight) / totals[atoms]).forward(scores)
-        for one in terms
-    ]
-    of_all = np.concatenate([one for one, _ in parts])
-    units = [np.eye(len(one)) for one, _ in parts]
-    rows = [
-        pullback(unit)[0] for (_, pullback), own in zip(parts, units, strict=True) for unit in own
-    ]
-    jacobian = np.column_stack([np.array(rows) @ X.astype(float), np.sum(rows, axis=1)])
-    for one in found:
-        np.testing.assert_allclose(np.concatenate(one[::3]), of_all, atol=1e-12)
-        np.testing.assert_allclose(np.concatenate(one[1::3]), jacobian, atol=1e-12)
+    groups, y = Groups(np.repeat([0, 1, 2], 2), np.array(["a", "b", "c"])), np.tile([-1.0, 1.0], 3)
+    w, v = np.array([0.3, -0.7, 0.2, 0.4]), np.linspace(-1.0, 1.0, 6)
+
+    def at_w(model, y, groups, weight):
+        loss = resolve_objective("loss", "logistic").bind(y, weight)
+        parity = DemographicParity(0.1).bind(y, groups, weight)
+        parts = (CompositeFunction(model, term) for term in (loss, parity))
+        return Problem(next(parts), tuple(parts)).at(w)
+
+    of_rows = y[atoms], groups.take(atoms), np.ones(9000) if weight is None else weight
+    here = at_w(LinearModel(X.astype(float)), *of_rows)
+    for part in (X, np.asfortranarray(X)):
+        shards = LocalShards([Shard(part, atoms, weight)])
+        there = at_w(ShardedLinearModel.of(LinearModel(X), shards, totals), y, groups, totals)
+        np.testing.assert_allclose(there.constraints, here.constraints, atol=1e-12)
+        np.testing.assert_allclose(there.gradient(v), here.gradient(v), atol=1e-12)

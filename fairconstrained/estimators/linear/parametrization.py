@@ -35,7 +35,7 @@ class LinearParametrization(Parametrization):
 
     Attributes
     ----------
-    model : LinearModel or ShardedLinearModel
+    model : LinearModel
         The model on the training rows.
     penalty : Penalty
         The penalty on the variables; intercepts are free.
@@ -45,7 +45,7 @@ class LinearParametrization(Parametrization):
         How the scores are related to those of the coefficients that users see.
     """
 
-    model: LinearModel | ShardedLinearModel
+    model: LinearModel
     penalty: Penalty
     domain: Domain
     convention: ScoreConvention = field(default_factory=ScoreConvention, kw_only=True)
@@ -184,8 +184,8 @@ def _linear(estimator: Any, data: TrainingData) -> LinearParametrization:
         return of_rows(data.X, data.loss_weight, n_outputs=n_outputs)
     scale = data.feature_scale
     linear = of_rows(np.empty((0, len(scale.mean))), np.empty(0), known=scale)
-    assert isinstance(linear.model, LinearModel)
-    return replace(linear, model=ShardedLinearModel(linear.model, data.shards, data.sample_weight))
+    model = ShardedLinearModel.of(linear.model, data.shards, data.sample_weight)
+    return replace(linear, model=model)
 
 
 def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
