@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from scipy.optimize import minimize
@@ -98,9 +99,7 @@ class KKT:
         one and losses of a third, so the objective is then right to the tolerance, relatively.
         Where losses are small, stationarity and complementarity are held to as much less.
         """
-        relative = self.scale * tol
-        optimal = self.stationarity <= relative and self.complementarity <= relative / 3.0
-        return optimal and self.violation <= tol / 3.0
+        return self.error <= tol
 
 
 def _complementarity(multipliers: Array, values: Array) -> float:
@@ -155,22 +154,14 @@ def certify(
     violation = at.violation if np.isfinite(at.objective) else np.nan
     if not np.isfinite(violation):
         return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, violation)
-    candidates: Iterable[Evaluation]
-    candidates = (
-        [rounded]
-        if rounded is not None
-        else _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
-    )
-    best = None
-    for one in (None, *candidates):
-        own = estimate_multipliers(one or at) if multipliers is None else multipliers
-        found = own, KKT.of(at, own, rounded=one)
-        if best is None or found[1].residual < best[1].residual:
-            best = found
-        if best[1].holds(tol):
+    certificates = []
+    roundings = _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
+    for near in chain([None], roundings if rounded is None else [rounded]):
+        active = estimate_multipliers(near or at) if multipliers is None else multipliers
+        certificates.append((active, KKT.of(at, active, rounded=near)))
+        if certificates[-1][1].holds(tol):
             break
-    assert best is not None
-    return best
+    return min(certificates, key=lambda certificate: certificate[1].error)
 
 
 def _roundings(
