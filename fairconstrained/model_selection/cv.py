@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from numbers import Integral, Real
@@ -17,37 +18,29 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_weight
-from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.sensitive_columns import Columns
-from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.solving import warn_of_other_solver
-from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.functions.losses import Loss
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.model_selection._folds import folds_of
 from fairconstrained.model_selection._progress import SearchProgress
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import within
-from fairconstrained.objectives import Objective
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.splits import splitter_params, with_splitter
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_seed, is_number
 from fairconstrained.utils.workers import check_jobs, workers
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
 _FITTED = ("alpha_", "best_index_", "cv_results_", "kappa_", "kappas_", "n_splits_")
-_OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
+_SEARCH = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 
 
 def most_accurate(results: dict[str, Any], max_gap: float) -> int:
@@ -73,6 +66,7 @@ def knee(results: dict[str, Any], max_gap: float) -> int:
 RULES: dict[str, Callable[[dict[str, Any], float], int]] = {"accuracy": most_accurate, "knee": knee}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairLogisticClassifierCV(FairLogisticClassifier):
     r"""FairLogisticClassifier whose kappa and alpha are chosen by cross-validation.
 
@@ -85,13 +79,17 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     ----------
     constraint : str, Constraint or list of these, default="demographic_parity"
         The constraints, without kappa.
+    kappa : float, default=0.05
+        Not used by `fit`, which chooses kappa; it is the tolerance of `bind`.
     kappas : array-like of float or None, default=None
         The candidates for kappa. None takes `n_kappas` values in geometric progression, from the
         largest at which the constraint is active on all rows; see :func:`fairness_path`.
     n_kappas : int, default=15
         The number of candidates for kappa if `kappas` is None.
-    alphas : sequence of float, default=(1e-4,)
-        The candidates for alpha, >= 0.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty, if `alphas` is None.
+    alphas : sequence of float or None, default=None
+        The candidates for alpha, >= 0; None for `alpha` alone.
     max_gap : float, default=0.03
         For refit="accuracy": the largest mean held-out gap allowed, >= 0.
     refit : {"accuracy", "knee"} or callable, default="accuracy"
@@ -110,9 +108,13 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     random_state : int, RandomState or None, default=None
         The source of randomness of the shuffling of the folds, if `cv` is a number or None, and of
         stochastic solvers. None does not shuffle.
-    solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
+    enforce, confidence, holdout
+        Of the fit to all rows, see :class:`FairLogisticClassifier`; the paths bound scores.
+    goal, max_loss_increase, solver, beta, surrogate, loss, domain, fit_intercept
+        See :class:`FairLogisticClassifier`; a path needs goal="accuracy".
+    sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight
         See :class:`FairLogisticClassifier`.
-    combine, groups_missing, pos_label, class_weight, threshold, group_interactions, max_iter, tol
+    threshold, group_interactions, max_iter, tol, warm_start
         See :class:`FairLogisticClassifier`.
 
     Attributes
@@ -153,62 +155,13 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     True
     """
 
-    def __init__(
-        self,
-        constraint: ConstraintLike = "demographic_parity",
-        *,
-        kappas: ArrayLike | None = None,
-        n_kappas: int = 15,
-        alphas: Sequence[float] = (1e-4,),
-        max_gap: float = 0.03,
-        refit: str | Callable[[dict[str, Any]], int] = "accuracy",
-        cv: Any = None,
-        n_jobs: int | None = None,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        surrogate: str | Surrogate = "sigmoid",
-        loss: str | Loss | Objective = "logistic",
-        domain: Domain | None = None,
-        fit_intercept: bool = True,
-        sensitive_columns: Columns = None,
-        use_sensitive: bool = False,
-        combine: str = "intersection",
-        groups_missing: str = "raise",
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        threshold: Threshold = None,
-        group_interactions: bool = False,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappas = kappas
-        self.n_kappas = n_kappas
-        self.alphas = alphas
-        self.max_gap = max_gap
-        self.refit = refit
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.solver = solver
-        self.beta = beta
-        self.surrogate = surrogate
-        self.loss = loss
-        self.domain = domain
-        self.fit_intercept = fit_intercept
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.combine = combine
-        self.groups_missing = groups_missing
-        self.pos_label = pos_label
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.group_interactions = group_interactions
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    kappas: ArrayLike | None = None
+    n_kappas: int = 15
+    alphas: Sequence[float] | None = None
+    max_gap: float = 0.03
+    refit: str | Callable[[dict[str, Any]], int] = "accuracy"
+    cv: Any = None
+    n_jobs: int | None = None
 
     @with_callbacks
     def fit(
@@ -262,7 +215,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         check_jobs(self.n_jobs)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
-        self.kappas_ = tolerances(base, given, self.kappas, self.n_kappas)
+        on_path = clone(base).set_params(enforce="score", confidence=None)
+        self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas)
         weight = sample_weight
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
@@ -270,7 +224,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, X, y, sample_weight, len(alphas) * len(folds))
-        measured = self._measured(base, alphas, rows, folds, progress)
+        measured = self._measured(on_path, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = self._position(rule(self.cv_results_))
         best = self.cv_results_["params"][self.best_index_]
@@ -332,11 +286,14 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
     def _base(self) -> FairLogisticClassifier:
         """Return the estimator that is fitted."""
-        own = library_parameters(self)
-        return clone(FairLogisticClassifier(**{k: own[k] for k in own if k not in _OWN}))
+        chosen = library_parameters(self)
+        fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
+        return clone(FairLogisticClassifier(**fixed))
 
     def _alphas(self) -> list[Any]:
         """Return the candidates for alpha."""
+        if self.alphas is None:
+            return [self.alpha]
         try:
             alphas = [] if isinstance(self.alphas, str) else list(self.alphas)
             penalties = [penalty_of(alpha) for alpha in alphas]

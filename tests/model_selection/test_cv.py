@@ -16,6 +16,7 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairLogisticClassifierCV,
     VacuousConstraintWarning,
+    fairness_path,
     make_biased_classification,
 )
 from fairconstrained.model_selection.cv import knee
@@ -288,3 +289,15 @@ def test_rows_of_weight_zero_are_in_no_fold(random_state):
     other.fit(X[kept], y[kept], sensitive_features=groups[kept])
     for name in ("mean_test_accuracy", "mean_test_gap"):
         assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-6)
+
+
+def test_a_search_has_all_parameters_of_the_classifier():
+    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
+    search = FairLogisticClassifierCV(kappas=[0.1, 0.05], kappa=0.2, cv=2, max_gap=1.0)
+    assert set(FairLogisticClassifier().get_params()) < set(search.get_params())
+    assert search.bind(X, y, sensitive_features=groups).constraints[0].kappa == 0.2
+    path = fairness_path(search, X, y, sensitive_features=groups, kappas=[0.1])
+    alone = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1])
+    assert_allclose(path.estimators[0].coef_, alone.estimators[0].coef_)
+    search.set_params(enforce="decision", alpha=0.01).fit(X, y, sensitive_features=groups)
+    assert search.decision_gap_ <= search.kappa_ and search.alpha_ == 0.01
