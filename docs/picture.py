@@ -1,8 +1,16 @@
-"""Draw the picture of the landing page and of README.md: accuracy against the gap.
+"""Draw the pictures of the documentation.
 
-Usage: python docs/picture.py. It reads Adult from the folder in FAIRCONSTRAINED_DATA, or OpenML.
+Usage: python docs/picture.py [PAGE ...]. With names of pages, such as guide/kappa.md, it runs their
+code and keeps the pictures that they save. Without, it draws the picture of the landing page and of
+README.md; it reads Adult from the folder in FAIRCONSTRAINED_DATA, or OpenML.
 """
 
+import doctest
+import os
+import re
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -80,7 +88,24 @@ def draw(path):
     print(f"wrote {path}: before {free.round(2)}, after {fair.round(2)}")
 
 
+def draw_page(page, folder):
+    """Run the code of a page, and keep the pictures that it saves."""
+    text = "".join(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.S | re.M))
+    example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
+        for picture in sorted(Path(scratch).glob("*.svg")):
+            shutil.copy(picture, folder)
+            print(f"wrote {folder / picture.name}")
+        os.chdir(folder)
+
+
 if __name__ == "__main__":
+    docs = Path(__file__).resolve().parent
     plt.rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "fairconstrained"})
     plt.switch_backend("svg")
-    draw(Path(__file__).parent / "_static" / "promise.svg")
+    for name in sys.argv[1:]:
+        draw_page(docs / name, docs / "_static")
+    if not sys.argv[1:]:
+        draw(docs / "_static" / "promise.svg")
