@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,15 +95,11 @@ class Proximity(Penalty):
     quadratic = True
     center: Array | float
     rho: float
+    modulus = property(attrgetter("rho"))
 
     def __init__(self, center: Array, rho: float):
         self.center = center
         self.rho = rho
-
-    @property
-    def modulus(self) -> float:  # type: ignore[override]
-        """The strength itself."""
-        return self.rho
 
     def value(self, w: Array) -> float:
         """Return rho / 2 times the squared distance from c."""
@@ -124,15 +121,11 @@ class L2(Proximity):
     """
 
     center = 0.0
+    rho = property(attrgetter("alpha"))
     _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
 
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
-
-    @property
-    def rho(self) -> float:  # type: ignore[override]
-        """The strength, as that of a parabola about 0."""
-        return self.alpha
 
 
 class L1(Penalty):
@@ -242,16 +235,10 @@ def _of_every_term(name: str) -> Any:
     return property(lambda penalty: all(getattr(term, name) for term in penalty.terms))
 
 
-class _Composed(Penalty):
-    """A penalty that has the properties that all the penalties in it have."""
-
-    terms: list[Penalty]
+class Sum(Penalty):
+    """The sum of penalties, a list, which has the properties that all of them have."""
 
     smooth, convex, quadratic = map(_of_every_term, ("smooth", "convex", "quadratic"))
-
-
-class Sum(_Composed):
-    """The sum of penalties, a list."""
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms
@@ -291,7 +278,7 @@ class Zero(Sum):
         self.terms = []
 
 
-class InUnits(_Composed):
+class InUnits(Penalty):
     """A penalty on the variables times their units: p(units * w).
 
     Parameters
@@ -302,16 +289,14 @@ class InUnits(_Composed):
         Positive.
     """
 
+    smooth = property(attrgetter("penalty.smooth"))
+    convex = property(attrgetter("penalty.convex"))
+    quadratic = property(attrgetter("penalty.quadratic"))
     size: int | None = None  # of the variables that the penalty is about, None for all
 
     def __init__(self, penalty: Penalty, units: float | Array):
         self.penalty = penalty
         self.units = units
-
-    @property
-    def terms(self) -> list[Penalty]:  # type: ignore[override]
-        """The penalty."""
-        return [self.penalty]
 
     def _inner(self, w: Any) -> Any:
         """Return the penalty's variables, or widths of rounding in their units."""

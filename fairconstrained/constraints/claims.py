@@ -193,10 +193,8 @@ class Claim:
         """Return how far the left-hand side may be below b: with equal rates, if there are two."""
         if len(self.samples) < 2:
             return max(self.bound, 0.0)
-        rate = 0.5
-        if scores is not None:
-            rate = float(np.mean([one.rates(scores, _DECISION) for one in self.samples]))
-        return max(self.bound - sum(self._line(self.share)) * rate, 0.0)
+        rates = 0.5 if scores is None else [one.rates(scores, _DECISION) for one in self.samples]
+        return max(self.bound - sum(self._line(self.share)) * float(np.mean(rates)), 0.0)
 
     @property
     def size(self) -> float:
@@ -268,20 +266,19 @@ class Claim:
         if not exact or (len(line) > 1 and min(line) > ROUNDING):
             return self._weighted_limit(scores, line, delta)
         # exact tests of binomial counts
-        order = sorted(range(len(line)), key=lambda k: -line[k])
-        first, second = self.samples[order[0]], self.samples[order[-1]]
-        if line[order[0]] <= ROUNDING:  # no rate increases the left-hand side
+        ordered = sorted(zip(line, self.samples, strict=True), key=lambda one: -one[0])
+        (up, first), (down, second) = ordered[0], ordered[-1]
+        if up <= ROUNDING:  # no rate increases the left-hand side
             return -self.bound
         points = self._points(scores)
         counts = first.counts(scores, points)
-        if len(order) < 2 or line[order[1]] >= -ROUNDING:
+        if down >= -ROUNDING:  # only one rate matters
             size = np.full(len(counts), float(first.n_rows))
             _, _, high = clopper_pearson(counts / first.n_rows, size, 1.0 - 2.0 * delta)
-            return float(line[order[0]] * np.max(high) - self.bound)
+            return float(up * np.max(high) - self.bound)
         others = second.counts(scores, points)
         others = _until_next(others) if self._between_points(scores) else others
-        factors = line[order[0]], -line[order[1]]
-        rates = TwoRates(first.n_rows, second.n_rows, *factors, self.bound, *self.ranks)
+        rates = TwoRates(first.n_rows, second.n_rows, up, -down, self.bound, *self.ranks)
         return float((rates.surplus if decide else rates.limit)(counts, others, delta))
 
     def _weighted_limit(self, scores: Scores, line: tuple[float, ...], delta: float) -> float:

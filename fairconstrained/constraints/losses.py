@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from numbers import Integral
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,6 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, reweighted
 from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.registry import check_option, resolve
@@ -43,10 +42,10 @@ class LossMeans(CellMeans):
         """Return the term with error rates in place of losses."""
         assert self.signs is not None
         positive = (self.signs > 0).astype(float)
-        by_label = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
+        by_label: Any = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
         combination = as_csr(self.combination)
         return CellMeans(
-            cells=sp.vstack([one.tocsc() for one in by_label], format="csc"),
+            cells=sp.vstack(by_label, format="csc"),
             function=Indicator(),
             combination=sp.csr_array(sp.hstack([combination, -combination])),
             offset=self.offset,
@@ -55,10 +54,7 @@ class LossMeans(CellMeans):
         )
 
 
-AnyTerm = TypeVar("AnyTerm", bound=Term | None)
-
-
-def measured_from(term: AnyTerm, threshold: float) -> AnyTerm:
+def measured_from(term: Any, threshold: float) -> Any:
     """Return a term for scores that are measured from a threshold.
 
     Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
@@ -194,7 +190,10 @@ def _above_thresholds(groups: Groups, thresholds: object) -> NamedGroups:
 
 
 def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]]:
-    """Return which rows of a numeric column are above each threshold."""
+    """Return which rows of a numeric column are above each threshold.
+
+    An integer stands for so many thresholds of equal distance over the values' range.
+    """
     try:
         values = column.names.astype(float)
     except ValueError as error:
@@ -202,17 +201,13 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
             f"membership='thresholds' needs numbers; {column.title!r} holds "
             f"{column.names.tolist()[0]!r}."
         ) from error
-    cuts = _cuts(values, thresholds)
-    known = column.known
-    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
-
-
-def _cuts(values: Array, thresholds: object) -> Array:
-    """Return the thresholds: as they are, or so many of equal distance over the values' range."""
     if is_number(thresholds, Integral):
         count = check_count("thresholds", thresholds)
-        return np.linspace(values.min(), values.max(), count, endpoint=False)
-    return check_numbers("thresholds", thresholds, -np.inf, np.inf)
+        cuts = np.linspace(values.min(), values.max(), count, endpoint=False)
+    else:
+        cuts = check_numbers("thresholds", thresholds, -np.inf, np.inf)
+    known = column.known
+    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
 
 
 _MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {

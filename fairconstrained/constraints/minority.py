@@ -133,10 +133,8 @@ class MinorityRate(Constraint):
                 "columns of X in the estimator's sensitive_columns."
             )
         known = np.flatnonzero(self.known_rows(groups))
-        if len(known) < X.shape[0]:
-            X, groups = X[known], groups.take(known)
-        ones = np.ones(len(known))
-        return CompositeFunction(model.on(X), self.bind(ones, groups, ones))
+        term = self.bind(None, groups.take(known), np.ones(len(known)))
+        return CompositeFunction(model.on(X[known]), term)
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> CellMeans:
         minority, name, members = self._members(groups, weight)

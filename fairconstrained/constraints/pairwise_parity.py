@@ -122,17 +122,13 @@ class PairwiseParity(Constraint, ABC):
         compared, codes = self._comparable(y > 0, groups, weight)
         outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
-        fields = {
-            "cells": cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1),
-            "pairs": pairs,
-            "combination": combination,
-            "offset": np.full(len(outputs), kappa),
-            "constant": np.array([-constant for _, constant, _ in outputs]),
-            "names": tuple(f"{gap} <= {kappa:g}" for _, _, gap in outputs),
-        }
+        gaps, constants = [gap for *_, gap in outputs], [-constant for _, constant, _ in outputs]
+        cells = cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1)
+        names = tuple(f"{gap} <= {kappa:g}" for gap in gaps)
+        fields = (cells, pairs, combination, np.full(len(names), kappa), names, np.array(constants))
         if isinstance(surrogate, ShiftedSquare):
-            return QuadraticPairs(**fields)
-        return PairMeans(**fields, function=surrogate)
+            return QuadraticPairs(*fields)
+        return PairMeans(*fields, function=surrogate)
 
     def _comparable(
         self, positive: Array, groups: Groups, weight: Array

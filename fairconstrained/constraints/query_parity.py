@@ -156,12 +156,11 @@ class QueryParity(Constraint):
         kinds = [np.bincount(queries.codes[rows], minlength=n) for rows in (positive, ~positive)]
         of_one_class = int(np.sum((kinds[0] == 0) | (kinds[1] == 0)))
         if n_compared < n:
-            low, high = (f"label {label}" for label in self.labels)
+            low, high = self.labels
             self._warn(
-                f"nothing is asked of {n - n_compared} of {n} queries: "
-                f"{of_one_class} have no rows with {high} or none with {low}, and "
-                f"{n - n_compared - of_one_class} have no "
-                "pairs of them across two groups in both directions."
+                f"nothing is asked of {n - n_compared} of {n} queries: {of_one_class} have no rows "
+                f"with label {high} or none with label {low}, and {n - n_compared - of_one_class} "
+                "have no pairs of them across two groups in both directions."
             )
 
     def build(self, model: Model, data: TrainingData) -> CompositeFunction:
@@ -212,10 +211,5 @@ def _across_groups(
     both = np.intersect1d(present[present % 2 == 0] // 2, present[present % 2 == 1] // 2)
     kept = np.isin(kind, both)
     position = 2 * np.searchsorted(both, kind[kept]) + cells[kept] % 2
-    return (
-        first[kept],
-        second[kept],
-        position,
-        both // n**2,
-        np.column_stack([both // n % n, both % n]),
-    )
+    kinds = np.column_stack([both // n % n, both % n])
+    return first[kept], second[kept], position, both // n**2, kinds

@@ -258,9 +258,8 @@ class ROCParity(Constraint):
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
         """Why it cannot be measured on other rows: the grid may come from the training rows."""
-        return (
-            "" if self.thresholds is not None else "its thresholds were chosen on the training rows"
-        )
+        chosen = "its thresholds were chosen on the training rows"
+        return chosen if self.thresholds is None else ""
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> ThresholdRates:
         if self.thresholds is None:

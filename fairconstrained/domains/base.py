@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -164,16 +165,12 @@ class Blocks(Domain):
     array([ 0.6, -0.8,  0.6,  0. ])
     """
 
+    whole_space = property(attrgetter("domain.whole_space"))
     _parameter_constraints: ClassVar = {"domain": [Domain], "n_blocks": [COUNT]}
 
     def __init__(self, domain: Domain, n_blocks: int):
         self.domain = domain
         self.n_blocks = n_blocks
-
-    @property
-    def whole_space(self) -> bool:  # type: ignore[override]
-        """Whether the set of a block is."""
-        return self.domain.whole_space
 
     def _split(self, w: Array) -> Array:
         return w.reshape(*w.shape[:-1], self.n_blocks, -1)
@@ -212,16 +209,12 @@ class Leading(Domain):
     array([ 0.6, -0.8,  7. ])
     """
 
+    whole_space = property(attrgetter("domain.whole_space"))
     _parameter_constraints: ClassVar = {"domain": [Domain], "size": [COUNT]}
 
     def __init__(self, domain: Domain, size: int):
         self.domain = domain
         self.size = size
-
-    @property
-    def whole_space(self) -> bool:  # type: ignore[override]
-        """Whether the set of the leading variables is."""
-        return self.domain.whole_space
 
     def project(self, w: Array) -> Array:
         """Project the leading variables."""

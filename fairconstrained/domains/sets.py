@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,9 +110,7 @@ class _Ball(Domain):
 
     order: int  # of the norm
 
-    @property
-    @abstractmethod
-    def _axes(self) -> Array: ...
+    _axes: Any
 
     @abstractmethod
     def _nearest(self, w: Array) -> Array:
@@ -220,13 +219,10 @@ class L2Ball(Ellipsoid):
 
     _parameter_constraints: ClassVar = {"radius": [POSITIVE]}
 
+    axes = property(attrgetter("radius"))
+
     def __init__(self, radius: float = 1.0):
         self.radius = radius
-
-    @property
-    def axes(self) -> float:  # type: ignore[override]
-        """The radius in every direction."""
-        return self.radius
 
 
 class WeightedL1Ball(_Ball):

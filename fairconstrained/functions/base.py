@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 
@@ -171,11 +171,6 @@ class Parabola(ScalarFunction):
         return self.coefficient * t
 
 
-def of_function(name: str) -> Any:
-    """Return a property with the value that it has of the `function` that an object is made of."""
-    return property(lambda made: getattr(made.function, name), doc="That of phi.")
-
-
 class PlusParabola(ScalarFunction):
     r"""phi(t) plus :math:`\tfrac{c}{2} t^2`, which makes a weakly convex function convex.
 
@@ -193,10 +188,10 @@ class PlusParabola(ScalarFunction):
         self.function = function
         self.coefficient = coefficient
 
-    smooth = of_function("smooth")
-    smoothable = of_function("smoothable")
-    knots = of_function("knots")
-    corners = of_function("corners")
+    smooth = property(attrgetter("function.smooth"))
+    smoothable = property(attrgetter("function.smoothable"))
+    knots = property(attrgetter("function.knots"))
+    corners = property(attrgetter("function.corners"))
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -251,7 +246,7 @@ class Rounded(ScalarFunction):
     array([0.5 , 0.05, 0.  ])
     """
 
-    convex = of_function("convex")
+    convex = property(attrgetter("function.convex"))
 
     def __init__(self, function: ScalarFunction, width: float):
         self.function = function

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 from scipy.special import expit
 
-from fairconstrained.functions.base import Indicator, ScalarFunction, of_function
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -60,15 +62,17 @@ class Stretched(Surrogate):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from operator import attrgetter
+
+    import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp, Stretched
     >>> Stretched(Ramp(), factor=2.0).value(np.array([-1.0, 0.0, 0.125, 1.0]))
     array([0.  , 0.5 , 0.75, 1.  ])
     """
 
-    smooth = of_function("smooth")
-    convex = of_function("convex")
-    difference_of_convex = of_function("difference_of_convex")
+    smooth = property(attrgetter("function.smooth"))
+    convex = property(attrgetter("function.convex"))
+    difference_of_convex = property(attrgetter("function.difference_of_convex"))
 
     def __init__(self, function: ScalarFunction, factor: float = -1.0):
         self.function = function
@@ -141,7 +145,9 @@ class Sigmoid(Surrogate):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from operator import attrgetter
+
+    import numpy as np
     >>> from fairconstrained.functions.surrogates import Sigmoid
     >>> Sigmoid(scale=0.5).value(np.array([-800.0, 0.0, 0.5]))
     array([0.        , 0.5       , 0.73105858])
@@ -221,7 +227,9 @@ class Ramp(Surrogate):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from operator import attrgetter
+
+    import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp
     >>> Ramp().value(np.array([-1.0, 0.0, 0.25, 1.0]))
     array([0.  , 0.5 , 0.75, 1.  ])
@@ -260,7 +268,9 @@ class ShiftedSquare(ScalarFunction):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from operator import attrgetter
+
+    import numpy as np
     >>> from fairconstrained.functions.surrogates import ShiftedSquare
     >>> ShiftedSquare().value(np.array([-1.0, 0.0, 1.0]))
     array([0. , 0.5, 2. ])
