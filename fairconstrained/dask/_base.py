@@ -92,14 +92,13 @@ class DaskLinearClassifier:
         worker_side = self.local(**library_parameters(self))
         validate_data(worker_side, example(X), reset=True, skip_check_array=True)
         reader = Reader.of(worker_side, columns, names_of_columns(groups))
-        prepared, summaries = workers.prepare(reader, partitions)
-        table, totals = AtomTable.merged(summaries), [one.totals for one in summaries]
-        data = atom_data(self, table, totals, _titles(groups))
+        part = workers.prepare(reader, partitions)
+        table = AtomTable.merged(part[1])
+        data = atom_data(self, table, part[1], _titles(groups))
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
         held_out = held_out_of(self, data, constraints)
-        part = with_interactions(self, data, table, (prepared, totals), workers)
-        del prepared
+        part = with_interactions(self, data, table, part, workers)
         if held_out is None:
             rows = _cut(self, sharded_data(data, table, part, workers), path)
             return _checked(Fit.bind(self, rows, constraints, path=path), self.local)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._rows import LABEL, Summary, Totals, crossed, no_rows_error
+from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
@@ -46,18 +46,18 @@ class AtomTable:
     labels: pd.Series
 
     @classmethod
-    def merged(cls, summaries: Sequence[Summary]) -> Self:
+    def merged(cls, totals: Sequence[Totals]) -> Self:
         """Return the table of all partitions; its order does not depend on the partitions."""
-        stacked = pd.concat([one.table for one in summaries], ignore_index=True)
+        stacked = pd.concat([one.table for one in totals], ignore_index=True)
         names = list(stacked.columns)
         codes = stacked.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy()
         first = np.unique(codes, return_index=True)[1]
-        ends = np.cumsum([len(one.table) for one in summaries])[:-1]
+        ends = np.cumsum([len(one.table) for one in totals])[:-1]
         kind = np.min_scalar_type(max(len(first) - 1, 0))
         return cls(
             stacked.iloc[first].reset_index(drop=True),
             [part.astype(kind) for part in np.split(codes, ends)],
-            pd.concat([one.labels for one in summaries]),
+            pd.concat([one.labels for one in totals]),
         )
 
     def added(self, name: str, totals: Sequence[Totals]) -> Array:
@@ -170,7 +170,7 @@ def sharded_data(
     ValueError
         If the part has no rows.
     """
-    prepared, totals = part
+    totals = part[1]
     moments = _moments(data, totals)
     if not moments:
         raise ValueError(
@@ -183,7 +183,7 @@ def sharded_data(
     places[present] = np.arange(len(present))
     kind = np.min_scalar_type(max(len(present) - 1, 0))
     positions = [np.maximum(places[one], 0).astype(kind) for one in table.positions]
-    shards = workers.shards(prepared, positions, totals)
+    shards = workers.shards(part, positions)
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
@@ -234,9 +234,8 @@ def with_interactions(
     feature_map = feature_map_of(estimator, data)
     if not feature_map.n_groups or data.groups is None:
         return part
-    codes = data.groups.codes
-    given = [(codes[atoms], feature_map) for atoms in table.positions]
-    return workers.changed(crossed, part[0], given)[0]
+    groups = [data.groups.codes[atoms] for atoms in table.positions]
+    return workers.changed(crossed, part[0], groups, [feature_map] * len(groups))[0]
 
 
 class ShardedParametrization(ClassifierParametrization):

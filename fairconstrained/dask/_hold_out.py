@@ -41,8 +41,9 @@ class Draw:
 
     def divided(self, workers: Workers, prepared: Sequence[Any]) -> tuple[Part, Part]:
         """Return the training rows and the held-out rows of prepared partitions."""
-        given = [(self.share, self.seed, k) for k in range(len(prepared))]
-        training, others = workers.changed(divide, prepared, given, n_parts=2)
+        n = len(prepared)
+        given = [self.share] * n, [self.seed] * n, range(n)
+        training, others = workers.changed(divide, prepared, *given, n_parts=2)
         return training, others
 
     def tested(self, fit: Fit, training: ShardedData, held_out: ShardedData) -> Fit:

@@ -63,10 +63,6 @@ class Prepared:
         n_rows, rows = int(np.count_nonzero(chosen)), (self.X[chosen], self.atoms[chosen])
         return Prepared(self.table, *rows, self.sample_weight[chosen], n_rows, self.labels)
 
-    def summary(self) -> Summary:
-        """Return the atoms and the totals of the rows."""
-        return Summary(self.table, self.totals(), self.labels)
-
     def _by_label(self) -> Iterator[tuple[Any, Array]]:
         """Yield the labels and which rows have them."""
         labels = self.table[LABEL].to_numpy()
@@ -85,12 +81,14 @@ class Prepared:
             {label: Moments.of(X[rows], weight[rows]) for label, rows in self._by_label()},
             X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
             float(weight.max(initial=0.0)),
+            self.table,
+            self.labels,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What is known of some rows of a partition without reading them again.
+    """The atoms of a partition, and what is known of its rows without reading them again.
 
     Attributes
     ----------
@@ -106,6 +104,8 @@ class Totals:
         The size of the features.
     largest : float
         The largest weight, 0 without rows.
+    table, labels
+        See :class:`Prepared`.
     """
 
     counts: Array
@@ -114,28 +114,17 @@ class Totals:
     moments: dict[Any, Moments]
     n_bytes: int
     largest: float
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """The atoms of a partition.
-
-    Attributes
-    ----------
-    table : DataFrame
-        See :class:`Prepared`.
-    totals : Totals
-        Of all rows of the partition.
-    labels : Series
-        The distinct labels of all rows, those of weight zero included.
-    """
-
     table: pd.DataFrame
-    totals: Totals
     labels: pd.Series
 
 
-def prepare(
+def prepare(*partition: Any) -> tuple[Prepared, Totals]:
+    """Return the checked rows of a partition and their totals, see :func:`checked`."""
+    prepared = checked(*partition)
+    return prepared, prepared.totals()
+
+
+def checked(
     reader: Reader, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
 ) -> Prepared:
     """Return the checked rows of a partition.
@@ -177,12 +166,6 @@ def prepare(
     left_out = counted if len(counted) < n_rows else None
     own = frame.iloc[first].reset_index(drop=True)
     return Prepared(own, features, codes, weight, n_rows, labels, left_out)
-
-
-def prepare_with_summary(*arguments: Any) -> tuple[Prepared, Summary]:
-    """Return the checked rows of a partition and their summary, see :func:`prepare`."""
-    prepared = prepare(*arguments)
-    return prepared, prepared.summary()
 
 
 def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array:

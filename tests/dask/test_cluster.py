@@ -13,7 +13,7 @@ da = pytest.importorskip("dask.array", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 
 from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
-from fairconstrained.dask._shards import Threads  # noqa: E402
+from fairconstrained.dask._shards import Threads, Workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
 
@@ -60,7 +60,7 @@ def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, 
     there.disk = True
     there.fit(X, y, sensitive_features=groups)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairconstrained.dask._base.workers_of", lambda *_: Threads())
+        patched.setattr("fairconstrained.dask._base.workers_of", lambda *_: Workers(Threads()))
         here.fit(X, y, sensitive_features=groups)
     assert there.decision_search_.met and not there.decision_search_.constant
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
