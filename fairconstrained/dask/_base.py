@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairconstrained.dask._collections import (
+    Collection,
+    drawn,
+    example,
+    lazily,
+    partitions_of,
+    weight_right,
+)
 from fairconstrained.dask._data import (
     AtomTable,
     ShardedParametrization,
     atom_data,
+    held_out_draw,
     sharded_data,
+    tested,
     with_interactions,
 )
-from fairconstrained.dask._hold_out import held_out_of
-from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
-from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
-from fairconstrained.dask._rows import no_rows_error
+from fairconstrained.dask._rows import divide, no_rows_error
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -83,7 +91,7 @@ class DaskLinearClassifier:
         """
         check_options(self)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
-        partitions = Partitions.of(**given, sample_weight=sample_weight)
+        partitions = partitions_of(**given, sample_weight=sample_weight)
         columns = SensitiveColumns.of(self)
         columns.check_only_source(sensitive_features)
         validate_data(self, example(X), reset=True, skip_check_array=True)
@@ -97,17 +105,19 @@ class DaskLinearClassifier:
         data = atom_data(self, table, part[1], _titles(groups))
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
-        held_out = held_out_of(self, data, constraints)
-        part = with_interactions(self, data, table, part, workers)
-        if held_out is None:
-            rows = _cut(self, sharded_data(data, table, part, workers), path)
-            return _checked(Fit.bind(self, rows, constraints, path=path), self.local)
-        training, others = held_out.divided(workers, part[0])
-        rows = _cut(self, sharded_data(data, table, training, workers), path)
+        draw = held_out_draw(self, data, constraints)
+        parts = [with_interactions(self, data, table, part, workers)]
+        if draw is not None:
+            prepared = parts[0][0]
+            numbers = range(len(prepared))
+            parts = workers.changed(partial(divide, *draw), prepared, numbers, n_parts=2)
+        rows = _cut(self, sharded_data(data, table, parts[0], workers), path)
         fit = _checked(Fit.bind(self, rows, constraints, path=path), self.local)
-        tested = replace(data, convention=rows.convention)
-        tested_rows = sharded_data(tested, table, others, workers, rows.feature_scale)
-        return held_out.tested(fit, rows, tested_rows)
+        if draw is None:
+            return fit
+        data = replace(data, convention=rows.convention)
+        others = sharded_data(data, table, parts[1], workers, rows.feature_scale)
+        return tested(fit, others, *draw)
 
     def _example_groups(self: Any, X: Collection, sensitive_features: Collection | None) -> Any:
         """Return something with the columns of the groups, None if there are no groups."""
@@ -214,7 +224,7 @@ class DaskLinearClassifier:
             numbers >= 0 of which one is positive, or pandas objects have the same row labels in
             another order.
         """
-        partitions = Partitions.of(X=X, y=y, sample_weight=sample_weight)
+        partitions = partitions_of(X=X, y=y, sample_weight=sample_weight)
         workers = workers_of(self.client, self.disk)
         parts = np.array(workers.map(weight_right, partitions, self.to_local()))
         right, total = parts.sum(axis=0)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import check_random_state
 
-from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error
+from fairconstrained.constraints import Constraint
+from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error, shares_of_others
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.labels import ScoreConvention, binary_labels, class_weights
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_share
+from fairconstrained.decisions.population import check_testable
+from fairconstrained.estimators.binding import ScoresOnRows
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.parametrization import (
     ClassifierParametrization,
     feature_map_of,
@@ -22,8 +29,8 @@ from fairconstrained.estimators.linear.parametrization import (
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.shards.in_memory import ShardedData
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows
-from fairconstrained.shards.sums import other_shares
 from fairconstrained.utils.typing import Array
 
 
@@ -187,7 +194,7 @@ def sharded_data(
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
-        scale = whole.scale(lambda values: shards.total(other_shares, (), factors, values)[0])
+        scale = whole.scale(lambda values: shards.total(shares_of_others, (), factors, values)[0])
     return ShardedData(
         AtomRows(np.arange(len(present))),
         data.y[present],
@@ -235,7 +242,7 @@ def with_interactions(
     if not feature_map.n_groups or data.groups is None:
         return part
     groups = [data.groups.codes[atoms] for atoms in table.positions]
-    return workers.changed(crossed, part[0], groups, [feature_map] * len(groups))[0]
+    return workers.changed(partial(crossed, feature_map), part[0], groups)[0]
 
 
 class ShardedParametrization(ClassifierParametrization):
@@ -245,3 +252,43 @@ class ShardedParametrization(ClassifierParametrization):
     def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the data: shards have group interactions already."""
         return data
+
+
+def held_out_draw(
+    estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
+) -> tuple[float, int] | None:
+    """Return the probability of a held-out row and the seed, None if all rows are for training.
+
+    Every partition draws its own rows, see :func:`~fairconstrained.dask._rows.held_out_rows`.
+
+    Raises
+    ------
+    ValueError
+        If held-out rows cannot test a constraint.
+    """
+    if estimator.confidence is None or not constraints:
+        return None
+    check_testable(constraints)
+    share = estimator.holdout
+    if isinstance(share, str):
+        share = expected_share(claims_on_all(constraints, data))
+    seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    return float(share), seed
+
+
+def tested(fit: Fit, held_out: ShardedData, share: float, seed: int) -> Fit:
+    """Return a fit that tests its models on held-out rows, drawn with a probability and a seed."""
+    assert isinstance(fit.model, ShardedLinearModel)
+    model = ShardedLinearModel.of(fit.model, held_out.shards, held_out.sample_weight)
+    rows = HeldOut.of(
+        fit.constraints,
+        problem=fit.problem,
+        training=fit.data,
+        held_out=held_out,
+        rows=None,
+        model=model,
+        unconstrained=ScoresOnRows(fit.unconstrained, model),
+    )
+    return replace(
+        fit, held_out=replace(rows, attributes={"holdout_share_": share, "holdout_seed_": seed})
+    )

@@ -20,8 +20,8 @@ from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
-from fairconstrained.models.feature_scale import Moments
-from fairconstrained.shards.rows import Shard
+from fairconstrained.models.feature_scale import Features, Moments, other_shares
+from fairconstrained.shards.rows import Block, Shard, Sums
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -178,16 +178,16 @@ def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array
 
 
 def divide(
-    prepared: Prepared, share: float, seed: int, partition: int
+    share: float, seed: int, prepared: Prepared, partition: int
 ) -> tuple[Prepared, Totals, Prepared, Totals]:
     """Return the training rows of a partition and those held out, with their totals.
 
     Parameters
     ----------
-    prepared : Prepared
-        All rows.
     share, seed, partition
         See :func:`held_out_rows`.
+    prepared : Prepared
+        All rows.
     """
     held = held_out_rows(prepared.n_all, share, seed, partition)
     if prepared.counted is not None:
@@ -197,7 +197,7 @@ def divide(
 
 
 def crossed(
-    prepared: Prepared, group_of_atom: Array, feature_map: FeatureMap
+    feature_map: FeatureMap, prepared: Prepared, group_of_atom: Array
 ) -> tuple[Prepared, Totals]:
     """Return the rows of a partition with their group interactions, and the totals.
 
@@ -214,6 +214,22 @@ def crossed(
     features = feature_map.expand(prepared.X, Groups(codes, np.arange(feature_map.n_groups)))
     found = replace(prepared, X=features)
     return found, found.totals()
+
+
+def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
+    """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
+
+    Parameters
+    ----------
+    block : Block
+        The rows.
+    factors : ndarray of shape (n_atoms,)
+        What a unit of their weights is of the weight of all rows.
+    values : ndarray of shape (n_values, n_features)
+        The values.
+    """
+    weight = factors[block.atoms] * block.weight
+    return (other_shares(cast("Features", block.X), weight, values),)
 
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:

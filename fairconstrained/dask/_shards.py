@@ -13,7 +13,6 @@ from uuid import uuid4
 import numpy as np
 
 from fairconstrained.dask._messages import packed
-from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._rows import Totals, make_shard, on_shards, prepare
 from fairconstrained.shards.sums import LocalShards, Shards, Sums
@@ -24,6 +23,7 @@ _KEPT_BYTES = 1 << 20  # of results of past rounds
 _KEPT_ROUNDS = 8  # dask computes them again as well if their worker ends
 
 
+Partitions = Sequence[tuple[Any, ...]]  # the parts of collections, delayed
 Part = tuple[list[Any], list[Totals]]  # prepared partitions, or references, and their totals
 
 
@@ -60,7 +60,7 @@ class Workers:
         Who computes.
     disk : {"auto"} or bool, default="auto"
         Whether features are kept in a file on the worker's disk and read in blocks. "auto" does
-        that where all features need more than half the memory of the workers. Threads do not.
+        that where all features need more than half the memory of the workers; threads do not.
     """
 
     client: Any
@@ -81,7 +81,7 @@ class Workers:
         dask = import_extra("dask", "dask", "fairconstrained.dask")
         tasks = [
             dask.delayed(function, pure=False)(*arguments, *parts, dask_key_name=_key(function))
-            for parts in partitions.parts
+            for parts in partitions
         ]
         return self.client.compute(tasks)
 
@@ -136,7 +136,7 @@ class Workers:
 
     def _on_disk(self, totals: Sequence[Totals]) -> bool:
         if isinstance(self.client, Threads) or self.disk != "auto":
-            return bool(self.disk) and not isinstance(self.client, Threads)
+            return self.disk != "auto" and bool(self.disk)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         memory = sum(worker["memory_limit"] for worker in workers)
         return bool(memory) and 2 * sum(one.n_bytes for one in totals) > memory

@@ -7,7 +7,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.dask._base import DaskLinearClassifier
-from fairconstrained.dask._lazy import Collection
+from fairconstrained.dask._collections import Collection
 from fairconstrained.estimators.linear.logistic import (
     FairHingeClassifier as LocalFairHingeClassifier,
 )

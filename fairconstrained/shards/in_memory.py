@@ -59,9 +59,8 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     """
     groups, weight = data.groups, data.sample_weight
     n_codes = 2 if groups is None else 2 * (len(groups) + 1)
-    if n_codes > _MOST_ATOMS or data.several_classes:
-        return None
-    if groups is not None and groups.attributes and groups.codes.min() < 0:
+    unlike = groups is not None and groups.attributes and groups.codes.min() < 0
+    if unlike or n_codes > _MOST_ATOMS or data.several_classes:
         return None
     ones = only_ones(weight)
     atoms = np.empty(len(data.y), np.uint8)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.rows import AtomRows, Join, Place, Sums
+from fairconstrained.shards.rows import AtomRows, BlockSum, Place, Sums
 from fairconstrained.shards.sums import Shards, square_gradient
 from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.utils.typing import Array
@@ -47,9 +47,9 @@ class ShardedLinearModel(LinearModel):
     @classmethod
     def of(cls, model: LinearModel, shards: Shards, totals: Array) -> ShardedLinearModel:
         """Return the model with the parameters of another one, whose rows do not matter."""
-        rest = {one.name: getattr(model, one.name) for one in fields(LinearModel)}
-        rest["X"] = model.X[:0]
-        return cls(**rest, shards=shards, totals=totals, atoms=np.arange(len(totals)))
+        scales = model.shift, model.scale, model.mean_squares
+        rows: Any = {"shards": shards, "totals": totals, "atoms": np.arange(len(totals))}
+        return cls(model.X[:0], model.fit_intercept, 1, *scales, **rows)
 
     @property
     def n_rows(self) -> int:
@@ -74,8 +74,7 @@ class ShardedLinearModel(LinearModel):
         """
         if isinstance(X, AtomRows):
             return replace(self, atoms=self.atoms[X.atoms])
-        rest = {one.name: getattr(self, one.name) for one in fields(LinearModel)}
-        return LinearModel(**(rest | {"X": X}))
+        return LinearModel(X, self.fit_intercept, 1, self.shift, self.scale, self.mean_squares)
 
     def of_atoms(self, term: Term) -> Term:
         """Return a term on rows that are the atoms of the shards, each of unit weight.
@@ -112,15 +111,9 @@ class ShardedLinearModel(LinearModel):
         coef, intercept = self.coefficients(w)
         return coef[0], float(intercept[0])
 
-    def total(
-        self,
-        function: Callable[..., Sums],
-        at: Sequence[Array],
-        *arguments: Any,
-        join: Join = np.add,
-    ) -> Sums:
+    def total(self, function: BlockSum, at: Sequence[Array], *rest: Any, **options: Any) -> Sums:
         """Return a sum over all blocks at some parameters: a round, see :meth:`Shards.total`."""
-        return self.shards.total(function, [self.place(w) for w in at], *arguments, join=join)
+        return self.shards.total(function, [self.place(w) for w in at], *rest, **options)
 
     def gradient(self, sums: Array) -> Array:
         """Return the gradients in the parameters for some in coefficients of X and intercept.

@@ -12,6 +12,7 @@ import numpy as np
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Sums = tuple[Array, ...]
+BlockSum = Callable[..., Sums]
 Place = tuple[Array, float]  # coefficients of X and an intercept
 Join = Callable[[Array, Array], Array]  # what is made of an array of two blocks
 
@@ -44,26 +45,24 @@ class Shard:
         return int(self.X.shape[0])
 
     def total(
-        self, function: Callable[..., Sums], join: Join, places: Sequence[Place], *arguments: Any
+        self, function: BlockSum, join: Join, places: Sequence[Place], *arguments: Any
     ) -> Sums:
         """Return the joined arrays of all blocks, see :meth:`Shards.total`."""
-        return joined(
-            join,
-            (
-                function(block, *(block.scores(*place) for place in places), *arguments)
-                for block in self.blocks()
-            ),
-        )
+
+        def of(block: Block) -> Sums:
+            return function(block, *(block.scores(*place) for place in places), *arguments)
+
+        return joined(join, map(of, self.blocks()))
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, which schedulers ask for."""
+        arrays = [self.atoms, self.sample_weight]
         if isinstance(self.X, np.ndarray):
-            own = self.X.nbytes
+            arrays.append(self.X)
         else:
             sparse = cast("SparseMatrix", self.X)
-            own = 2 * (sparse.data.nbytes + sparse.indices.nbytes)  # with the transpose
-        rows = self.atoms.nbytes
-        return int(own + rows + (0 if self.sample_weight is None else self.sample_weight.nbytes))
+            arrays += 2 * [sparse.data, sparse.indices]  # with the transpose
+        return sum(one.nbytes for one in arrays if one is not None)
 
     @cached_property
     def _transpose(self) -> SparseMatrix:
@@ -81,7 +80,8 @@ class Shard:
         if not isinstance(X, np.ndarray):
             yield Block(X, self._transpose, self.atoms, self.sample_weight)
             return
-        size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
+        size = int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
+        columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
         buffer = buffer.T if columns_first else buffer
         above = _with_free_memory_below(size)
@@ -108,11 +108,6 @@ def _with_free_memory_below(size: int) -> Array:
     is above the last array in use. While this one is in use, the memory below it stays.
     """
     return max([np.empty(size) for _ in range(_SPARE)], key=lambda one: one.ctypes.data)
-
-
-def _block_rows(X: Array) -> int:
-    """Return the number of rows of a block, whose features and scores fit into the cache."""
-    return int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,15 @@ all of them. Scores of few rows are collected; histograms stand for those of man
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.rows import Block, Sums
-from fairconstrained.shards.sums import Request, concatenated
+from fairconstrained.shards.rows import Block, BlockSum, Sums
+from fairconstrained.shards.sums import Request
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.decision_rates import as_cell_means, rates_on_line, zeros_on_line
 from fairconstrained.utils.quantiles import middle_of_gap
@@ -42,6 +43,7 @@ def are_collected(model: ShardedLinearModel) -> bool:
     return model.n_rows <= _FEW_ROWS
 
 
+@dataclass(eq=False)
 class ShardedScores:
     """The scores of the models w + t d of rows in shards; each question about them is a round.
 
@@ -57,21 +59,17 @@ class ShardedScores:
         Called with the number of rows at every read.
     """
 
-    def __init__(
-        self,
-        model: ShardedLinearModel,
-        w: Array,
-        direction: Array | None = None,
-        count: Callable[[int], None] | None = None,
-    ):
-        self.model, self.w, self.count = model, w, count
-        self.direction = np.zeros_like(w) if direction is None else direction
-        self._above: dict[bytes, tuple[Array, Array]] = {}
+    model: ShardedLinearModel
+    w: Array
+    direction: Array | None = None
+    count: Callable[[int], None] | None = None
+    _above: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
 
-    def _total(self, function: Callable[..., Sums], *arguments: Any, join: Any = np.add) -> Sums:
+    def _total(self, function: BlockSum, *arguments: Any, **options: Any) -> Sums:
         if self.count is not None:
             self.count(self.model.n_rows)
-        return self.model.total(function, [self.w, self.direction], *arguments, join=join)
+        ends = self.w, np.zeros_like(self.w) if self.direction is None else self.direction
+        return self.model.total(function, ends, *arguments, **options)
 
     @cached_property
     def range(self) -> tuple[float, float]:
@@ -139,9 +137,9 @@ class ShardedScores:
         scores = self.distributions(points) if len(summed) < len(requests) else []
 
         def from_scores(term: Term, own: Array) -> Array:
-            parts = [model.of_atoms(term).take(atoms, weight) for _, atoms, weight in scores]
-            each = zip(parts, scores, own, strict=True)
-            return np.array([part.forward(at, here)[0] for part, (at, *_), here in each])
+            each, of_atoms = zip(scores, own, strict=True), model.of_atoms(term)
+            values = [of_atoms.take(a, weight).forward(at, v)[0] for (at, a, weight), v in each]
+            return np.array(values)
 
         return [
             from_scores(term, own) if of_distribution(term) else next(sums)
@@ -159,7 +157,7 @@ class ShardedScores:
             the extremes.
         """
         if are_collected(self.model):
-            start, change, atoms, weight = self._total(collected, join=concatenated)
+            start, change, atoms, weight = self._total(collected, join=np.append)
             return [(start + t * change, atoms, weight) for t in points]
         low, high = self._ranges(points)
         (counts,) = self._total(histograms, points, low, high, len(self.model.totals))
@@ -207,8 +205,9 @@ class ShardedScores:
             low, high = thresholds[k], thresholds[k + 1]
             if counts[k] - counts[k + 1] <= _FEW:
                 break
-        scores, weights, *outside = self._total(scores_between, low, high, join=concatenated)
-        below, beyond, above = outside
+        scores, weights, below, beyond, above = self._total(
+            scores_between, low, high, join=np.append
+        )
         values, codes = np.unique(scores, return_inverse=True)
         values = np.array([below.max(), *values, beyond.min()])
         # The weight of the nearest score above counts with all that is above: one gap is before it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -13,16 +13,14 @@ import numpy as np
 
 from fairconstrained.functions.base import Indicator
 from fairconstrained.models.feature_scale import Features
-from fairconstrained.models.feature_scale import other_shares as shares_of_others
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.rows import Block, Join, Place, Shard, Sums, joined
+from fairconstrained.shards.rows import Block, BlockSum, Join, Place, Shard, Sums, joined
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _MANY_STATISTICS = 32  # with more, a sparse product with their derivatives costs less
 _LARGEST_JACOBIAN = 1 << 18  # entries, 2 MB: what a round returns from every shard
-_KEPT_CELLS = 64  # tables of cells, of the terms of the last problems
 
 
 class Shards(ABC):
@@ -38,16 +36,12 @@ class Shards(ABC):
 
     @abstractmethod
     def gather(
-        self, function: Callable[..., Sums], join: Join, places: Sequence[Place], *arguments: Any
+        self, function: BlockSum, join: Join, places: Sequence[Place], *arguments: Any
     ) -> list[Sums]:
         """Return :meth:`Shard.total` of every shard, in the order of the shards."""
 
     def total(
-        self,
-        function: Callable[..., Sums],
-        places: Sequence[Place],
-        *arguments: Any,
-        join: Join = np.add,
+        self, function: BlockSum, places: Sequence[Place], *arguments: Any, join: Join = np.add
     ) -> Sums:
         """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round.
 
@@ -60,7 +54,7 @@ class Shards(ABC):
         *arguments : object
             Others of the function.
         join : callable, default=np.add
-            What is done in place of adding: np.maximum, or `concatenated`.
+            What is done in place of adding: np.maximum, or np.append for the rows of all blocks.
         """
         return joined(join, self.gather(function, join, places, *arguments))
 
@@ -91,11 +85,6 @@ class LocalShards(Shards):
             return [shard.total(*request) for shard in self.shards]
         with ThreadPoolExecutor(self.n_threads) as threads:
             return list(threads.map(lambda shard: shard.total(*request), self.shards))
-
-
-def concatenated(left: Array, right: Array) -> Array:
-    """Return the rows of two blocks."""
-    return np.concatenate([left, right])
 
 
 Request = tuple[Shardable, Array]  # a term on atoms of unit weight, and its own variables
@@ -151,7 +140,7 @@ def _of_few_cells(term: Term) -> bool:
     return isinstance(term, CellMeans) and term.n_statistics <= _MANY_STATISTICS
 
 
-@lru_cache(_KEPT_CELLS)
+@lru_cache(64)  # of the terms of the last problems
 def _dense_cells(term: CellMeans) -> Array:
     return np.asarray(term.cells.toarray())
 
@@ -271,19 +260,3 @@ def mean_square(block: Block, scores: Array) -> Sums:
 def square_gradient(block: Block, scores: Array, shares: Array) -> Sums:
     """Return the gradient of half the sum of squared scores, weighted by weights times `shares`."""
     return (block.gradient(scores * block.weight * shares[block.atoms]),)
-
-
-def other_shares(block: Block, factors: Array, values: Array) -> Sums:
-    """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
-
-    Parameters
-    ----------
-    block : Block
-        The rows.
-    factors : ndarray of shape (n_atoms,)
-        What a unit of their weights is of the weight of all rows.
-    values : ndarray of shape (n_values, n_features)
-        The values.
-    """
-    weight = factors[block.atoms] * block.weight
-    return (shares_of_others(cast("Features", block.X), weight, values),)
