@@ -1,4 +1,4 @@
-"""Compare a classifier without and with a fairness constraint, on example data or on a file.
+"""Compare a classifier without and with a fairness constraint, on a file or on example data.
 
 ``python -m fairconstrained --help`` lists the options.
 """
@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from argparse import Namespace
+from ast import literal_eval
 from collections.abc import Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import fairconstrained
-from fairconstrained.command_line import EXAMPLES, DataError, run_own_data
+from fairconstrained.command_line import OPTION_OF, DataError, print_text, run
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, resolve_constraints
 
-_DEFAULTS = {"enforce": "score", "test_size": 0.25, "seed": 0}
-_COLUMNS = "target", "positive", "sensitive"
+_EXAMPLE = {
+    "file": str(Path(__file__).with_name("command_line") / "diabetes.csv"),
+    "target": "progression",
+    "positive": "fast",
+    "sensitive": ["age"],
+}
+_EXAMPLE_KAPPA = 0.02  # where the constraint is active
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,6 +33,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print what is wrong, without the list of all options, and exit."""
         self.exit(2, f"{self.prog}: {message}\n")
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; that its reader stops is no error."""
+        print_text(self.format_help().rstrip())
 
 
 def _share(text: str) -> float:
@@ -43,86 +55,122 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _setting(text: str) -> tuple[str, Any]:
+    """Return the name and the value of a parameter: a literal of Python, else text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as alpha=0.01")
+    if name in OPTION_OF:
+        raise argparse.ArgumentTypeError(f"{name} has an option of its own: {OPTION_OF[name]}")
+    try:
+        return name, literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m fairconstrained",
         description="Fit a classifier without and with a fairness constraint, and compare them.",
     )
-    parser.add_argument(
-        "--version", action="version", version=f"fairconstrained {fairconstrained.__version__}"
-    )
-    parser.add_argument("file", nargs="?", help="a CSV or Parquet file; without one, example data")
-    parser.add_argument(
-        "--data", choices=list(EXAMPLES),
-        help="the example: diabetes comes with scikit-learn; adult is read from the folder that "
-        "FAIRCONSTRAINED_DATA names, else from OpenML (default: diabetes)",
-    )  # fmt: skip
-    parser.add_argument(
+    add = parser.add_argument
+    add("--version", action="version", version=f"fairconstrained {fairconstrained.__version__}")
+    add("file", nargs="?", help="a CSV or Parquet file; without one, an example is run")
+    add(
         "--constraint", choices=list(CLASSIFIER_CONSTRAINTS), default="demographic_parity",
         metavar="NAME",
         help="the fairness criterion: " + ", ".join(CLASSIFIER_CONSTRAINTS)
         + " (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--kappa", type=float, help="the largest gap allowed")
-    parser.add_argument(
-        "--check", action="store_true", help="exit with status 3 if the bound is not met"
-    )
-    columns = parser.add_argument_group("for a file")
-    columns.add_argument("--target", help="the column to predict")
-    columns.add_argument("--positive", help="the favourable value of the target")
-    columns.add_argument("--sensitive", nargs="+", help="the columns that make the groups")
-    parser.add_argument(
-        "--enforce", choices=["score", "decision"],
+    tolerance = parser.add_mutually_exclusive_group().add_argument
+    tolerance("--kappa", type=float, help="the largest gap allowed")
+    tolerance("--ratio", type=_share, help="the smallest ratio of rates allowed, in place of kappa")
+    add(
+        "--enforce", choices=["score", "decision"], default="score",
         help="whether kappa bounds the gap of the mean probabilities or of the predictions "
-        f"(default: {_DEFAULTS['enforce']})",
+        "(default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument(
-        "--test-size", type=_share,
-        help="the share of the rows that is used for testing only "
-        f"(default: {_DEFAULTS['test_size']})",
+    add(
+        "--confidence", type=_share,
+        help="with --enforce decision: bound the gap in the population with this confidence, "
+        "which the intervals have too",
     )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=_seed, help=f"the seed of the split (default: {_DEFAULTS['seed']})"
+    add("--check", action="store_true", help="exit with status 3 if the bound is not met")
+    column = parser.add_argument_group("for a file").add_argument
+    column("--target", metavar="COLUMN", help="the column to predict")
+    column("--positive", metavar="VALUE", help="its favourable value, against all others")
+    column("--sensitive", nargs="+", metavar="COLUMN", help="the columns that make the groups")
+    column("--drop", nargs="+", metavar="COLUMN", default=[], help="columns that are no features")
+    column("--weight", metavar="COLUMN", help="the column of the weights of the rows")
+    column(
+        "--encoding",
+        help="that of the text (default: of its byte-order mark, else UTF-8, else cp1252)",
     )
-    parser.add_argument("--report", help="write a report on the test rows to this HTML file")
-    parser.add_argument("--model", help="write the fair model to this .skops or .joblib file")
-    parser.add_argument("--json", help="write all measures to this JSON file")
-    parser.add_argument(
-        "--path", help="plot accuracy against the gap, for many kappas, to this file"
-    )
+    add(
+        "--combine", choices=["intersection", "marginal"], default="intersection",
+        help="whether rows that agree in all sensitive columns are a group, or each column has "
+        "its own groups (default: %(default)s)",
+    )  # fmt: skip
+    add(
+        "--set", nargs="+", action="extend", default=[], type=_setting, metavar="NAME=VALUE",
+        help="any other parameter of FairLogisticClassifier, such as alpha=0.01; constraint__NAME "
+        "is a parameter of the constraint",
+    )  # fmt: skip
+    add(
+        "--test-size", type=_share, default=0.25,
+        help="the share of the rows that is used for testing only (default: %(default)s)",
+    )  # fmt: skip
+    add("--seed", type=_seed, default=0, help="the seed of the split (default: %(default)s)")
+    add("--report", metavar="FILE", help="write a report on the test rows to this HTML file")
+    add("--model", metavar="FILE", help="write the fair model to this .skops or .joblib file")
+    add("--json", metavar="FILE", help="write all measures to this JSON file")
+    add("--path", metavar="FILE", help="plot accuracy against the gap, for many kappas")
     return parser
 
 
-def _options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> Namespace:
-    """Return the options with their defaults; the parser refuses those that have no effect."""
+def _options(arguments: Sequence[str] | None) -> Namespace:
+    """Return the options; those of the example if there is no file."""
+    parser = _parser()
     options = parser.parse_args(arguments)
-    given = {name: value for name, value in vars(options).items() if value is not None}
-    if "file" in given and "data" in given:
-        parser.error("--data is for example data, and there is a file: leave out one of them.")
-    idle = [f"--{name}" for name in _COLUMNS if name in given]
-    if "file" not in given and idle:
-        parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
-    if "file" not in given:
-        example = EXAMPLES[options.data or "diabetes"].options
-        (asked,) = resolve_constraints(options.constraint)
-        takes = {name for name in example if name != "kappa" or asked.takes_kappa}
-        given = {"data": "diabetes"} | {name: example[name] for name in takes} | given
+    (constraint,) = resolve_constraints(options.constraint)
+    if options.file is None:
+        columns = "target", "positive", "sensitive", "drop", "weight", "encoding"
+        idle = [f"--{name}" for name in columns if getattr(options, name)]
+        if idle:
+            parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
+        vars(options).update(_EXAMPLE)
+        if options.kappa is None and options.ratio is None and constraint.takes_kappa:
+            options.kappa = _EXAMPLE_KAPPA
     try:
-        (asked,) = resolve_constraints(options.constraint, kappa=options.kappa)
-        asked.checked_kappa()
+        constraint.with_defaults(kappa=options.kappa).checked_kappa()
     except ValueError as error:
         parser.error(f"argument --kappa: {error}")
-    return Namespace(**{**vars(options), **_DEFAULTS, **given})
+    return options
+
+
+def _next_runs() -> str:
+    """Return what to try after the example."""
+    program, here = Path(sys.executable), Path.cwd()
+    python = os.fspath(program.relative_to(here) if program.is_relative_to(here) else program)
+    return (
+        "\nTry next:\n"
+        f"  {python} -m fairconstrained --constraint equalized_odds --report report.html\n"
+        f"  {python} -m fairconstrained data.csv --target COLUMN --sensitive COLUMN\n"
+        "and docs/tour.md for your own data."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it; return the exit status."""
-    options = _options(_parser(), arguments)
+    options = _options(arguments)
     try:
-        return run_own_data(options)
+        status = run(options)
     except (DataError, ImportError) as error:
         print(error, file=sys.stderr)
         return 1
+    if options.file == _EXAMPLE["file"]:
+        print_text(_next_runs())
+    return status
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""The command ``python -m fairconstrained``: a comparison on a file, or on example data.
+"""The command ``python -m fairconstrained``: a comparison of two models on a file.
 
-What belongs here: arguments, files, the tables that are printed. What does not: anything that a
-program would call.
+What belongs here: arguments, files, what is printed. What does not: anything that a program would
+call.
 """
 
-from fairconstrained.command_line._examples import EXAMPLES
-from fairconstrained.command_line._files import DataError
-from fairconstrained.command_line._own_data import run_own_data
+from fairconstrained.command_line._files import DataError, print_text
+from fairconstrained.command_line._run import OPTION_OF, run
 
-__all__ = ["EXAMPLES", "DataError", "run_own_data"]
+__all__ = ["OPTION_OF", "DataError", "print_text", "run"]

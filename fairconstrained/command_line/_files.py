@@ -1,97 +1,46 @@
-"""Reading a table, and deciding what its columns are."""
+"""Reading a table, and checking and writing the files that are asked for."""
 
 from __future__ import annotations
 
+import codecs
 import csv
+import os
 import re
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from pandas.api.types import is_numeric_dtype
 
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.files import check_writable, whole_file
+
+_PARQUET = {".parquet", ".pq"}
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
-_IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
-_MOST_CATEGORIES = 30  # of a column; rarer ones are put together
-MOST_GROUPS = 50  # values of a sensitive column
+_DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
+_THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})*"  # between commas: 1,234 may be 1.234 or 1234
+_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 
 
 class DataError(Exception):
     """The file, or an argument about it, is not usable; the message says why and what to do."""
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table whose columns have roles.
-
-    Attributes
-    ----------
-    X : DataFrame
-        The features and the sensitive columns.
-    y : Series
-        The values of the target: as in the file where classifiers accept them, else as text.
-    numbers, categories : list of str
-        The features by type.
-    left_out : list of str
-        Columns of text that are neither: identifiers, dates, free text.
-    no_values : list of str
-        Columns whose values are neither numbers nor text: lists, durations.
-    positive, negative : str, int or bool
-        The values of the target, as in `y`.
-    n_without_target : int
-        Rows that were left out because their target is missing.
-    labels_in_text : bool
-        Whether numbers of the target are text in `y`: classifiers do not take fractions.
-    """
-
-    X: pd.DataFrame
-    y: pd.Series
-    numbers: list[str]
-    categories: list[str]
-    left_out: list[str]
-    no_values: list[str]
-    positive: Any
-    negative: Any
-    n_without_target: int
-    labels_in_text: bool
-
-    def encoder(self) -> ColumnTransformer:
-        """Return the encoding of the features; sensitive columns pass through."""
-        numbers = SimpleImputer(strategy="median")
-        missing = MissingIndicator(error_on_new=False)
-        categories = make_pipeline(
-            SimpleImputer(strategy="constant", fill_value="missing"),
-            OneHotEncoder(
-                handle_unknown="infrequent_if_exist",
-                max_categories=_MOST_CATEGORIES,
-                sparse_output=False,
-            ),
-        )
-        used = [
-            ("numbers", numbers, self.numbers),
-            ("missing", missing, self.numbers),
-            ("categories", categories, self.categories),
-        ]
-        # The names of features begin with those of their encodings, so that no two are equal.
-        features = ColumnTransformer([one for one in used if one[2]])
-        columns = [*self.numbers, *self.categories]
-        sensitive = [name for name in self.X if name not in columns]
-        return ColumnTransformer(
-            [("features", features, columns), ("sensitive", "passthrough", sensitive)],
-            verbose_feature_names_out=False,
-        ).set_output(transform="pandas")
-
-
-def read_table(path: str) -> pd.DataFrame:
-    """Return the table of a CSV or Parquet file.
+def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, str]:
+    """Return the table of a CSV or Parquet file, and how it was read.
 
     Raises
     ------
@@ -100,203 +49,149 @@ def read_table(path: str) -> pd.DataFrame:
     """
     file = Path(path)
     try:
-        if {".parquet", ".pq"} & set(file.suffixes):
-            frame = pd.read_parquet(file)
+        if _PARQUET & set(file.suffixes):
+            frame, read_as = pd.read_parquet(file), "Read as Parquet."
         else:
-            frame = _read_csv(file, _delimiter(file))
+            frame, read_as = _read_csv(file, encoding)
     except FileNotFoundError as error:
         raise DataError(f"There is no file {path}: check the path.") from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path} is empty: give a file with the names of its columns.") from error
-    except (OSError, ValueError, ImportError, csv.Error) as error:
+    except ImportError as error:
+        raise DataError(
+            f"{path}: Parquet files need pyarrow, which is not installed. Install it with: "
+            "pip install pyarrow"
+        ) from error
+    except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
     if not len(frame):
         raise DataError(f"{path} has no rows below the names of its columns.")
-    return frame
+    return frame, read_as
 
 
-def _read_csv(file: Path, delimiter: str) -> pd.DataFrame:
+def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     """Return the table with the names that the file has: pandas numbers repeated ones."""
-    options: dict[str, Any] = {"sep": delimiter, "engine": "python"}
-    frame = pd.read_csv(file, **options)
-    header = pd.read_csv(file, header=None, nrows=1, dtype=str, na_filter=False, **options)
-    names = header.iloc[0].str.strip()
-    return frame.set_axis(names.where(names != "", frame.columns.to_numpy()).to_list(), axis=1)
-
-
-def _delimiter(file: Path) -> str:
-    """Return what separates the columns: of the usual characters, the one that the header has."""
-    if ".tsv" in file.suffixes:
-        return "\t"
-    first = pd.read_csv(
-        file, sep="\0", header=None, nrows=1, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE
+    text, encoding = _decoded(file, encoding)
+    delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(text)
+    options: dict[str, Any] = {"sep": delimiter, "index_col": False, "low_memory": False}
+    frame = pd.read_csv(StringIO(text), na_values=["?", " ?"], **options)
+    header = pd.read_csv(
+        StringIO(text), header=None, nrows=1, dtype=str, na_filter=False, **options
     )
-    header = re.sub(r'"[^"]*"', "", str(first.iat[0, 0])).strip()
+    names = header.iloc[0].str.strip()
+    names = names.where(names != "", frame.columns.to_numpy())
+    read_as = f"Read as {encoding} text with the separator {delimiter!r}."
+    commas = [name for name in frame if _has_decimal_commas(frame[name], delimiter)]
+    for name in commas:
+        plain = frame[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+        frame[name] = plain.astype(float)
+    if commas:
+        shown = ", ".join(names[frame.columns.isin(commas)])
+        read_as += f" Numbers with a decimal comma: {shown}."
+    return frame.set_axis(names.to_list(), axis=1), read_as
+
+
+def _has_decimal_commas(column: pd.Series, delimiter: str) -> bool:
+    """Return whether a column of text has only numbers, some of them with a decimal comma."""
+    text = column.dropna().astype(str).str.strip()
+    if is_numeric_dtype(column) or not text.str.contains(",").any():
+        return False
+    ambiguous = delimiter == "," and text.str.fullmatch(_THOUSANDS).all()
+    return bool(text.str.fullmatch(_DECIMAL_COMMA).all() and not ambiguous)
+
+
+def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:
+    """Return the text of a file, perhaps a compressed one, and its encoding."""
+    with np.lib.npyio.DataSource(None).open(os.fspath(file), "rb") as stream:
+        content = stream.read()
+    marked = [name for mark, name in _MARKS.items() if content.startswith(mark)][:1]
+    for name in [encoding] if encoding else marked or ["utf-8", "cp1252"]:
+        try:
+            return content.decode(name).removeprefix("\ufeff"), name
+        except (UnicodeDecodeError, LookupError):
+            continue
+    raise DataError(f"{file} is not text in {name}. Name its encoding with --encoding.")
+
+
+def _delimiter(text: str) -> str:
+    """Return what separates the columns: of the usual characters, the one that the header has."""
+    header = re.sub(r'"[^"]*"', "", next(iter(text.lstrip().splitlines()), "")).strip()
     usual = max(_DELIMITERS, key=header.count)
     return " " if usual not in header and " " in header else usual
 
 
-def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
-    """Raise a DataError if a column is missing or named twice, or the target is sensitive too."""
-    repeated = frame.columns[frame.columns.duplicated()].unique()
-    if len(repeated):
-        raise DataError(
-            f"The file has several columns of the name {', '.join(map(str, repeated))}: give every "
-            "column a name of its own."
-        )
-    if len(set(sensitive)) < len(sensitive):
-        raise DataError(f"--sensitive {' '.join(sensitive)}: name every column once.")
-    for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
-        for column in columns:
-            if column not in frame.columns:
-                raise DataError(
-                    f"{name} {column}: the file has no such column. It has: "
-                    f"{', '.join(map(str, frame.columns))}."
-                )
-    if target in sensitive:
-        raise DataError(
-            f"--target {target}: the column is also in --sensitive; leave it out of one of them."
-        )
+def check_outputs(options: Namespace) -> None:
+    """Raise an error, before anything is fitted, if a file cannot be written or needs an extra."""
+    taken = {os.path.realpath(options.file): "the file with data"}
+    for name in _OUTPUTS:
+        text = getattr(options, name)
+        if text is None:
+            continue
+        if os.path.isdir(text) or not os.path.isdir(Path(text).parent):
+            raise DataError(
+                f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
+                "or name another file."
+            )
+        try:
+            check_writable(text)
+        except OSError as error:
+            raise DataError(f"--{name} {error.strerror}") from error
+        place = os.path.realpath(text)
+        if place in taken:
+            raise DataError(f"--{name} {text}: this is {taken[place]} too. Name another file.")
+        taken[place] = f"the file of --{name}"
+        valid = _endings(name, text)
+        if valid and Path(text).suffix not in valid:
+            raise DataError(f"--{name} {text}: the ending must be one of {', '.join(valid)}.")
 
 
-def with_roles(
-    frame: pd.DataFrame, target: str, positive: str | None, sensitive: Sequence[str]
-) -> Table:
-    """Return the table with the roles of its columns.
+def _endings(name: str, path: str) -> list[str]:
+    """Return the endings that an output may have, or none if it may have any."""
+    if name == "path":
+        import_extra("matplotlib", "plot", f"--path {path}")
+        figure = import_module("matplotlib.figure").Figure()
+        return [f".{name}" for name in figure.canvas.get_supported_filetypes()]
+    if Path(path).suffix == ".skops":
+        import_extra("skops.io", "deploy", f"--{name} {path}")
+    return [".skops", ".joblib"] if name == "model" else []
 
-    Parameters
-    ----------
-    frame : DataFrame
-        What was read.
-    target : str
-        The column to predict.
-    positive : str or None
-        The favourable value of the target, as it is written in the file; None if the target is
-        0 and 1, or false and true.
-    sensitive : sequence of str
-        The columns that make the groups.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, the target does not have two values, or a sensitive column has too
-        many or only one.
+def write_outputs(
+    options: Namespace, writers: Mapping[str, Callable[[Path], object]]
+) -> tuple[list[str], int]:
+    """Write the files that were asked for, each by its writer.
+
+    Returns
+    -------
+    written : list of str
+        A line for every file.
+    status : int
+        1 if a file could not be written, else 0.
     """
-    _check_columns(frame, target, sensitive)
-    known = frame[frame[target].notna()].rename(columns=str)
-    y, labels = _labels(known[target], target, positive)
-    features = known.drop(columns=[target, *sensitive])
-    no_values = [name for name in map(str, features) if _no_values(features[name])]
-    features = features.drop(columns=no_values)
-    numbers = [name for name in map(str, features) if _is_number(features[name])]
-    text = [name for name in map(str, features) if name not in numbers]
-    few = [name for name in text if features[name].nunique() <= _IDENTIFIER * len(features)]
-    left_out = [name for name in text if name not in few]
-    if not numbers and not few:
-        raise DataError(
-            "No features are left: all columns are the target, sensitive, or text with a different "
-            "value in most rows. Give a file with numbers or categories."
-        )
-    groups = known[list(sensitive)].apply(_as_text)
-    for name in sensitive:
-        n_values = groups[name].nunique()
-        if n_values > MOST_GROUPS:
-            raise DataError(
-                f"--sensitive {name}: the column has {n_values} values, and every group "
-                "needs many rows. Bin its values first, for example with pandas.cut."
-            )
-        groups[name] = groups[name].fillna("missing")
-    if len(groups.drop_duplicates()) < 2:
-        raise DataError(
-            f"--sensitive {' '.join(sensitive)}: all rows are in one group, and groups are "
-            "compared with each other. Name a column with two values or more."
-        )
-    features = features[[*numbers, *few]].astype(dict.fromkeys(numbers, float))
-    features[few] = features[few].apply(_as_text)
-    return Table(
-        pd.concat([features, groups], axis=1),
-        y,
-        numbers,
-        few,
-        left_out,
-        no_values,
-        *labels,
-        len(frame) - len(known),
-        _is_number(known[target]) and y.dtype == object,
-    )
+    status, written = 0, []
+    for name in _OUTPUTS:
+        path = getattr(options, name)
+        if path is None:
+            continue
+        try:
+            with whole_file(path) as temporary:
+                writers[name](temporary)
+            written.append(f"Written: {path}")
+        except OSError as error:
+            print(f"--{name} {error.strerror}", file=sys.stderr)
+            status = 1
+    return written, status
 
 
-def _no_values(column: pd.Series) -> bool:
-    """Return whether values are durations, or cannot be compared, as lists."""
-    if pd.api.types.is_timedelta64_dtype(column):
-        return True
+def write_model(model: object, file: Path) -> None:
+    """Write a model as a skops file, or with joblib."""
+    module = "skops.io" if file.suffix == ".skops" else "joblib"  # scikit-learn brings joblib
+    import_module(module).dump(model, file)
+
+
+def print_text(text: str) -> None:
+    """Print a text; that its reader, such as `head`, stops is no error."""
     try:
-        column.nunique()
-    except TypeError:
-        return True
-    return False
-
-
-def _is_number(column: pd.Series) -> bool:
-    """Return whether values are numbers, or true and false, some of them perhaps missing."""
-    return pd.api.types.is_numeric_dtype(column) or infer_dtype(column) == "boolean"
-
-
-def _as_text(column: pd.Series) -> pd.Series:
-    """Return the values as text; missing ones as nan."""
-    return column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
-
-
-def _labels(
-    values: pd.Series, target: str, positive: str | None
-) -> tuple[pd.Series, tuple[Any, Any]]:
-    """Return the labels, and which of them is the positive one and which the negative one."""
-    texts = values.map(_as_written)
-    found = sorted(texts.unique())
-    if len(found) != 2:
-        shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise DataError(
-            f"--target {target}: the column must have two values; it has {len(found)} ({shown})."
-        )
-    if positive is None:
-        positive = {("0", "1"): "1", ("False", "True"): "True"}.get(tuple(found))
-        if positive is None:
-            raise DataError(
-                f"--target {target} has the values {found[0]} and {found[1]}. Name the favourable "
-                f"one, for example with --positive {found[1]!r}."
-            )
-    positive = _same_value(positive, found)
-    if positive not in found:
-        raise DataError(
-            f"--positive {positive}: {target} has only the values {found[0]} and {found[1]}."
-        )
-    labels, selected = _as_labels(values, texts), texts == positive
-    sides = [labels[side].iloc[[0]].tolist()[0] for side in (selected, ~selected)]
-    return labels, (sides[0], sides[1])
-
-
-def _as_labels(values: pd.Series, texts: pd.Series) -> pd.Series:
-    """Return the two values of the target if they are text, whole numbers or bools; else texts."""
-    labels = pd.Series(values.tolist(), values.index, name=str(values.name))
-    if pd.api.types.is_float_dtype(labels) and (labels % 1.0 == 0.0).all():
-        labels = labels.astype(int)
-    kinds = {type(label) for label in labels.tolist()}
-    accepted = len(kinds) == 1 and kinds < {str, int, bool} and labels.nunique() == 2
-    return labels if accepted else texts.astype(object)
-
-
-def _as_written(value: object) -> str:
-    """Return a value as text; whole numbers without a decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _same_value(text: str, found: Sequence[str]) -> str:
-    """Return the one of the values that a text means: 1.0 is 1, and true is True."""
-    forms = [text, text.strip()]
-    with suppress(ValueError):
-        forms.append(_as_written(float(text)))
-    if set(found) == {"False", "True"}:
-        forms.append(text.capitalize())
-    return next((form for form in forms if form in found), text)
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush

@@ -316,6 +316,9 @@ def _findings(
     rows = collected.assessed(output)
     minimized = own and minimizes_gap(final_estimator(output.model))
     has_surrogate = hasattr(final_estimator(output.model), "result_")
+    label, others = str(collected.positive), [*collected.classes]
+    others.remove(collected.positive)
+    rest = str(others[0]) if len(others) == 1 else f"other than {label}"
     found = []
     for name, constraint in constraints:
         if collected.labels is None and constraint.rates_compared != ("selection_rate",):
@@ -323,9 +326,7 @@ def _findings(
                 f"y is None: without labels only constraints on selection rates can be measured, "
                 f"and {name} is another one. Pass y."
             )
-        if len(collected.classes) > 2:
-            label = str(collected.positive)
-            constraint = constraint.naming(np.array([f"other than {label}", label]))
+        constraint = constraint.naming(np.array([rest, label]))
         one = assess(name, constraint, rows, confidence, scores_known=has_surrogate)
         deciding = None
         if not np.isnan(one.on_predictions):

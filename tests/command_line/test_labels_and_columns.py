@@ -39,20 +39,23 @@ def test_labels_keep_the_values_of_the_file(
     shown = f"granted = {str(favourable).strip()}"
     said = capsys.readouterr().out
     assert f"Positive class: {shown} (" in said
-    assert ("The model's labels are text" in said) is (as_text is not None)
+    assert "The model's labels are {!r} and {!r}.".format(*(as_text or labels)) in said
     model, written = joblib.load(paths[2]), json.loads((tmp_path / "out.json").read_text())
     read = pd.read_csv(file)
     y = read["granted"] if as_text is None else read["granted"].map(str)
     favourable, other = as_text or labels
     assert model.classes_.tolist() == sorted([favourable, other])
-    assert (written["data"]["positive"], written["data"]["negative"]) == (favourable, other)
-    train, test = (one for one in written["models"] if one["model"] == "fair")
-    accuracy = 0.75 * train["accuracy"] + 0.25 * test["accuracy"]
-    assert model.score(read, y) == pytest.approx(accuracy)
-    rates = [one["rates"] for one in (train, test)]
-    assert np.mean(model.predict(read) == favourable) == pytest.approx(
-        np.average(np.mean(rates, axis=1), weights=[0.75, 0.25]), abs=0.02
-    )
+    assert (written["positive"], written["negative"]) == (favourable, other)
+    measures = [
+        {one["measure"]: one["fair"] for one in written[rows]["summary"]}
+        for rows in ("training", "test")
+    ]
+    whole = {
+        name: np.average([one[name] for one in measures], weights=[0.75, 0.25])
+        for name in ("accuracy", "selection rate")
+    }
+    assert model.score(read, y) == pytest.approx(whole["accuracy"])
+    assert np.mean(model.predict(read) == favourable) == pytest.approx(whole["selection rate"])
     page = (tmp_path / "report.html").read_text()
     assert f"the positive class is granted = {favourable}" in page
     assert f"The favourable label is granted = {favourable}: rows that are predicted so" in page
@@ -65,9 +68,9 @@ def test_features_that_give_the_group_away(file, table, tmp_path, capsys):
     written, report = tmp_path / "out.json", tmp_path / "report.html"
     assert main(asked(file, "--json", str(written), "--report", str(report))) == 0
     text = capsys.readouterr().out
-    assert "Neither model has this column." in text
-    assert "an accuracy above 0.95 from each of these features alone: code (0.99" in text
-    assert list(json.loads(written.read_text())["data"]["proxies"]) == ["code"]
+    assert "The models do not use group." in text
+    assert "each of these columns of X alone: code (0.99" in text
+    assert list(json.loads(written.read_text())["test"]["proxies"]) == ["code"]
     assert "each of these columns of X alone: code (" in report.read_text()
 
 
@@ -75,7 +78,7 @@ def test_no_feature_gives_the_group_away(file, tmp_path, capsys):
     written, report = tmp_path / "out.json", tmp_path / "report.html"
     assert main(asked(file, "--json", str(written), "--report", str(report))) == 0
     assert "accuracy above 0.95" not in capsys.readouterr().out + report.read_text()
-    assert json.loads(written.read_text())["data"]["proxies"] == {}
+    assert json.loads(written.read_text())["test"]["proxies"] == {}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_every_column_has_a_name_of_its_own(file, capsys, text, message):
 
 def test_columns_without_a_name_are_numbered(file, table):
     table.rename(columns={"a": "", "c": ""}).to_csv(file, index=False)
-    assert read_table(file).columns.tolist()[:4] == ["Unnamed: 0", "b", "Unnamed: 2", "d"]
+    assert read_table(file)[0].columns.tolist()[:4] == ["Unnamed: 0", "b", "Unnamed: 2", "d"]
 
 
 def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, monkeypatch):

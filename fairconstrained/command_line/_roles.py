@@ -1,0 +1,281 @@
+"""What the columns of a table are: features, groups, weights, the target."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from shlex import quote
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype, is_numeric_dtype
+from pandas.tseries.api import guess_datetime_format
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from fairconstrained.command_line._files import DataError
+from fairconstrained.utils.typing import Array
+
+_IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
+_MOST_CATEGORIES = 30  # of a column; rarer ones are put together
+_MOST_GROUPS = 50  # values of a sensitive column
+_CHECKED_DATES = 100  # values of a column; a column is of dates if the first ones are
+_NUMBER, _CATEGORY = "number", "category"
+_NO_VALUES = "their values are neither numbers nor text"
+_NO_DATES = "they are dates, which models take as numbers only, such as ages or durations"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table whose columns have roles.
+
+    Attributes
+    ----------
+    X : DataFrame
+        The features, and the columns in `passed`.
+    y : Series
+        The values of the target: as in the file where classifiers accept them, else as text.
+    groups : DataFrame
+        The sensitive columns as text.
+    weight : Series or None
+        The weights of the rows.
+    numbers, categories, passed : list of str
+        The features by type, and the sensitive columns that the model reads groups from.
+    positive, negative : label
+        The values of the target, as in `y`.
+    left_out : list of str
+        Which columns and how many rows are left out, in sentences.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series
+    groups: pd.DataFrame
+    weight: pd.Series | None
+    numbers: list[str]
+    categories: list[str]
+    passed: list[str]
+    positive: Any
+    negative: Any
+    left_out: list[str]
+
+    def take(self, rows: Array) -> Self:
+        """Return some rows."""
+        return replace(
+            self,
+            X=self.X.iloc[rows],
+            y=self.y.iloc[rows],
+            groups=self.groups.iloc[rows],
+            weight=None if self.weight is None else self.weight.iloc[rows],
+        )
+
+    def row_data(self) -> dict[str, Any]:
+        """Return groups and weights, as `fit` takes them; a model may read groups from X."""
+        groups = None if self.passed else self.groups
+        return {"sensitive_features": groups, "sample_weight": self.weight}
+
+    def encoder(self) -> ColumnTransformer:
+        """Return the encoding of the features; columns with groups pass through."""
+        categories = make_pipeline(
+            SimpleImputer(strategy="constant", fill_value="missing"),
+            OneHotEncoder(
+                handle_unknown="infrequent_if_exist",
+                max_categories=_MOST_CATEGORIES,
+                sparse_output=False,
+            ),
+        )
+        # The names of features begin with those of their encodings, so that no two are equal.
+        features = ColumnTransformer(
+            [
+                ("numbers", SimpleImputer(strategy="median"), self.numbers),
+                ("missing", MissingIndicator(error_on_new=False), self.numbers),
+                ("categories", categories, self.categories),
+            ]
+        )
+        used = [
+            ("features", features, [*self.numbers, *self.categories]),
+            ("sensitive", "passthrough", self.passed),
+        ]
+        return ColumnTransformer(used, verbose_feature_names_out=False).set_output(
+            transform="pandas"
+        )
+
+
+def with_roles(
+    frame: pd.DataFrame, options: Namespace, *, use_sensitive: bool, pass_groups: bool
+) -> Table:
+    """Return the table with the roles of its columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What was read.
+    options : Namespace
+        The columns in `target`, `sensitive`, `weight` and `drop`, and the favourable value of the
+        target in `positive`; None if the target is 0 and 1, or false and true.
+    use_sensitive, pass_groups : bool
+        Whether the sensitive columns are features, and whether the model reads groups from them.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or of no use for its role.
+    """
+    frame = frame.rename(columns=str)
+    _check_columns(frame, options)
+    target, sensitive = options.target, list(options.sensitive)
+    rows = frame[frame[target].notna()]
+    y, positive, negative = _labels(rows[target], target, options.positive)
+    weight = None if options.weight is None else rows[options.weight]
+    if weight is not None and not is_numeric_dtype(weight):
+        raise DataError(f"--weight {options.weight}: the column must have numbers.")
+    others = [target, *options.drop, *([] if weight is None else [options.weight])]
+    kinds: dict[str, list[str]] = {}
+    for name in rows.columns.drop(others if use_sensitive else [*others, *sensitive]):
+        kinds.setdefault(_kind(name, rows[name]), []).append(name)
+    numbers, categories = kinds.pop(_NUMBER, []), kinds.pop(_CATEGORY, [])
+    if not numbers and not categories:
+        raise DataError(
+            "No features are left: all columns are the target, sensitive, or text with a different "
+            "value in most rows. Give a file with numbers or categories."
+        )
+    features = rows[[*numbers, *categories]].astype(dict.fromkeys(numbers, float))
+    features[categories] = features[categories].apply(_as_text)
+    left_out = [f"Left out, since {why}: {', '.join(names)}." for why, names in kinds.items()]
+    if len(rows) < len(frame):
+        left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
+    passed = sensitive if pass_groups else []
+    X = features.assign(**rows[[name for name in passed if name not in features]])
+    groups = _groups(rows[sensitive])
+    return Table(X, y, groups, weight, numbers, categories, passed, positive, negative, left_out)
+
+
+def _check_columns(frame: pd.DataFrame, options: Namespace) -> None:
+    """Raise a DataError if a column is missing, or has several roles or a repeated name."""
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        raise DataError(
+            f"The file has several columns of the name {', '.join(repeated)}: give every "
+            "column a name of its own."
+        )
+    roles: dict[str, str] = {}
+    for role in ("sensitive", "target", "weight", "drop"):
+        columns = getattr(options, role) or []
+        for column in [columns] if isinstance(columns, str) else columns:
+            where = f"--{role} {column}: "
+            if column not in frame.columns:
+                has = ", ".join(frame.columns)
+                raise DataError(f"{where}the file has no such column. It has: {has}.")
+            if column in roles:
+                raise DataError(f"{where}the column is also in --{roles[column]}; choose one.")
+            roles[column] = role
+
+
+def _kind(name: str, column: pd.Series) -> str:
+    """Return whether a column has numbers or categories, or else why it is left out."""
+    values = column.dropna()
+    kind = infer_dtype(values)
+    try:
+        distinct = pd.Series(values.unique())
+    except TypeError:  # lists
+        return _NO_VALUES
+    if re.fullmatch(r"Unnamed: \d+", name):
+        return "they have no name"
+    if not len(distinct):
+        return "they are empty"
+    if is_numeric_dtype(column) or kind == "boolean":
+        whole = bool((distinct.astype(float) % 1.0 == 0.0).all())
+        return "every row has another value" if whole and len(distinct) == len(column) else _NUMBER
+    if kind.startswith("timedelta"):
+        return _NO_VALUES
+    if kind.startswith(("date", "period")) or all(map(_is_date, distinct[:_CHECKED_DATES])):
+        return _NO_DATES
+    if len(distinct) <= _IDENTIFIER * len(column):
+        return _CATEGORY
+    return "almost every row has another text"
+
+
+def _is_date(value: object) -> bool:
+    text = str(value).strip()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the day comes first
+        return any(guess_datetime_format(text, dayfirst=first) for first in (False, True))
+
+
+def _groups(columns: pd.DataFrame) -> pd.DataFrame:
+    """Return sensitive columns as text."""
+    for name, n_values in columns.nunique().items():
+        if n_values > _MOST_GROUPS:
+            raise DataError(
+                f"--sensitive {name}: the column has {n_values} values, and every group "
+                "needs many rows. Bin its values first, for example with pandas.cut."
+            )
+    if len(columns.drop_duplicates()) < 2:
+        raise DataError(
+            f"--sensitive {' '.join(map(str, columns))}: all rows are in one group, and groups are "
+            "compared with each other. Name a column with two values or more."
+        )
+    return columns.apply(_as_text)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """Return the values as text; missing ones as nan."""
+    return column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
+
+
+def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Series, Any, Any]:
+    """Return the labels, the positive one and the negative one."""
+    texts = values.map(_as_written)
+    present = sorted(texts.unique())
+    several = f"{len(present)} values ({', '.join(present[:5])}{', ...' * (len(present) > 5)})"
+    if len(present) < 2:
+        raise DataError(
+            f"--target {target}: the column must have two values; it has {' '.join(present)} only."
+        )
+    if positive is None:
+        positive = {("0", "1"): "1", ("False", "True"): "True"}.get(tuple(present))
+    if positive is None:
+        choice = " or ".join(f"--positive {quote(value)}" for value in present[:5])
+        raise DataError(f"--target {target} has {several}. Name the favourable one, as {choice}.")
+    positive = _same_value(positive, present)
+    if positive not in present:
+        raise DataError(f"--positive {positive}: {target} has only the {several}.")
+    selected = texts == positive
+    if len(present) > 2:
+        labels = texts.where(selected, f"not {positive}").astype(object)
+    else:
+        labels = _as_labels(values, texts)
+    return labels, *(labels[side].iloc[[0]].tolist()[0] for side in (selected, ~selected))
+
+
+def _as_labels(values: pd.Series, texts: pd.Series) -> pd.Series:
+    """Return the two values of the target if they are text, whole numbers or bools; else texts."""
+    labels = pd.Series(values.tolist(), values.index, name=str(values.name))
+    if pd.api.types.is_float_dtype(labels) and (labels % 1.0 == 0.0).all():
+        labels = labels.astype(int)
+    kinds = {type(label) for label in labels.tolist()}
+    accepted = len(kinds) == 1 and kinds < {str, int, bool} and labels.nunique() == 2
+    return labels if accepted else texts.astype(object)
+
+
+def _as_written(value: object) -> str:
+    """Return a value as text; whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _same_value(text: str, present: Sequence[str]) -> str:
+    """Return the one of the values that a text means: 1.0 is 1, and true is True."""
+    forms = [text, text.strip()]
+    with suppress(ValueError):
+        forms.append(_as_written(float(text)))
+    if set(present) == {"False", "True"}:
+        forms.append(text.capitalize())
+    return next((form for form in forms if form in present), text)

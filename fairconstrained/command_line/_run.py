@@ -1,0 +1,316 @@
+"""The comparison: fit without and with the constraint, report on training and on test rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from fairconstrained.command_line._files import (
+    DataError,
+    check_outputs,
+    print_text,
+    read_table,
+    write_model,
+    write_outputs,
+)
+from fairconstrained.command_line._roles import Table, with_roles
+from fairconstrained.constraints import resolve_constraints
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.inspection.assessment import constraints_of
+from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.reporting.report import FairnessReport, fairness_report
+from fairconstrained.reporting.text_tables import aligned, number
+from fairconstrained.utils.typing import Array
+
+NOT_MET = 3
+"""The exit status of ``--check`` where the bound is not met; errors have 1 and 2."""
+
+OPTION_OF = {
+    "combine": "--combine",
+    "confidence": "--confidence",
+    "constraint": "--constraint",
+    "enforce": "--enforce",
+    "kappa": "--kappa",
+    "pos_label": "--positive",
+    "random_state": "--seed",
+    "ratio": "--ratio",
+    "sensitive_columns": "--sensitive",
+}
+"""The options for parameters of the classifier; ``--set`` is for the others."""
+
+_FREE = {"constraint": None, "enforce": "score", "confidence": None, "goal": "accuracy"}
+_SHOWN_GROUPS = 6  # more groups make the table too wide
+_LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Both models, and the reports on them.
+
+    Attributes
+    ----------
+    options : Namespace
+        The options of the command line.
+    rows : dict of str to Table
+        The training and the test rows.
+    models : dict of str to Pipeline
+        The fitted models.
+    seconds : dict of str to float
+        The times of their fits.
+    reports : dict of str to FairnessReport
+        The reports on the rows.
+    """
+
+    options: Namespace
+    rows: dict[str, Table]
+    models: dict[str, Pipeline]
+    seconds: dict[str, float]
+    reports: dict[str, FairnessReport]
+
+    @property
+    def fair(self) -> FairLogisticClassifier:
+        """The classifier with the constraint."""
+        classifier: FairLogisticClassifier = self.models["fair"][-1]
+        return classifier
+
+    def table(self) -> str:
+        """Return accuracy, selection rates and gaps, a line for each model and its rows."""
+        rates = pd.concat(
+            {
+                rows: report.groups["selection_rate"].groupby("model").head(-1).unstack()
+                for rows, report in self.reports.items()
+            },
+            sort=True,
+        )
+        groups = list(map(str, rates)) if rates.shape[1] <= _SHOWN_GROUPS else []
+        lines: list[list[str]] = [["", "", "", *["selected"] * len(groups), "gap of", "gap on", ""]]
+        lines += [["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]]
+        for model, seconds in self.seconds.items():
+            for rows, report in self.reports.items():
+                gaps = report.constraints[["decisions", "scores"]].droplevel("constraint")
+                figures: list[Any] = [report.summary.at["accuracy", model]]
+                figures += [*rates.loc[(rows, model), groups], *gaps.loc[model]]
+                spent = f"{seconds:.2f}" if rows == "training" else ""
+                lines.append([model, rows, *(number(float(value)) for value in figures), spent])
+        return "\n".join(aligned(lines, n_left=2))
+
+    def introduction(self, read_as: str) -> str:
+        """Return whether the bound is met, and what the rows, groups and constraint are."""
+        options, (train, test) = self.options, self.rows.values()
+        n_rows = len(train.y) + len(test.y)
+        n_positive = sum(int((rows.y == train.positive).sum()) for rows in (train, test))
+        sizes = self.reports["training"].groups.xs("fair")["rows"].iloc[:-1]
+        counts = ", ".join(f"{name} ({n})" for name, n in sizes.items())
+        columns = " and ".join(options.sensitive)
+        hidden = set(options.sensitive).isdisjoint(train.X)
+        ((_, constraint),) = constraints_of(self.fair)  # with what it chose on the training rows
+        given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
+        name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
+        bounded = "predictions" if options.enforce == "decision" else "scores"
+        where = "in the population" if options.confidence else "on the training rows"
+        lines = [
+            f"{self.fair.result_.bound.capitalize()}, for {bounded} {where}.\n",
+            f"{Path(options.file).name}: {n_rows} rows, {len(train.numbers)} numeric and "
+            f"{len(train.categories)} categorical features; {len(test.y)} rows are test rows. "
+            f"{read_as}",
+            f"Positive class: {options.target} = {str(train.positive).strip()} "
+            f"({n_positive / n_rows:.1%} of the rows). The model's labels are {train.positive!r} "
+            f"and {train.negative!r}.",
+            f"Groups by {columns}, with their training rows: {counts}. The models "
+            f"{'do not use' if hidden else 'use'} {columns}.",
+            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {given[name]:g}, "
+            f"on {bounded}.",
+            f"Its gap: {constraint.gap_title}; on scores, with {constraint.scores_title} "
+            "in place of predictions.",
+        ]
+        return "\n".join([*lines, *train.left_out])
+
+    def conclusion(self) -> str:
+        """Return what the constraint has changed on the test rows."""
+        report = self.reports["test"]
+        changes = [report.verdict.sentence, *report.verdict.details, *report.to_dict()["sentences"]]
+        end = f"The solver ended: {self.fair.result_.status.value}."
+        if self.options.enforce == "score":
+            end += (
+                " The bound is one on scores of the training rows. To bound the gap of the "
+                "predictions, use --enforce decision."
+            )
+        return "\n".join(["On the test rows:", *changes, end])
+
+    def as_json(self) -> str:
+        """Return the options and all measures."""
+        content = {
+            "bound_met": self.fair.bound_met_,
+            "bound_violation": self.fair.bound_violation_,
+            "options": vars(self.options),
+            "positive": self.rows["training"].positive,
+            "negative": self.rows["training"].negative,
+            "left_out": self.rows["training"].left_out,
+            "seconds": self.seconds,
+            **{rows: report.to_dict() for rows, report in self.reports.items()},
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+
+    def draw_path(self, file: Path) -> None:
+        """Draw accuracy against the gap for many kappas."""
+        from fairconstrained.plotting.path import FairnessPathDisplay
+
+        train, test = self.rows.values()
+        free = {"classifier__constraint": self.options.constraint, "classifier__enforce": "score"}
+        path = fairness_path(
+            clone(self.models["fair"]).set_params(**free, classifier__confidence=None),
+            train.X,
+            train.y,
+            **train.row_data(),
+            X_val=test.X,
+            y_val=test.y,
+            **{f"{name}_val": values for name, values in test.row_data().items()},
+        )
+        figure: Any = FairnessPathDisplay.from_path(path).figure_
+        figure.savefig(file, bbox_inches="tight")
+
+
+def run(options: Namespace) -> int:
+    """Print the comparison on a file and write what was asked for; return the exit status."""
+    if options.target is None or not options.sensitive:
+        raise DataError(
+            "Name the column to predict with --target, and the columns of groups with --sensitive."
+        )
+    classifier = _classifier(options)
+    check_outputs(options)
+    frame, read_as = read_table(options.file, options.encoding)
+    table = with_roles(
+        frame,
+        options,
+        use_sensitive=classifier.use_sensitive,
+        pass_groups=classifier.group_interactions,
+    )
+    rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        try:
+            result = _compared(options, classifier, rows)
+        except (TypeError, ValueError) as error:
+            why = in_options(str(error))
+            raise DataError(f"{options.file}: the models cannot be fitted: {why}") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they would repeat the notes
+        writers: dict[str, Callable[[Path], object]] = {
+            "report": lambda file: file.write_text(result.reports["test"].to_html(), "utf-8"),
+            "model": partial(write_model, result.models["fair"]),
+            "json": lambda file: file.write_text(result.as_json(), "utf-8"),
+            "path": result.draw_path,
+        }
+        written, status = write_outputs(options, writers)  # also if nobody reads what is printed
+    notes = [*(str(one.message) for one in noted), *result.reports["test"].notes]
+    end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
+    parts = [result.introduction(read_as), result.table(), result.conclusion()]
+    print_text("\n\n".join([*parts, "\n".join([*end, *written])]))
+    return status or (NOT_MET if options.check and not result.fair.bound_met_ else 0)
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library with the options of the command line for parameters."""
+    names = list(FairLogisticClassifier().get_params())
+    alone = [name for name in names if "_" in name or name == "tol"]  # others are plain words too
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1] or match[3], (match[2] or "").strip("'\"")
+        if name in OPTION_OF:
+            return f"{OPTION_OF[name]} {value}".rstrip()
+        return f"--set {name}={value or 'VALUE'}"
+
+    text = text.replace(", decision_gap_,", "")  # the table has it
+    value = r"'\w*'|\"\w*\"|[\w.]*\w"
+    return re.sub(rf"\b(?:({'|'.join(names)})=({value})|({'|'.join(alone)})\b)", option, text)
+
+
+def _classifier(options: Namespace) -> FairLogisticClassifier:
+    """Return the classifier with the parameters that the options give."""
+    (constraint,) = resolve_constraints(options.constraint)
+    takes_kappa, takes_ratio = constraint.takes_kappa, hasattr(constraint, "ratio")
+    for name, valid in (("kappa", takes_kappa), ("path", takes_kappa), ("ratio", takes_ratio)):
+        value = getattr(options, name)
+        if value is not None and not valid:
+            tolerance = constraint.tolerance
+            raise DataError(
+                f"--{name} {value}: the constraint {options.constraint} does not take "
+                f"{'ratio' if name == 'ratio' else 'kappa'}; its tolerance is {tolerance}, set by "
+                f"{OPTION_OF.get(tolerance, f'--set constraint__{tolerance}')}. Leave this out, or "
+                "name another constraint."
+            )
+    if options.ratio is not None:
+        constraint.set_params(ratio=options.ratio)
+    try:
+        return FairLogisticClassifier(
+            constraint.with_defaults(kappa=options.kappa),
+            enforce=options.enforce,
+            confidence=options.confidence,
+            combine=options.combine,
+            groups_missing="own_group",
+            random_state=options.seed,
+        ).set_params(**dict(options.set))
+    except ValueError as error:
+        raise DataError(f"--set: {error}") from error
+
+
+def _split(table: Table, options: Namespace) -> tuple[Array, Array]:
+    """Return the training and the test rows, with the same shares of groups and labels."""
+    positive = (table.y == table.positive).to_numpy()
+    groups = table.groups.groupby(list(table.groups), dropna=False).ngroup()
+    strata = 2 * groups.to_numpy() + positive
+    if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
+        strata = positive
+    try:
+        train, test = train_test_split(
+            np.arange(len(positive)),
+            test_size=options.test_size,
+            random_state=options.seed,
+            stratify=strata,
+        )
+    except ValueError as error:
+        raise DataError(
+            f"{options.file}: its {len(positive)} rows cannot be split into training and test "
+            f"rows: {error}"
+        ) from error
+    return train, test
+
+
+def _compared(
+    options: Namespace, classifier: FairLogisticClassifier, rows: dict[str, Table]
+) -> Comparison:
+    """Fit both models to the training rows, and report on both."""
+    train = rows["training"]
+    classifier.set_params(
+        pos_label=train.positive,
+        sensitive_columns=train.passed or None,
+        use_sensitive=False,  # the encoder has made features of the sensitive columns
+    )
+    free = clone(classifier).set_params(**_FREE)
+    fit_params = {f"classifier__{name}": values for name, values in train.row_data().items()}
+    models, seconds = {}, {}
+    for name, last in (("unconstrained", free), ("fair", classifier)):
+        model = Pipeline([("encoder", train.encoder()), ("classifier", last)])
+        start = time.perf_counter()
+        models[name] = model.fit(train.X, train.y, **fit_params)
+        seconds[name] = time.perf_counter() - start
+    confidence = options.confidence or 0.95
+    reports = {
+        name: fairness_report(models, part.X, part.y, confidence=confidence, **part.row_data())
+        for name, part in rows.items()
+    }
+    return Comparison(options, rows, models, seconds, reports)

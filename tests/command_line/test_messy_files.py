@@ -1,0 +1,181 @@
+"""Files as spreadsheets and colleagues write them."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from _support.command_line import N_ROWS, asked, table_of_a_user
+
+from fairconstrained.__main__ import main
+
+DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, unit="D")
+
+
+def run(capsys, table, path, *more, **options):
+    table.to_csv(path, **{"index": False} | options)
+    assert main(asked(str(path), *more)) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize(
+    ("written", "given", "read"),
+    [
+        ("utf-8-sig", [], "utf-8"),
+        ("utf-16", [], "utf-16"),
+        ("cp1252", [], "cp1252"),
+        ("cp850", ["--encoding", "cp850"], "cp850"),
+    ],
+)
+def test_encodings(table, tmp_path, capsys, written, given, read):
+    table["größe"] = table["kind"].replace("high", "groß")
+    model = tmp_path / "model.joblib"
+    arguments = ["--model", str(model), *given]
+    text = run(capsys, table, tmp_path / "data.csv", *arguments, encoding=written)
+    assert f"Read as {read} text with the separator ','." in text
+    assert "4 numeric and 2 categorical features" in text
+    joblib.load(model).predict(table)  # the names are those that were written
+
+
+@pytest.mark.parametrize("encoding", ["latin-9000", "ascii"])
+def test_an_encoding_that_is_not_the_file_s(table, tmp_path, capsys, encoding):
+    table.assign(kind="groß").to_csv(tmp_path / "data.csv", index=False)
+    assert main(asked(str(tmp_path / "data.csv"), "--encoding", encoding)) == 1
+    assert f"is not text in {encoding}. Name its encoding" in capsys.readouterr().err
+
+
+def test_decimal_commas(table, tmp_path, capsys):
+    table["amount"] = [f"{k // 7}.{k:03},50" for k in range(1, N_ROWS + 1)]
+    path = tmp_path / "data.csv"
+    text = run(capsys, table, path, "--weight", "amount", sep=";", decimal=",")
+    assert "Numbers with a decimal comma: a, b, c, d, amount." in text
+    plain = table.assign(amount=[1000.0 * (k // 7) + k + 0.5 for k in range(1, N_ROWS + 1)])
+    again = run(capsys, plain, path, "--weight", "amount")
+    figures = [
+        [line.split()[2:7] for line in one.splitlines() if line.split()[1:2] == ["test"]]
+        for one in (text, again)
+    ]
+    assert len(figures[0]) == 2 and figures[0] == figures[1]
+
+
+def test_thousands_are_no_decimal_commas(table, tmp_path, capsys):
+    table["income"] = [f"{1000 + k:,}" for k in range(N_ROWS)]
+    text = run(capsys, table, tmp_path / "data.csv")
+    assert "decimal comma" not in text
+    assert "Left out, since almost every row has another text: name, income." in text
+
+
+def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
+    table = table.assign(
+        number=np.arange(N_ROWS), blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y")
+    )
+    text = run(capsys, table, tmp_path / "data.csv", "--drop", "c", "d", index=True)
+    assert "2 numeric and 1 categorical features" in text
+    for line in (
+        "they have no name: Unnamed: 0",
+        "every row has another value: number",
+        "they are empty: blank",
+        "almost every row has another text: name",
+        "they are dates, which models take as numbers only, such as ages or durations: day, born",
+    ):
+        assert f"Left out, since {line}." in text
+
+
+def test_ranges_are_no_dates(table, tmp_path, capsys):
+    table["age"] = np.resize(["18-25", "10-12", "1/2"], N_ROWS)
+    assert "2 categorical" in run(capsys, table, tmp_path / "data.csv")
+
+
+def test_question_marks_are_missing(table, tmp_path, capsys):
+    table["e"] = np.resize(["1", "?", "2.5"], N_ROWS)
+    table.loc[:9, "granted"] = "?"
+    text = run(capsys, table, tmp_path / "data.csv")
+    assert "5 numeric and 1 categorical features" in text
+    assert "Left out: 10 rows without a target." in text
+
+
+def test_one_value_against_the_rest(table, tmp_path, capsys):
+    table.loc[:99, "granted"] = "perhaps"
+    path, model = tmp_path / "data.csv", tmp_path / "model.joblib"
+    text = run(capsys, table, path, "--model", str(model))
+    assert "The model's labels are 'yes' and 'not yes'." in text
+    assert set(joblib.load(model).predict(table)) == {"yes", "not yes"}
+    assert main([str(path), "--target", "granted", "--sensitive", "group"]) == 1
+    said = capsys.readouterr().err
+    choice = "--positive no or --positive perhaps or --positive yes."
+    assert f"has 3 values (no, perhaps, yes). Name the favourable one, as {choice}" in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "needed"),
+    [([], False), (["use_sensitive=True"], True), (["group_interactions=True"], True)],
+)
+def test_the_columns_that_the_model_asks_for(table, tmp_path, capsys, parameters, needed):
+    model = tmp_path / "model.joblib"
+    more = ["--set", *parameters] if parameters else []
+    text = run(capsys, table, tmp_path / "data.csv", "--model", str(model), *more)
+    assert ("The models do not use group." in text) is not needed
+    fitted, without = joblib.load(model), table.drop(columns="group")
+    assert np.array_equal(fitted.predict(table), fitted.predict(table_of_a_user()))
+    if needed:
+        with pytest.raises(ValueError, match="group"):
+            fitted.predict(without)
+    else:
+        assert np.array_equal(fitted.predict(table), fitted.predict(without))
+
+
+def test_parameters(table, tmp_path, capsys):
+    model = tmp_path / "model.joblib"
+    table["old"] = np.resize([0, 0, 1], N_ROWS)
+    settings = ["alpha=0.5", "solver=smoothing", "class_weight={'yes': 2.0}"]
+    settings += ["constraint__against=overall"]
+    more = ["old", "--combine", "marginal", "--ratio", "0.7", "--set", *settings]
+    text = run(capsys, table, tmp_path / "data.csv", *more, "--model", str(model))
+    assert "demographic parity with ratio = 0.7" in text and "group=x (" in text
+    classifier = joblib.load(model)[-1]
+    assert (classifier.alpha, classifier.solver) == (0.5, "smoothing")
+    assert classifier.class_weight == {"yes": 2.0} and classifier.combine == "marginal"
+    assert (classifier.constraint.ratio, classifier.constraint.against) == (0.7, "overall")
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "alfa=1"], "--set: Invalid parameter 'alfa'"),
+        (["--set", "alpha=high"], "alpha"),
+        (["--ratio", "0.8", "--constraint", "group_auc"], "group_auc does not take ratio"),
+        (["--kappa", "0.1", "--constraint", "disparate_impact"], "set by --ratio"),
+        (["--confidence", "0.9"], "use --enforce decision"),
+        (["--drop", "e"], "--drop e: the file has no such column"),
+        (["--drop", "group"], "--drop group: the column is also in --sensitive"),
+        (["--weight", "kind"], "--weight kind: the column must have numbers"),
+    ],
+)
+def test_what_cannot_be_is_said_in_options(file, capsys, arguments, message):
+    assert main(asked(file, *arguments)) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_notes_are_in_options(file, capsys):
+    assert main(asked(file, "--set", "max_iter=1", "--kappa", "0.01")) == 0
+    text = capsys.readouterr().out
+    assert "Raise --set max_iter=VALUE or --set tol=VALUE" in text
+    assert "--set solver=auto needs" in text
+
+
+def test_confidence_is_that_of_the_bound_and_of_the_intervals(file, capsys):
+    more = ["--enforce", "decision", "--confidence", "0.9", "--kappa", "0.4"]
+    assert main(asked(file, *more)) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Bound met with 90% confidence, for predictions in the population.")
+    assert "with 90% confidence)" in text and "95%" not in text
+
+
+def test_parquet_needs_pyarrow(tmp_path, capsys, monkeypatch):
+    def missing(*_, **__):
+        raise ImportError("Unable to find a usable engine")
+
+    monkeypatch.setattr(pd, "read_parquet", missing)
+    assert main(asked(str(tmp_path / "data.parquet"))) == 1
+    assert "Install it with: pip install pyarrow" in capsys.readouterr().err
