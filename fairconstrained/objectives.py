@@ -21,9 +21,8 @@ from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, Squ
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
-from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
-from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
-from fairconstrained.terms.top_pairs import TopPairs
+from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs, TopPairs
+from fairconstrained.terms.query_pairs import QueryPairs, differences, pairs_within
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_ranks
@@ -120,7 +119,7 @@ class MeanLoss(BaseEstimator, Objective):
         """Return the term for training rows, whose scores are measured from the threshold."""
         if data.several_classes:
             cells = cell_matrix(np.zeros(len(data.y), dtype=int), data.loss_weight, 1)
-            return MultinomialLoss(data.class_positions, cells)
+            return MultinomialLoss(cells, data.class_positions)
         term = average(self.loss_function, data.y, data.loss_weight)
         return replace(term, shift=data.convention.threshold)
 
@@ -197,10 +196,10 @@ class PairwiseLoss(BaseEstimator, Objective):
                 FutureWarning,
                 stacklevel=2,
             )
-        cells, single = _by_label(y, sample_weight), (np.ones((1, 1)), np.zeros(1), ("AUC loss",))
+        cells, names = _by_label(y, sample_weight), ("AUC loss",)
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
-            return QuadraticPairs(cells, np.array([[0, 1]]), *single)
-        return PairMeans(cells, np.array([[1, 0]]), *single, function=loss)
+            return QuadraticPairs(cells, np.array([[0, 1]]), names=names)
+        return PairMeans(cells, np.array([[1, 0]]), names=names, function=loss)
 
 
 class PartialAUC(BaseEstimator, Objective):
@@ -277,7 +276,8 @@ class PartialAUC(BaseEstimator, Objective):
         levels = np.array([high, low] if low > 0 else [high])
         combination = np.array([[1.0, -1.0]])[:, : len(levels)] / (high - low)
         cells = _by_label(y, sample_weight)
-        return TopPairs(cells, loss, levels, combination, np.zeros(1), ("partial AUC loss",))
+        names = ("partial AUC loss",)
+        return TopPairs(cells, levels, function=loss, combination=combination, names=names)
 
 
 _EXACT = {"squared_hinge": SquaredHinge, "hinge": Hinge}
@@ -294,8 +294,8 @@ class QueryPairLoss(BaseEstimator, Objective):
     with sample weights v. With ``average="pairs"`` all :math:`\omega_q` are equal, so that queries
     with many pairs count more; with "queries" every query with a pair has the same total weight.
     The weights of all pairs sum to one. Adding a number to the scores of a query does not change
-    the loss. The pairs are held in memory, 32 bytes each, and the cost of an evaluation is linear
-    in their number.
+    the loss. The pairs are held in memory, some 50 bytes each, and the cost of an evaluation is
+    linear in their number.
 
     Parameters
     ----------
@@ -351,9 +351,9 @@ class QueryPairLoss(BaseEstimator, Objective):
         if self.average == "queries":
             of_pair = queries.codes[first]
             weights = weights / np.bincount(of_pair, weights)[of_pair]
-        pairs = RowPairs(first, second, np.zeros(len(first), dtype=int), weights / weights.sum())
-        single = np.ones((1, 1)), np.zeros(1), ("loss of pairs",)
-        return QueryPairs(pairs, queries.codes, loss, *single)
+        cells = cell_matrix(np.zeros(len(first), dtype=int), weights, 1)
+        pairs, names = differences(first, second, len(y)), ("loss of pairs",)
+        return QueryPairs(cells, pairs, queries.codes, loss, names=names)
 
     def build(self, data: TrainingData) -> QueryPairs:
         """Return the term for training rows with queries.

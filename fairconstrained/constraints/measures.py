@@ -13,7 +13,6 @@ from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
 from fairconstrained.terms.ratios import Ratios
@@ -320,10 +319,3 @@ class Compared:
         if issubclass(requirement.kind, Ratios):
             fields |= {"ratio": pairs.second, "whole": whole, "whole_constant": of_whole}
         return requirement.kind(self.cells, function, signs=self.signs, constant=constant, **fields)
-
-
-def rates_of(measures: Measures, surrogate: Surrogate) -> CellMeans:
-    """Return the groups' rates as a term, one output each."""
-    names = tuple(measures.names[:-1])
-    eye = sp.eye_array(len(names), format="csr")
-    return CellMeans(measures.cells, surrogate, eye, np.zeros(len(names)), names=names)

@@ -124,11 +124,15 @@ class PairwiseParity(Constraint, ABC):
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
         gaps, constants = [gap for *_, gap in outputs], [-constant for _, constant, _ in outputs]
         cells = cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1)
-        names = tuple(f"{gap} <= {kappa:g}" for gap in gaps)
-        fields = (cells, pairs, combination, np.full(len(names), kappa), names, np.array(constants))
+        head: dict[str, Any] = {
+            "combination": combination,
+            "offset": np.full(len(gaps), kappa),
+            "names": tuple(f"{gap} <= {kappa:g}" for gap in gaps),
+            "constant": np.array(constants),
+        }
         if isinstance(surrogate, ShiftedSquare):
-            return QuadraticPairs(*fields)
-        return PairMeans(*fields, function=surrogate)
+            return QuadraticPairs(cells, pairs, **head)
+        return PairMeans(cells, pairs, function=surrogate, **head)
 
     def _comparable(
         self, positive: Array, groups: Groups, weight: Array

@@ -15,7 +15,8 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
+from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.query_pairs import QueryPairs, differences, pairs_within
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_switch
@@ -141,13 +142,14 @@ class QueryParity(Constraint):
         )
         both_ways = np.array([[1.0, -1.0], [-1.0, 1.0]])
         return QueryPairs(
-            RowPairs(first, second, cells, weights),
+            cell_matrix(cells, weights, 2 * len(kinds)),
+            differences(first, second, len(y)),
             queries.codes,
             loss,
-            sp.csr_array(sp.kron(sp.eye_array(len(kinds)), both_ways, format="csr")),
-            np.full(len(names), kappa),
-            names,
-            output_queries=output_queries,
+            output_queries,
+            combination=sp.csr_array(sp.kron(sp.eye_array(len(kinds)), both_ways, format="csr")),
+            offset=np.full(len(names), kappa),
+            names=names,
         )
 
     def _warn_of_queries(self, n_compared: int, queries: Queries, positive: Array) -> None:

@@ -18,9 +18,14 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import rows_by_cell
-from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.rank_gaps import RankGaps, distances, distribution, part_within
+from fairconstrained.terms.ranks import (
+    ClippedRates,
+    RankGaps,
+    distances,
+    distribution,
+    part_within,
+)
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
@@ -39,6 +44,7 @@ SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25
 class PartialRates(ThresholdRates):
     """Rates at free thresholds that are to be near given ranks in all groups."""
 
+    rates: tuple[str, ...] = ()
     ranks: tuple[float, float] = (0.0, 1.0)
     kappa: float = 0.0
 
@@ -77,10 +83,10 @@ class PartialRates(ThresholdRates):
         """Return the gaps of decisions in the range, whatever the thresholds are."""
         inside = f" | rank in [{self.ranks[0]:g}, {self.ranks[1]:g})"
         names = tuple(
-            f"|{a} - {b}|{inside} <= {self.kappa:g}" for a, b in combinations(self.rates.names, 2)
+            f"|{a} - {b}|{inside} <= {self.kappa:g}" for a, b in combinations(self.rates, 2)
         )
         offset = np.full(len(names), self.kappa)
-        return RankGaps(self.rates, self.ranks, offset, self.n_auxiliary, names)
+        return RankGaps(self.cells, self.ranks, self.n_auxiliary, offset=offset, names=names)
 
     @property
     def gap_bounds(self) -> Array:
@@ -89,7 +95,7 @@ class PartialRates(ThresholdRates):
 
     def gap_of(self, statistics: Array) -> Array:
         """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
-        rates = statistics.reshape(self.rates.n_statistics, -1)
+        rates = statistics.reshape(len(self.rates), -1)
         return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
 
 
@@ -240,12 +246,14 @@ class PartialDemographicParity(_RankConstraint):
         ]
         eye = sp.eye_array(n_groups * len(p), format="csr") / width
         return PartialRates(
-            rates=measures.rates_of(rates, surrogate),
+            cells=rates.cells,
+            function=surrogate,
             thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
             combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
             offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
             free=True,
             names=tuple(names),
+            rates=tuple(rates.names[:-1]),
             ranks=(low, high),
             kappa=kappa,
         )
@@ -308,9 +316,10 @@ class WeakPartialDemographicParity(_RankConstraint):
         compared = self._compared(y, groups, weight)
         names = compared.texts()
         return ClippedRates(
-            measures.rates_of(compared.measures[0], self._function()),
+            compared.cells,
+            self._function(),
             self._ranks(y, weight),
-            as_csr(compared.pairs),
-            np.full(len(names), compared.requirement.bound),
-            names,
+            combination=as_csr(compared.pairs),
+            offset=np.full(len(names), compared.requirement.bound),
+            names=names,
         )

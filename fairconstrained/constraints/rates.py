@@ -273,10 +273,11 @@ class ROCParity(Constraint):
         combination = sp.csr_array(sp.kron(as_csr(compared.pairs), grid, format="csr"))
         marks = [f", s > {theta:g}" for theta in thresholds]
         return ThresholdRates(
-            measures.rates_of(compared.measures[0], self._function()),
+            compared.cells,
+            self._function(),
             thresholds,
-            combination,
-            np.full(combination.shape[0], compared.requirement.bound),
+            combination=combination,
+            offset=np.full(combination.shape[0], compared.requirement.bound),
             names=compared.texts(marks),
         )
 

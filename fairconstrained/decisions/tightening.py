@@ -16,8 +16,8 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
-from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.decision_rates import Steepness, averages
+from fairconstrained.terms.ranks import ClippedRates
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
@@ -127,15 +127,10 @@ def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass):
         return replace(term, sharpness=factor * term.sharpness) if _on_rates(term) else term
-    if isinstance(term, ThresholdRates | ClippedRates):
-        return replace(term, rates=_steeper_means(term.rates, factor))
-    return _steeper_means(term, factor) if isinstance(term, CellMeans) else term
-
-
-def _steeper_means(term: CellMeans, factor: float) -> CellMeans:
-    if not isinstance(term.function, Surrogate):
+    if not isinstance(term, CellMeans | ThresholdRates | ClippedRates):
         return term
-    return replace(term, function=term.function.steeper(factor))
+    steep = term.function.steeper(factor) if isinstance(term.function, Surrogate) else term.function
+    return replace(term, function=steep)
 
 
 def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> Problem:

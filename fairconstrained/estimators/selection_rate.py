@@ -245,8 +245,8 @@ def limits_of(fit: Fit) -> list[CompositeFunction]:
     term = CellMeans(
         sp.csc_array((weight / weight.sum())[None, :]),
         resolve("surrogate", fit.estimator.surrogate, SURROGATES, Surrogate),
-        np.array([[1.0], [-1.0]]),
-        np.array([share, -least]),
+        combination=np.array([[1.0], [-1.0]]),
+        offset=np.array([share, -least]),
         names=(f"rate(all) <= {share:g}", f"rate(all) >= {least:g}"),
     )
     return [CompositeFunction(fit.model, term)]

@@ -6,8 +6,8 @@ import numpy as np
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
-from fairconstrained.terms.rank_gaps import within_ranks
 from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.ranks import within_ranks
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_ranks

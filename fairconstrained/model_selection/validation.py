@@ -82,8 +82,7 @@ class Rows:
         return CellMeans(
             cell_matrix(codes, weight, len(share)),
             Indicator(),
-            np.where(positive, share, -share)[None, :],
-            np.zeros(1),
+            combination=np.where(positive, share, -share)[None, :],
             constant=share[~positive].sum(),
         )
 

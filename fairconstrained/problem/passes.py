@@ -228,7 +228,10 @@ class ModelPass:
             if of.auxiliary.size:
                 by_variable = pullback.by_variable(weights)
                 total += by_variable.sum(axis=1)
-                mixed = -np.array([self._pullback(column) for column in by_variable.T])
+                product = self.model.rows_times(by_variable.T)
+                if product is None:
+                    product = np.array([self._pullback(column) for column in by_variable.T])
+                mixed = -product
                 squares = by_variable.sum(axis=0)
             else:
                 total += pullback.second_derivatives(weights)

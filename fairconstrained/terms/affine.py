@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.head import AffineHead, as_csr
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pushforward = Callable[[Array, Array], Array]
 
@@ -31,18 +30,20 @@ class FunctionAverages(AffineHead):
     function: ScalarFunction
     batchable = True
 
-    @abstractmethod
     def _with_function(self, function: ScalarFunction) -> FunctionAverages:
         """Return the term with another phi."""
+        return self._with(function=function)
 
-    @abstractmethod
+    def zero_one(self) -> Term:
+        """Return the term with the indicator."""
+        return self._with_function(self.function.zero_one())
+
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        """Return the averages, (n_statistics,), of the subgradient error of phi."""
-
-    @property
-    @abstractmethod
-    def n_statistics(self) -> int:
-        """The number of averages."""
+        """Return the averages, (n_averages,), of the subgradient error of phi."""
+        if not self.function.corners:
+            return np.zeros(self.combination.shape[1])
+        errors = self._with_function(SubgradientError(self.function.corners))
+        return np.maximum(errors.forward(scores, auxiliary)[0], 0.0)
 
     @property
     def smooth(self) -> bool:
@@ -159,10 +160,9 @@ class Majorant(AffineHead):
         Terms with the averages :math:`p^+` and :math:`p^-`.
     tangents : tuple of Tangent
         :math:`t^+` and :math:`t^-`.
-    combination : ndarray or CSR of shape (n_outputs, 4 n_averages)
-        The weights of :math:`p^+, p^-, t^+, t^-`.
-    offset, names, constant
-        b, the names and d.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R has the weights of
+        :math:`p^+, p^-, t^+, t^-`.
 
     References
     ----------
@@ -173,10 +173,6 @@ class Majorant(AffineHead):
     plus: FunctionAverages
     minus: FunctionAverages
     tangents: tuple[Tangent, Tangent]
-    combination: Matrix
-    offset: Array | float
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
     batchable = True
 
     @classmethod
@@ -185,8 +181,10 @@ class Majorant(AffineHead):
         plus, minus = (term._with_function(part) for part in term.function.convex_parts())
         tangents = Tangent(plus, scores, auxiliary), Tangent(minus, scores, auxiliary)
         up, down = (as_csr(part) for part in term._signed_parts)
-        combination = sp.csr_array(sp.hstack([up, down, -down, -up]))
-        return cls(term, plus, minus, tangents, combination, term.offset, term.names, term.constant)
+        return cls(
+            term, plus, minus, tangents, offset=term.offset, names=term.names,
+            combination=sp.csr_array(sp.hstack([up, down, -down, -up])), constant=term.constant,
+        )  # fmt: skip
 
     @property
     def n_rows(self) -> int:

@@ -44,6 +44,11 @@ class Term(ABC):
         """A description of each output."""
 
     @property
+    def n_statistics(self) -> int:
+        """The number of statistics."""
+        return len(self.forward(np.zeros(self.n_rows), self.auxiliary_start)[0])
+
+    @property
     def smooth(self) -> bool:
         """Whether the gradients are continuous."""
         return False
@@ -336,11 +341,6 @@ class Shardable(Term):
     def factored(self) -> bool:
         """Whether pullbacks are a :class:`FactoredPullback`."""
         return False
-
-    @property
-    @abstractmethod
-    def n_statistics(self) -> int:
-        """The number of statistics."""
 
 
 class FactoredPullback(ABC):

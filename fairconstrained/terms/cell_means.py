@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Self
@@ -13,52 +12,73 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
+from fairconstrained.terms.head import AffineHead
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.codes import unique_codes
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class CellMeans(FunctionAverages, Shardable):
-    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
+class OnCells(AffineHead):
+    """A term of weighted cells of rows.
 
     Parameters
     ----------
     cells : CSC of shape (n_cells, n_rows)
-        A: row k holds the weights of cell k, which sum to one (on the full data). Stored by rows of
-        the data, so that both products and batches are cheap; other formats are converted.
-    function : ScalarFunction
-        phi, a surrogate or a loss.
-    combination : CSR, ndarray or OrderedPairs of shape (n_outputs, n_cells)
-        R, the weights of the averages in the outputs.
-    offset : ndarray of shape (n_outputs,) or float
-        b, the tolerance, for instance kappa.
-    signs : ndarray of shape (n_rows,) or None, default=None
-        y, which turns scores into margins; None stands for ones.
-    names : sequence of str
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap, for instance the 1 of "1 - rate".
-    shift : float, default=0.0
-        t, what is added to all scores, for instance the threshold that they are measured from. The
-        zero-one version is without it.
+        Row k holds the weights of the rows of cell k, which sum to one on the full data. Stored by
+        rows of the data, so that both products and batches are cheap.
     """
 
     cells: SparseMatrix
-    function: ScalarFunction
-    combination: Matrix
-    offset: Array | float
-    signs: Array | None = None
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
-    shift: float = 0.0
-
-    factored: ClassVar[bool] = True
+    batchable = True
 
     @property
     def n_rows(self) -> int:
         """The number of rows of the scores."""
         return int(self.cells.shape[1])
+
+    @cached_property
+    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
+        return rows_by_cell(self.cells)
+
+    def _ranked(self, scores: Array) -> list[Ranked]:
+        """Return the scores of every cell."""
+        return [Ranked(scores[rows], weights, rows) for rows, weights in self._rows_by_cell]
+
+    def take(self, rows: Array, weights: Array) -> Self:
+        """Return the term on some rows; cell sizes stay those of the full data."""
+        return replace(self, cells=reweighted(self.cells[:, rows], weights))
+
+    def strata(self) -> Array:
+        """Return codes of the cells that each row belongs to."""
+        return cell_codes(self.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class CellMeans(OnCells, FunctionAverages, Shardable):
+    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
+
+    Parameters
+    ----------
+    cells : CSC of shape (n_cells, n_rows)
+        A, see :class:`OnCells`; other formats are converted.
+    function : ScalarFunction
+        phi, a surrogate or a loss.
+    signs : ndarray of shape (n_rows,) or None, default=None
+        y, which turns scores into margins; None stands for ones.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`.
+    shift : float, default=0.0
+        t, what is added to all scores, for instance the threshold that they are measured from. The
+        zero-one version is without it.
+    """
+
+    function: ScalarFunction
+    signs: Array | None = None
+    shift: float = 0.0
+
+    factored: ClassVar[bool] = True
 
     @property
     def n_statistics(self) -> int:
@@ -67,6 +87,7 @@ class CellMeans(FunctionAverages, Shardable):
 
     def __post_init__(self) -> None:
         """Convert the cells to CSC if they come in another format."""
+        super().__post_init__()
         if getattr(self.cells, "format", None) != "csc":
             object.__setattr__(self, "cells", self.cells.tocsc())
 
@@ -140,7 +161,7 @@ class CellMeans(FunctionAverages, Shardable):
         level = np.broadcast_to(self._level, self.n_outputs)
         return np.asarray(self.combination @ shares + level[:, None])
 
-    def take(self, rows: Array, weights: Array) -> CellMeans:
+    def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
         signs = None if self.signs is None else self.signs[rows]
         if not self._disjoint:
@@ -195,22 +216,12 @@ class CellMeans(FunctionAverages, Shardable):
         """Return the term with the indicator, always the same object, so that passes are reused."""
         return self._zero_one
 
-    def _with_function(self, function: ScalarFunction) -> CellMeans:
-        return replace(self, function=function)
-
-    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        return self._sums(self.function.subgradient_error(self._margins(scores)))
-
     def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
         """Return the averages of phi' times y times a change of the scores."""
         margins = self._margins(scores)
         slope = self.function.derivative(margins, self.function.value(margins))
         slope = slope if self.signs is None else self.signs * slope
         return lambda change, _: self._sums(slope * change)
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return cell_codes(self.cells)
 
     @property
     def weakly_convex(self) -> bool:
@@ -263,32 +274,6 @@ class MeansPullback(FactoredPullback):
         return self.term._spread(u) * curvature
 
 
-@dataclass(frozen=True, eq=False)
-class OfRates(Term):
-    """A term whose statistics are made of the same cells as averages.
-
-    Parameters
-    ----------
-    rates : CellMeans
-        The averages over cells of phi(s), one output each.
-    """
-
-    rates: CellMeans
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.rates.n_rows
-
-    def take(self, rows: Array, weights: Array) -> Self:
-        """Return the term on some rows; cell sizes stay those of the full data."""
-        return replace(self, rates=self.rates.take(rows, weights))
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.rates.strata()
-
-
 def reweighted(cells: SparseMatrix, weights: Array) -> SparseMatrix:
     """Return CSC cells whose columns, the rows of the data, are multiplied by weights."""
     data = cells.data * np.repeat(weights, np.diff(cells.indptr))
@@ -335,8 +320,9 @@ def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> Cel
     entries = (weights / weights.sum(), np.zeros(len(weights), np.int32))
     cells = sp.csc_array((*entries, _ends(len(weights))), shape=(1, len(weights)))
     return CellMeans(
-        cells, function, np.ones((1, 1)), np.zeros(1), np.asarray(signs, dtype=float), ("loss",)
-    )
+        cells, function, np.asarray(signs, dtype=float), combination=np.ones((1, 1)),
+        offset=np.zeros(1), names=("loss",),
+    )  # fmt: skip
 
 
 def _ends(n_rows: int) -> Array:

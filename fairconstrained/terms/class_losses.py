@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
@@ -15,97 +15,68 @@ from scipy.special import logsumexp
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
-from fairconstrained.terms.cell_means import CellMeans, cell_matrix, reweighted
-from fairconstrained.terms.head import AffineHead
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 Losses = tuple[Array, Callable[[Array], Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTerm(AffineHead, Shardable):
+class ClassTerm(OnCells, Shardable):
     r"""Affine functions :math:`R\, r + d - b` of weighted sums of losses of rows.
 
     Parameters
     ----------
-    labels : ndarray of int of shape (n_rows,)
-        The class of each row, the column of its own score.
     cells : CSC of shape (n_sums, n_rows)
         The weights of the rows in each sum, >= 0, one in total on the full data. A sum is over the
         rows of a class, or over all rows.
-    offset : ndarray of shape (n_outputs,), default=0
-        b, the tolerance.
-    names : sequence of str
-        A description of each output.
-    combination : sparse matrix of shape (n_outputs, n_sums) or None, default=None
-        R; None is the identity.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap.
+    labels : ndarray of int of shape (n_rows,)
+        The class of each row, the column of its own score.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`.
     """
 
     labels: Array
-    cells: SparseMatrix
-    offset: Array = field(default_factory=lambda: np.zeros(1))
-    names: Sequence[str] = field(default=("loss",), repr=False)
-    combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
-    constant: Array | float = field(default=0.0, kw_only=True)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return len(self.labels)
-
-    @property
-    def n_statistics(self) -> int:
-        """The number of sums."""
-        return int(self.cells.shape[0])
 
     @cached_property
-    def _rows(self) -> Array:
+    def _rows(self) -> Array | slice:
         """The rows that are in a sum."""
-        return np.flatnonzero(np.diff(self.cells.indptr))
+        inside = np.diff(self.cells.indptr) > 0
+        return slice(None) if inside.all() else np.flatnonzero(inside)
 
     @cached_property
     def _weights(self) -> SparseMatrix:
         """The weights of these rows."""
         return self.cells[:, self._rows]
 
-    def _of_rows(self, scores: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Return the scores of the rows in sums, and where those of their classes are."""
-        rows = self._rows
-        some = scores if len(rows) == len(scores) else scores[rows]
-        return some, (np.arange(len(rows)), self.labels[rows])
+    @cached_property
+    def _own(self) -> tuple[Array, Array]:
+        """Where the scores of these rows for their classes are."""
+        labels = self.labels[self._rows]
+        return np.arange(len(labels)), labels
 
     @abstractmethod
-    def _losses(self, scores: Array, own: tuple[Array, Array]) -> Losses:
+    def _losses(self, scores: Array) -> Losses:
         """Return the losses of rows, and what maps weights of the losses to those of the scores."""
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the sums of losses and their pullback."""
-        losses, slopes = self._losses(*self._of_rows(scores))
+        losses, slopes = self._losses(scores[self._rows])
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            of_rows = slopes(self._weights.T @ u)
-            if len(self._rows) == len(scores):
-                return of_rows, NO_AUXILIARY
             back = np.zeros(scores.shape)
-            back[self._rows] = of_rows
+            back[self._rows] = slopes(self._weights.T @ u)
             return back, NO_AUXILIARY
 
         return self._weights @ losses, pullback
 
     def zero_one(self) -> ErrorRates:
         """Return the share of the rows of each class that are predicted to be of another class."""
-        return ErrorRates(
-            self.labels, self.cells, self.offset, self.names,
-            combination=self.combination, constant=self.constant,
-        )  # fmt: skip
+        return ErrorRates(**{each.name: getattr(self, each.name) for each in fields(ClassTerm)})
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; class sizes stay those of the full data."""
-        return replace(
-            self, labels=self.labels[rows], cells=reweighted(self.cells[:, rows], weights)
-        )
+        return replace(super().take(rows, weights), labels=self.labels[rows])
 
     def strata(self) -> Array:
         """Return the classes of the rows, -1 for those that are in no sum."""
@@ -123,23 +94,23 @@ class MultinomialLoss(ClassTerm):
     smooth = True
     convex = True
 
-    def _losses(self, scores: Array, own: tuple[Array, Array]) -> Losses:
+    def _losses(self, scores: Array) -> Losses:
         total = logsumexp(scores, axis=1)
 
         def slopes(weights: Array) -> Array:
             back = np.exp(scores - total[:, None])
-            back[own] -= 1.0
+            back[self._own] -= 1.0
             back *= weights[:, None]
             return back
 
-        return total - scores[own], slopes
+        return total - scores[self._own], slopes
 
 
 class ErrorRates(ClassTerm):
     """The share of the rows of each class, or of all, whose largest score is another class's."""
 
-    def _losses(self, scores: Array, own: tuple[Array, Array]) -> Losses:
-        wrong = scores.argmax(axis=1) != own[1]
+    def _losses(self, scores: Array) -> Losses:
+        wrong = scores.argmax(axis=1) != self._own[1]
         return wrong.astype(float), lambda weights: np.zeros(scores.shape)
 
     @cached_property
@@ -147,12 +118,9 @@ class ErrorRates(ClassTerm):
         """For every class, the share of all rows that are of this class and predicted so."""
         weights = np.asarray(self.cells.sum(axis=0))
         return tuple(
-            CellMeans(
-                sp.csc_array((weights * (self.labels == k))[None, :]),
-                Indicator(), np.ones((1, 1)), np.zeros(1),
-            )
+            CellMeans(sp.csc_array((weights * (self.labels == k))[None, :]), Indicator())
             for k in range(int(self.labels.max()) + 1)
-        )  # fmt: skip
+        )
 
     def outputs_at(self, shares: Sequence[Array]) -> Array:
         """Return the outputs for shares of predictions, (n_outputs, n_points).
@@ -162,7 +130,7 @@ class ErrorRates(ClassTerm):
         shares : sequence of ndarray of shape (1, n_points)
             The averages of `by_class`.
         """
-        wrong = self.cells.sum() - sum(one[0] for one in shares)
+        wrong = self.cells.sum() - sum(share[0] for share in shares)
         level = self.head(np.zeros(1))
         return np.asarray(level[:, None] + (self.head(np.ones(1)) - level)[:, None] * wrong)
 
@@ -179,8 +147,8 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
 
     Parameters
     ----------
-    labels, cells, offset, names, combination, constant
-        The classes of the rows, their weights v in the sum of each class k, b, the names, R and d.
+    cells, labels, combination, offset, names, constant
+        See :class:`ClassTerm`: the weights v of the rows in the sum of each class k, their classes.
     function : ScalarFunction
         phi.
     left_out : tuple of int, default=()
@@ -192,34 +160,26 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
     IPC, section 1.1; 3S-Econ, equation (3).
     """
 
-    function: ScalarFunction = field(kw_only=True)
-    left_out: tuple[int, ...] = field(default=(), kw_only=True)
+    function: ScalarFunction
+    left_out: tuple[int, ...] = ()
 
-    def _with_function(self, function: ScalarFunction) -> PairwiseMargins:
-        return replace(self, function=function)
-
-    def _counted(self, values: Array, own: tuple[Array, Array]) -> Array:
+    def _counted(self, values: Array) -> Array:
         """Make values for pairs of classes 0 where no sum contains them."""
-        values[own] = 0.0
+        values[self._own] = 0.0
         values[:, list(self.left_out)] = 0.0
         return values
 
-    def _losses(self, scores: Array, own: tuple[Array, Array]) -> Losses:
-        margins = scores[own][:, None] - scores
+    def _losses(self, scores: Array) -> Losses:
+        margins = scores[self._own][:, None] - scores
         value = self.function.value(margins)
 
         def slopes(weights: Array) -> Array:
-            slope = self._counted(-self.function.derivative(margins, value), own)
+            slope = self._counted(-self.function.derivative(margins, value))
             slope *= weights[:, None]
-            slope[own] = -slope.sum(axis=1)
+            slope[self._own] = -slope.sum(axis=1)
             return slope
 
-        return self._counted(value.copy(), own).sum(axis=1), slopes
-
-    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        some, own = self._of_rows(scores)
-        errors = self.function.subgradient_error(some[own][:, None] - some)
-        return self._weights @ self._counted(errors, own).sum(axis=1)
+        return self._counted(value.copy()).sum(axis=1), slopes
 
     def weak_curvature(self) -> Array:
         """Return v_i times the downward curvature of R phi times K.
@@ -266,9 +226,8 @@ def class_losses(
     codes[np.array(classes, dtype=int)] = np.arange(len(classes))
     cells = cell_matrix(codes[labels], sample_weight, len(classes))
     return PairwiseMargins(
-        labels, cells, np.array(bounds, dtype=float), names,
-        function=function, left_out=tuple(left_out),
-    )  # fmt: skip
+        cells, labels, function, tuple(left_out), offset=np.array(bounds, dtype=float), names=names
+    )
 
 
 def correct_share(labels: Array, sample_weight: Array) -> ErrorRates:
@@ -282,4 +241,4 @@ def correct_share(labels: Array, sample_weight: Array) -> ErrorRates:
         The weights of the rows.
     """
     cells = cell_matrix(np.zeros(len(labels), dtype=int), sample_weight, 1)
-    return ErrorRates(labels, cells, combination=np.array([[-1.0]]), constant=1.0)
+    return ErrorRates(cells, labels, combination=np.array([[-1.0]]), constant=1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -16,7 +15,7 @@ from fairconstrained.terms.base import (
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.clipped_rates import ClippedRates
+from fairconstrained.terms.ranks import ClippedRates
 from fairconstrained.utils.codes import joint_codes
 from fairconstrained.utils.typing import Array
 
@@ -136,8 +135,8 @@ class ByClass(Term):
     @property
     def names(self) -> Sequence[str]:
         """The names of the classes' outputs."""
-        pairs = zip(self.classes, self.terms, strict=True)
-        return tuple(f"class {name}: {one}" for name, term in pairs for one in term.names)
+        each = zip(self.classes, self.terms, strict=True)
+        return tuple(f"class {label}: {name}" for label, term in each for name in term.names)
 
     @property
     def counts_predictions(self) -> bool:
@@ -157,8 +156,7 @@ class ByClass(Term):
         shares : sequence of ndarray of shape (n_cells, n_points)
             The averages of `by_class`.
         """
-        each = zip(self.by_class, shares, strict=True)
-        return np.vstack([term.outputs_at(one) for term, one in each])
+        return np.vstack(list(map(CellMeans.outputs_at, self.by_class, shares)))
 
     @property
     def n_auxiliary(self) -> int:
@@ -173,72 +171,59 @@ class ByClass(Term):
 
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return the values that the terms choose, one after the other."""
-        found = self._split(self.auxiliary_start, [term.n_auxiliary for term in self.terms])
-        sizes = [term.n_outputs for term in self.terms]
+        variables = self._split(self.auxiliary_start, "n_auxiliary")
         for k, term in enumerate(self.terms):
 
-            def own_value(own: Array, k: int = k) -> Array:
-                whole = value(np.concatenate([*found[:k], own, *found[k + 1 :]]))
-                return self._split(whole, sizes)[k]
+            def outputs(own: Array, k: int = k) -> Array:
+                every = np.concatenate([*variables[:k], own, *variables[k + 1 :]])
+                return self._split(value(every), "n_outputs")[k]
 
-            found[k] = term.auxiliary_for(own_value)
-        return np.concatenate(found)
+            variables[k] = term.auxiliary_for(outputs)
+        return np.concatenate(variables)
 
-    @cached_property
-    def _sizes(self) -> list[int]:
-        """The number of statistics of every term."""
-        zeros = np.zeros(self.n_rows)
-        return [len(term.forward(zeros, term.auxiliary_start)[0]) for term in self.terms]
-
-    def _split(self, values: Array, sizes: Sequence[int]) -> list[Array]:
-        return np.split(values, np.cumsum(sizes)[:-1])
+    def _split(self, values: Array, size: str) -> list[Array]:
+        """Return what every term has of values that are one after the other."""
+        return np.split(values, np.cumsum([getattr(term, size) for term in self.terms])[:-1])
 
     def _each(self, statistics: Array) -> Iterator[tuple[Term, Array]]:
         """Yield the terms with their statistics."""
-        return zip(self.terms, self._split(statistics, self._sizes), strict=True)
-
-    def _joined(self, change: Callable[[Term, Array], Array], statistics: Array) -> Array:
-        return np.concatenate([change(term, part) for term, part in self._each(statistics)])
+        return zip(self.terms, self._split(statistics, "n_statistics"), strict=True)
 
     def _scores(self, scores: Array) -> list[Array]:
         """Return the scores of every term: log odds, or +1 where the class is predicted."""
         odds = log_odds(scores)
         on_predictions = list(map(of_predictions, self.terms))
         decided = predicted(scores) if any(on_predictions) else odds
-        return [(decided if one else odds)[:, k] for k, one in enumerate(on_predictions)]
+        return [(decided if on else odds)[:, k] for k, on in enumerate(on_predictions)]
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics of all terms and their pullback."""
         factor, scores = self.sharpness, self.sharpness * scores
         columns = self._scores(scores)
-        own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
-        found = [
-            term.forward(column, variables)
-            for term, column, variables in zip(self.terms, columns, own, strict=True)
-        ]
+        variables = self._split(auxiliary, "n_auxiliary")
+        each = zip(self.terms, columns, variables, strict=True)
+        passes = [term.forward(column, own) for term, column, own in each]
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            parts = self._split(u, self._sizes)
-            back = [pull(part) for (_, pull), part in zip(found, parts, strict=True)]
-            slopes = np.column_stack([slope for slope, _ in back])
-            slope = factor * _to_scores(slopes, scores, columns)
-            return slope, np.concatenate([own for _, own in back])
+            parts = zip(passes, self._split(u, "n_statistics"), strict=True)
+            slopes, own = zip(*(pull(part) for (_, pull), part in parts), strict=True)
+            back = _to_scores(np.column_stack(slopes), scores, columns)
+            return factor * back, np.concatenate(own)
 
-        return np.concatenate([statistics for statistics, _ in found]), pullback
+        return np.concatenate([statistics for statistics, _ in passes]), pullback
 
     def head(self, statistics: Array) -> Array:
         """Return the outputs of all terms."""
-        return self._joined(lambda term, part: term.head(part), statistics)
+        return np.concatenate([term.head(part) for term, part in self._each(statistics)])
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return the gradient of <v, outputs> with respect to the statistics."""
-        weights = self._split(v, [term.n_outputs for term in self.terms])
-        each = zip(self._each(statistics), weights, strict=True)
-        return np.concatenate([term.head_vjp(part, one) for (term, part), one in each])
+        each = zip(self._each(statistics), self._split(v, "n_outputs"), strict=True)
+        return np.concatenate([term.head_vjp(part, weights) for (term, part), weights in each])
 
     def gap_of(self, statistics: Array) -> Array:
         """Return the gaps of all terms."""
-        return self._joined(lambda term, part: term.gap_of(part), statistics)
+        return np.concatenate([term.gap_of(part) for term, part in self._each(statistics)])
 
     @property
     def gap_bounds(self) -> Array:
@@ -251,8 +236,7 @@ class ByClass(Term):
 
     def take(self, rows: Array, weights: Array) -> ByClass:
         """Return the terms on some rows."""
-        taken = [term.take(rows, weights) for term in self.terms]
-        return replace(self, terms=tuple(taken))
+        return replace(self, terms=tuple(term.take(rows, weights) for term in self.terms))
 
     def smoothed(self, width: float) -> ByClass:
         """Return the terms with their kinks rounded."""
@@ -260,9 +244,9 @@ class ByClass(Term):
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the subgradient errors of all terms."""
-        own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
+        own = self._split(auxiliary, "n_auxiliary")
         each = zip(self.terms, self._scores(self.sharpness * scores), own, strict=True)
-        return np.concatenate([term.subgradient_error(one, aux) for term, one, aux in each])
+        return np.concatenate([term.subgradient_error(*at) for term, *at in each])
 
 
 def counts_predictions(term: Term) -> bool:
@@ -272,7 +256,8 @@ def counts_predictions(term: Term) -> bool:
 
 def of_predictions(term: Term) -> bool:
     """Return whether a term is a function of shares of predictions, affine or with clipped ones."""
-    return counts_predictions(term.rates if isinstance(term, ClippedRates) else term)
+    clipped = isinstance(term, ClippedRates) and isinstance(term.function, Indicator)
+    return clipped or counts_predictions(term)
 
 
 def class_terms(term: Term) -> tuple[Term, ...]:

@@ -56,7 +56,8 @@ def as_cell_means(term: Term) -> CellMeans:
 
 def averages(term: CellMeans, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
     """Return the averages over the cells of a term of a function of the scores plus a shift."""
-    return CellMeans(term.cells, function, identity(term.n_statistics), 0.0, shift=shift)
+    combination = identity(term.n_statistics)
+    return CellMeans(term.cells, function, combination=combination, shift=shift)
 
 
 class Steepness(ScalarFunction):

@@ -8,61 +8,52 @@ For scores x (n of them) and points y (m of them), which are thresholds or other
 
 and the same with the derivative are n m evaluations of phi by the formula. If phi is piecewise
 quadratic, sorting and cumulative sums give them, exactly, in O(n log n). If phi is smooth, scores
-and points are spread on a uniform grid by Lagrange interpolation, as in a non-uniform fast Fourier
-transform: sums over nodes are a convolution.
+are spread on a uniform grid by Lagrange interpolation, as in a non-uniform fast Fourier transform:
+sums over its nodes are by the formula for a few points, and a convolution for other scores.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 
-from fairconstrained.functions.base import Indicator, ScalarFunction, SubgradientError
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.cell_means import reweighted
-from fairconstrained.terms.ranked import NODES, TO_SHARES, Ranked
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Slopes = Callable[[], tuple[Array, Array]]
-FEW = 1 << 13  # pairs for which the formula is fastest, as measured
+_FEW = 1 << 13  # pairs for which the formula is fastest, as measured
 _BLOCK = 1 << 20  # pairs that the formula evaluates at a time, 8 MB
-# The interpolation error falls with the sixth power of the step. This first one gives 1e-10 for
-# the sigmoid, whose curvature is at most .096 / scale^2: sixteen nodes per scale.
-_STEP = 1.0 / 51.0  # over the root of the largest curvature
+_NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
+_PLACES = np.arange(_NODES) - 0.5 * (_NODES - 1)  # of the nodes, from the middle of them
+_TO_SHARES = np.linalg.inv(np.vander(_PLACES, increasing=True))  # from powers of a score's place
+# The interpolation error falls with the sixth power of the step. This one gives 6e-10 for
+# the sigmoid, whose curvature is at most .096 / scale^2: twelve nodes per scale.
+_STEP = 1.0 / 38.0  # over the root of the largest curvature
 _PRECISION = 1e-9  # of the interpolated function, relative to its largest value if that is above 1
-_HALVINGS = 3  # of the step, for functions that bend more sharply than their curvature says
 _LARGEST_GRID = 1 << 22  # nodes
 _PAIRS_PER_NODE = 8  # below which the formula is faster than the transforms
 
 
-class Derivatives:
-    """A function at some points, with the derivatives that are asked for, each found once.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi.
-    points : ndarray
-        Where.
-    """
+class _Derivatives:
+    """A function at some points, with the derivatives that are asked for, each found once."""
 
     def __init__(self, function: ScalarFunction, points: Array):
-        self.function, self.points = function, points
-        self._found = [function.value(points)]
+        self.points, self._orders = points, [function.value(points)]
+        self._steps = function.derivative, function.second_derivative
 
     def __getitem__(self, order: int) -> Array:
         """Return phi, phi' or, where there is one, phi''."""
-        if len(self._found) <= order:
-            lower = self[order - 1]
-            if order == 1:
-                self._found.append(self.function.derivative(self.points, lower))
-            else:
-                self._found.append(self.function.second_derivative(self.points, lower))
-        return self._found[order]
+        for step in self._steps[len(self._orders) - 1 : order]:
+            self._orders.append(step(self.points, self._orders[-1]))
+        return self._orders[order]
 
 
 class DifferenceSums(ABC):
@@ -74,74 +65,59 @@ class DifferenceSums(ABC):
         phi.
     first, second : Ranked
         The scores x and the points y, with their weights.
+
+    Attributes
+    ----------
+    of_nodes : DifferenceSums or None
+        The sums over the nodes that x is spread on, perhaps itself; None where there are none.
     """
+
+    of_nodes: DifferenceSums | None = None
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
         self.function, self.first, self.second = function, first, second
 
     @abstractmethod
-    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        """Return the sums over i, for every j, with x's weights or others."""
+    def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        """Return the sums over i, weighted, for every j.
+
+        But for sums by sorting or on a grid for many points there may be columns of weights, here
+        and in `over_second`.
+        """
 
     @abstractmethod
-    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        """Return the sums over j, for every i, with y's weights or others.
+    def over_second(self, weights: Array, *, order: int = 0) -> Array:
+        """Return the sums over j, weighted, for every i."""
 
-        But for piecewise quadratic functions there may be several columns of weights.
-        """
-
-    def spread(self) -> SparseMatrix | None:
-        """Return the matrix that spreads x's weights on nodes, CSC of shape (n_nodes, n).
-
-        None where sums over i do not go through a few nodes.
-        """
-        return None
-
-    def over_nodes(self, mass: Array, order: int) -> Array:
-        """Return `over_first` from what lies on the nodes, in columns, (n_nodes, n_columns).
-
-        It exists where `spread` returns a matrix.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no nodes.")
+    def spread(self) -> SparseMatrix:
+        """Return what spreads x's weights on the nodes, CSC of shape (n_nodes, n)."""
+        return sp.diags_array(self.first.weights, format="csc")
 
 
 class _ByFormula(DifferenceSums):
-    """All pairs, in blocks of rows. A single block is kept for all products."""
+    """All pairs, in blocks of rows; the last block is kept for further products."""
 
-    @cached_property
-    def _whole(self) -> Derivatives:
-        return self._pairs(slice(None))
-
-    def _pairs(self, rows: slice) -> Derivatives:
-        return Derivatives(self.function, self.first.scores[rows, None] - self.second.scores)
-
-    @property
-    def _in_one_block(self) -> bool:
-        return len(self.first.scores) * len(self.second.scores) <= _BLOCK
+    def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
+        super().__init__(function, first, second)
+        self._last: tuple[int, _Derivatives] | None = None
+        if len(first.scores) * len(second.scores) <= _BLOCK:
+            self.of_nodes = self  # every score is one
 
     def _blocks(self, order: int) -> Iterator[tuple[slice, Array]]:
         """Yield rows with phi, or a derivative, of their pairs."""
-        if self._in_one_block:
-            yield slice(None), self._whole[order]
-            return
-        n, step = len(self.first.scores), max(1, _BLOCK // len(self.second.scores))
-        for rows in (slice(start, start + step) for start in range(0, n, step)):
-            yield rows, self._pairs(rows)[order]
+        x, y = self.first.scores[:, None], self.second.scores
+        step = max(1, _BLOCK // max(len(y), 1))
+        for start in range(0, max(len(x), 1), step):
+            rows = slice(start, start + step)
+            if self._last is None or self._last[0] != start:
+                self._last = start, _Derivatives(self.function, x[rows] - y)
+            yield rows, self._last[1][order]
 
-    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        weights = self.first.weights if weights is None else weights
-        return np.sum([weights[rows] @ phi for rows, phi in self._blocks(order)], axis=0)
+    def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        return np.sum([phi.T @ weights[rows] for rows, phi in self._blocks(order)], axis=0)
 
-    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        weights = self.second.weights if weights is None else weights
+    def over_second(self, weights: Array, *, order: int = 0) -> Array:
         return np.concatenate([phi @ weights for _, phi in self._blocks(order)])
-
-    def spread(self) -> SparseMatrix | None:
-        """Return the weights themselves: every score is a node."""
-        return sp.diags_array(self.first.weights, format="csc") if self._in_one_block else None
-
-    def over_nodes(self, mass: Array, order: int) -> Array:
-        return self._whole[order].T @ mass
 
 
 class _BySorting(DifferenceSums):
@@ -165,104 +141,108 @@ class _BySorting(DifferenceSums):
         constant = value - slope * middle + half * middle * middle
         return knots, np.stack([constant, slope - 2.0 * half * middle, half], axis=1)
 
-    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
+    def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        return self._over(self.first, weights, self.second, order)
+
+    def over_second(self, weights: Array, *, order: int = 0) -> Array:
+        # x - y is (-y) - (-x)
+        return self._over(self.second.negated, weights, self.first.negated, order)
+
+    def _over(self, first: Ranked, weights: Array, second: Ranked, order: int) -> Array:
         knots, pieces = self._quadratics
-        return _moments_below(knots, _of(pieces, order), self.first, weights, self.second, "right")
-
-    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        # As a function of y - x: reflected, and a difference at a knot changes sides.
-        knots, pieces = self._quadratics
-        reflected = _of(pieces, order)[::-1] * [1.0, -1.0, 1.0]
-        return _moments_below(-knots[::-1], reflected, self.second, weights, self.first, "left")
-
-
-def _of(pieces: Array, order: int) -> Array:
-    """Return coefficients, or those of the derivatives."""
-    return pieces[:, [1, 2, 2]] * [1.0, 2.0, 0.0] if order else pieces
+        if order:
+            pieces = pieces[:, [1, 2, 2]] * [1.0, 2.0, 0.0]
+        y = second.ascending  # sorted points are found several times faster
+        sums = first.sums if weights is first.weights else first.cumulative(weights)
+        total = _quadratic_sum(pieces[-1], sums[:, -1:], y)
+        for knot, jump in zip(knots, pieces[:-1] - pieces[1:], strict=True):
+            if jump.any():
+                total = total + _quadratic_sum(jump, sums[:, first.below(y + knot, "right")], y)
+        return second.as_given(total)
 
 
-def _moments_below(
-    knots: Array, pieces: Array, first: Ranked, weights: Array | None, second: Ranked, side: str
-) -> Array:
-    """Return the sums over i of a piecewise quadratic of x_i - y_j, for every j.
+def _quadratic_sum(coefficients: Array, moments: Array, y: Array) -> Array:
+    """Return the sums of a quadratic in x - y for every y, given the moments of x."""
+    (constant, slope, square), (mass, mean, mean_square) = coefficients, moments
+    if square:
+        constant, slope = constant + (square * y - slope) * y, slope - 2.0 * square * y
+        return constant * mass + slope * mean + square * mean_square
+    return (constant - slope * y) * mass + slope * mean
+
+
+def _interpolation(points: Array, step: float) -> tuple[Array, SparseMatrix]:
+    """Return the nodes of a uniform grid around points, and their shares at the points.
 
     Parameters
     ----------
-    knots, pieces : ndarray of shapes (n_knots,) and (n_knots + 1, 3)
-        The quadratics.
-    first, weights : Ranked and ndarray
-        x and other weights than its own.
-    second : Ranked
-        y.
-    side : {"left", "right"}
-        Whether a difference at a knot belongs to the quadratic above it ("left") or below it.
-    """
-    x, y = first.ascending, second.ascending  # sorted points are found several times faster
-    sums = first.sums if weights is None else first.cumulative(weights[first.order])
-
-    def quadratic(coefficients: Array, moments: list[Array]) -> Array:
-        constant, slope, square = coefficients
-        out = constant * moments[0]
-        if slope or square:
-            out = out + (slope - 2.0 * square * y) * moments[1]
-            out += (square * y - slope) * y * moments[0]
-        return out + square * moments[2] if square else out
-
-    total = quadratic(pieces[-1], [one[-1:] for one in sums]) + np.zeros(len(y))
-    for knot, jump in zip(knots, pieces[:-1] - pieces[1:], strict=True):
-        if jump.any():
-            below = np.searchsorted(x, y + knot, side=side)  # type: ignore[call-overload]
-            total += quadratic(jump, [one[below] for one in sums])
-    return second.as_given(total)
-
-
-class _OnGrid(DifferenceSums):
-    """For smooth functions: scores and points are spread on nodes; sums over nodes convolve.
-
-    Parameters
-    ----------
-    function, first, second
-        See :class:`DifferenceSums`.
+    points : ndarray of shape (n,)
+        The points.
     step : float
         The distance of the nodes.
+
+    Returns
+    -------
+    nodes : ndarray of shape (n_nodes,)
+    shares : CSR of shape (n, n_nodes)
     """
+    place = points / step
+    lowest = np.floor(place)
+    place -= lowest
+    place -= 0.5
+    low, high = lowest.min(), lowest.max()
+    lowest -= low
+    powers = np.empty((_NODES, len(points)))
+    powers[0] = 1.0
+    for k in range(1, _NODES):
+        np.multiply(powers[k - 1], place, out=powers[k])
+    columns = np.add.outer(lowest.astype(np.int32), np.arange(_NODES, dtype=np.int32))
+    ends = _NODES * np.arange(len(points) + 1, dtype=np.int32)
+    nodes = step * (low - _NODES // 2 + 1 + np.arange(int(high - low) + _NODES))
+    entries = ((powers.T @ _TO_SHARES).ravel(), columns.ravel(), ends)
+    return nodes, sp.csr_array(entries, shape=(len(points), len(nodes)))
+
+
+class _OnNodes(DifferenceSums):
+    """For a few points: scores are spread on a grid, whose nodes are summed by the formula."""
+
+    def __init__(self, first: Ranked, shares: SparseMatrix, of_nodes: _ByFormula):
+        super().__init__(of_nodes.function, first, of_nodes.second)
+        self.of_nodes: DifferenceSums = of_nodes
+        self.shares = shares
+
+    def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        return self.of_nodes.over_first(self.shares.T @ weights, order=order)
+
+    def over_second(self, weights: Array, *, order: int = 0) -> Array:
+        return self.shares @ self.of_nodes.over_second(weights, order=order)
+
+    def spread(self) -> SparseMatrix:
+        return reweighted(self.shares.T, self.first.weights)
+
+
+class _Convolved(DifferenceSums):
+    """For many points: both sides are spread on a grid; sums over its nodes convolve."""
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked, step: float):
         super().__init__(function, first, second)
-        self.at_first, self.at_second = first.on_grid(step), second.on_grid(step)
-        n, m = self.at_first.n_nodes, self.at_second.n_nodes
-        # node g of x minus node h of y is entry g - h + m - 1
-        lowest = self.at_first.first - self.at_second.first - m + 1
-        self.kernel = Derivatives(function, step * (lowest + np.arange(n + m - 1)))
+        both, n = np.concatenate([first.scores, second.scores]), len(first.scores)
+        nodes, shares = _interpolation(both, step)
+        self.of_first, self.of_second = shares[:n], shares[n:]
+        self.kernel = _Derivatives(function, step * np.arange(1 - len(nodes), len(nodes)))
 
-    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        weights = self.first.weights if weights is None else weights
-        return self.over_nodes(self.at_first.matrix.T @ weights, order)
+    def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        return self.of_second @ self._times(self.kernel[order][::-1], self.of_first.T @ weights)
 
-    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
-        weights = self.second.weights if weights is None else weights
-        mass = self.at_second.matrix.T @ weights
-        sums = _convolved(self.kernel[order], mass)
-        return self.at_first.matrix @ sums
+    def over_second(self, weights: Array, *, order: int = 0) -> Array:
+        return self.of_first @ self._times(self.kernel[order], self.of_second.T @ weights)
 
-    def spread(self) -> SparseMatrix:
-        return reweighted(self.at_first.matrix.T, self.first.weights)
-
-    def over_nodes(self, mass: Array, order: int) -> Array:
-        return self.at_second.matrix @ _convolved(self.kernel[order], mass[::-1])[::-1]
+    def _times(self, kernel: Array, mass: Array) -> Array:
+        """Return the products with the matrix of phi(node g - node h): a convolution."""
+        size = next_fast_len(len(kernel), real=True)
+        return irfft(rfft(kernel, size) * rfft(mass, size), size)[len(mass) - 1 : len(kernel)]
 
 
-def _convolved(kernel: Array, mass: Array) -> Array:
-    """Return the convolution with each column where the mass lies within the kernel."""
-    size = next_fast_len(len(kernel), real=True)
-    columns = mass.reshape(len(mass), -1)
-    whole = irfft(rfft(kernel, size)[:, None] * rfft(columns, size, axis=0), size, axis=0)
-    return whole[len(mass) - 1 : len(kernel)].reshape(-1, *mass.shape[1:])
-
-
-def difference_sums(
-    function: ScalarFunction, first: Ranked, second: Ranked, step: float | None = None
-) -> DifferenceSums:
+def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> DifferenceSums:
     """Return the sums by the fastest way that is precise for the function.
 
     Parameters
@@ -271,8 +251,6 @@ def difference_sums(
         phi.
     first, second : Ranked
         The scores x and the points y.
-    step : float or None, default=None
-        A precise step of the grid, where it is known, see :func:`precise_step`.
 
     Examples
     --------
@@ -281,52 +259,66 @@ def difference_sums(
     >>> from fairconstrained.terms.difference_sums import difference_sums
     >>> from fairconstrained.terms.ranked import Ranked
     >>> x = Ranked(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
-    >>> difference_sums(Ramp(), x, Ranked(np.array([0.0, 0.5]))).over_first()
+    >>> difference_sums(Ramp(), x, Ranked(np.array([0.0, 0.5]))).over_first(x.weights)
     array([0.75, 0.5 ])
     """
-    n_pairs = len(first.scores) * len(second.scores)
-    if n_pairs <= FEW:
+    if len(first.scores) * len(second.scores) <= _FEW:
         return _ByFormula(function, first, second)
     if function.knots is not None:
         return _BySorting(function, first, second)
-    step = step or precise_step(function, first.scores, second.scores)
+    step = _precise_step(function, first.scores, second.scores)
     if step is None:
         return _ByFormula(function, first, second)
-    return _OnGrid(function, first, second, step)
+    return _Convolved(function, first, second, step)
 
 
-def precise_step(function: ScalarFunction, first: Array, second: Array) -> float | None:
-    """Return the distance of nodes between which phi is interpolated precisely.
+def sums_at_points(
+    function: ScalarFunction, cells: Sequence[Ranked], points: Ranked
+) -> Sequence[DifferenceSums]:
+    """Return the sums of the scores of every cell at a few points.
 
     Parameters
     ----------
     function : ScalarFunction
         phi.
-    first, second : ndarray
-        The scores and the points whose differences phi is of.
+    cells : sequence of Ranked
+        The scores x of every cell.
+    points : Ranked
+        The points y.
+    """
+    if function.knots is not None:
+        return [difference_sums(function, cell, points) for cell in cells]
+    scores = np.concatenate([np.zeros(0), *(cell.scores for cell in cells)])
+    few = len(scores) * len(points.scores) <= _FEW
+    step = None if few else _precise_step(function, scores, points.scores)
+    if step is None:
+        return [_ByFormula(function, cell, points) for cell in cells]
+    nodes, shares = _interpolation(scores, step)
+    of_nodes = _ByFormula(function, Ranked(nodes), points)  # one table for all cells
+    bounds = pairwise(np.cumsum([0, *(len(cell.scores) for cell in cells)]))
+    each = zip(cells, bounds, strict=True)
+    return [_OnNodes(cell, shares[start:end], of_nodes) for cell, (start, end) in each]
 
-    Returns
-    -------
-    step : float or None
-        None for a function without bounded curvature, and where the formula is faster.
+
+def _precise_step(function: ScalarFunction, scores: Array, points: Array) -> float | None:
+    """Return the step of a grid on which phi of differences is interpolated precisely.
+
+    None for a function without bounded curvature or one that bends more sharply than its curvature
+    says, and where the formula is faster.
     """
     bend = float(np.max(np.abs(function.curvature)))
     if not function.smooth or not 0.0 < bend < np.inf:
         return None
-    low, high = first.min() - second.max(), first.max() - second.min()
-    most = min(len(first) * len(second) / _PAIRS_PER_NODE, _LARGEST_GRID)
+    low, high = scores.min() - points.max(), scores.max() - points.min()
     step = _STEP / np.sqrt(bend)
-    for _ in range(1 + _HALVINGS):
-        if step * most <= high - low:
-            return None
-        nodes = np.arange(low - NODES * step, high + NODES * step, step)
-        values, middles = function.value(nodes), nodes[: 1 - NODES] + 0.5 * (NODES - 1) * step
-        found = np.convolve(values, TO_SHARES[0], "valid")  # of points halfway
-        error = np.abs(found - function.value(middles)).max()
-        if error <= _PRECISION * max(1.0, np.abs(values).max()):
-            return step
-        step *= 0.5
-    return None
+    if high - low >= step * min(len(scores) * len(points) / _PAIRS_PER_NODE, _LARGEST_GRID):
+        return None
+    nodes = np.arange(low - _NODES * step, high + _NODES * step, step)
+    values, middles = function.value(nodes), nodes[: 1 - _NODES] + 0.5 * (_NODES - 1) * step
+    error = np.abs(np.convolve(values, _TO_SHARES[0], "valid") - function.value(middles)).max()
+    if error > _PRECISION * max(1.0, np.abs(values).max()):
+        return None
+    return float(step)
 
 
 def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:
@@ -364,12 +356,7 @@ def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[f
     sums = difference_sums(function, first, second)
 
     def slopes() -> tuple[Array, Array]:
-        on_first = first.weights * sums.over_second(order=1)
-        return on_first, -second.weights * sums.over_first(order=1)
+        on_first = first.weights * sums.over_second(second.weights, order=1)
+        return on_first, -second.weights * sums.over_first(first.weights, order=1)
 
-    return float(sums.over_first() @ second.weights), slopes
-
-
-def pair_subgradient_error(function: ScalarFunction, first: Ranked, second: Ranked) -> float:
-    """Return the sum over pairs of phi's subgradient error."""
-    return max(pair_sum(SubgradientError(function.corners), first, second)[0], 0.0)
+    return float(sums.over_first(first.weights) @ second.weights), slopes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -17,27 +18,29 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AffineHead(Term):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
 
-    Subclasses are dataclasses with the fields below. Those whose outputs are affine in a function
-    of the statistics extend `head` and `head_vjp`.
+    Subclasses are dataclasses. Those whose outputs are affine in a function of the statistics
+    extend `head` and `head_vjp`.
 
-    Attributes
+    Parameters
     ----------
-    combination : sparse matrix, ndarray or OrderedPairs of shape (n_outputs, n_statistics)
-        R; where a subclass allows None, that is the identity.
-    offset : ndarray of shape (n_outputs,) or float
+    combination : CSR, ndarray or OrderedPairs of shape (n_outputs, n_statistics), default=None
+        R; None is the identity.
+    offset : ndarray of shape (n_outputs,) or float, default=0.0
         b, the tolerance, for instance kappa.
-    names : sequence of str
+    names : sequence of str, default=()
         A description of each output.
-    constant : ndarray of shape (n_outputs,) or float
+    constant : ndarray of shape (n_outputs,) or float, default=0.0
         d, the constant part of the gap, for instance the 1 of "1 - rate".
     """
 
-    combination: Matrix
-    offset: Array | float
-    constant: Array | float
+    combination: Matrix = field(default=None, repr=False)  # type: ignore[assignment]
+    offset: Array | float = 0.0
+    names: Sequence[str] = field(default=(), repr=False)
+    constant: Array | float = 0.0
 
     def __post_init__(self) -> None:
         """Make a missing combination the identity."""
@@ -48,6 +51,11 @@ class AffineHead(Term):
     def n_outputs(self) -> int:
         """The number of outputs."""
         return int(self.combination.shape[0])
+
+    @property
+    def n_statistics(self) -> int:
+        """The number of statistics: that of the columns of R, unless a subclass differs."""
+        return int(self.combination.shape[1])
 
     @cached_property
     def _small(self) -> Matrix:
@@ -87,7 +95,7 @@ class AffineHead(Term):
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
-        return self._small.T @ v
+        return np.asarray(v @ self._small)
 
     def values_of(self, statistics: Array, outputs: Array) -> Array:
         """Return some outputs."""
@@ -133,11 +141,11 @@ class AffineHead(Term):
         return self.values_of(statistics, outputs) + self.offset, self.gap_bounds[outputs]
 
     def _with(self, **changes: Any) -> Self:
-        """Return a copy with other values of some fields: subclasses are dataclasses."""
-        return replace(self, **changes)  # type: ignore[type-var]
+        """Return a copy with other values of some fields."""
+        return replace(self, **changes)
 
 
-def as_csr(matrix: Matrix) -> sp.csr_array:
+def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
     """Return a matrix, dense, sparse or of unlisted pairs, as a CSR array."""
     if isinstance(matrix, OrderedPairs):
         return matrix.tocsr()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -41,12 +41,18 @@ class OrderedPairs:
     numbers: Matrix | None = None
     origin: Array | None = None
     dtype: ClassVar[type] = float
+    __array_ufunc__ = None  # an array on the left leaves the product to the pairs
+
+    @cached_property
+    def _starts(self) -> Array:
+        """The position of the first pair of every family, and the number of all pairs."""
+        return np.cumsum([0, *(len(a) * _width(a, b) for a, b in self.families)])
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of pairs, and of columns."""
         columns = self._n_numbers if self.numbers is None else int(self.numbers.shape[1])
-        return sum(len(a) * _width(a, b) for a, b in self.families), columns
+        return int(self._starts[-1]), columns
 
     @property
     def _n_numbers(self) -> int:
@@ -59,39 +65,22 @@ class OrderedPairs:
 
     def __matmul__(self, x: Array) -> Array:
         """Return the values of all pairs, of shape (n_pairs, *x.shape[1:])."""
-        m, values = self._numbers(x), [np.zeros((0, *x.shape[1:]))]
-        for a, b in self.families:
-            table = self.first * m[a.start : a.stop, None] + self.second * m[b.start : b.stop]
-            values.append(table[_inside(a, b)])
-        return np.concatenate(values)
+        return self.values(x, np.arange(self.shape[0]))
 
-    @property
-    def T(self) -> LinearOperator:
-        """The transposed matrix."""
-        return LinearOperator(self.shape[::-1], matvec=self._transposed_times, dtype=float)
-
-    def _transposed_times(self, v: Array) -> Array:
-        total, end = np.zeros(self._n_numbers), 0
-        for a, b in self.families:
-            table, n = np.zeros((len(a), len(b))), len(a) * _width(a, b)
-            table[_inside(a, b)] = v[end : end + n]
-            total[a.start : a.stop] += self.first * table.sum(axis=1)
-            total[b.start : b.stop] += self.second * table.sum(axis=0)
-            end += n
+    def __rmatmul__(self, v: Array) -> Array:
+        """Return v times the matrix, of shape (n_columns,)."""
+        a, b = self.ends(np.arange(self.shape[0]))
+        total = self.first * np.bincount(a, v, self._n_numbers)
+        total += self.second * np.bincount(b, v, self._n_numbers)
         return total if self.numbers is None else self.numbers.T @ total
 
     def ends(self, pairs: Array) -> tuple[Array, Array]:
         """Return the positions of a and b among all numbers."""
-        first, second, end = np.zeros(len(pairs), int), np.zeros(len(pairs), int), 0
-        for a, b in self.families:
-            n = len(a) * _width(a, b)
-            inside = np.flatnonzero((pairs >= end) & (pairs < end + n))
-            if len(inside):
-                i, j = np.divmod(pairs[inside] - end, _width(a, b))
-                first[inside] = a.start + i
-                second[inside] = b.start + (j + (j >= i) if a == b else j)
-            end += n
-        return first, second
+        families = [(a.start, b.start, _width(a, b), a == b) for a, b in self.families]
+        place = np.searchsorted(self._starts, pairs, side="right") - 1
+        low, below, width, alike = np.array(families, dtype=int).reshape(-1, 4)[place].T
+        i, j = np.divmod(pairs - self._starts[place], width)
+        return low + i, below + j + alike * (j >= i)
 
     def values(self, x: Array, pairs: Array) -> Array:
         """Return the product of some rows with x, without making a matrix of them."""
@@ -133,10 +122,10 @@ class OrderedPairs:
             Whether to match the number that makes the largest values with the one that makes the
             largest as the other of a pair, then the next ones: no number is then twice a or b.
         """
-        found, values, end = [np.zeros(0, int)], [np.zeros(0)], 0
         m = self._numbers(x)
         m = m if self.origin is None else m + self.origin
-        for a, b in self.families:
+        largest, values = [np.zeros(0, int)], [np.zeros(0)]
+        for start, (a, b) in zip(self._starts[:-1], self.families, strict=True):
             up, down = self.first * m[a.start : a.stop], self.second * m[b.start : b.stop]
             # `most` + 1: a number is no partner of its own
             i, j = _top(up, most + 1), _top(down, most + 1)
@@ -145,14 +134,12 @@ class OrderedPairs:
             if a == b:
                 i, j = i[i != j], j[i != j]
             value = up[i] + down[j]
-            order = np.argsort(-value, kind="stable")[:most]
+            order = _top(value, most)
             order = order[value[order] >= least]
             i, j = i[order], j[order]
-            found.append(end + i * _width(a, b) + (j - (j > i) if a == b else j))
+            largest.append(start + i * _width(a, b) + j - (j > i) * (a == b))
             values.append(value[order])
-            end += len(a) * _width(a, b)
-        every = np.concatenate(found)
-        return every[np.argsort(-np.concatenate(values), kind="stable")]
+        return np.concatenate(largest)[np.argsort(-np.concatenate(values), kind="stable")]
 
 
 class PairNames(Sequence[str]):
@@ -188,11 +175,6 @@ class PairNames(Sequence[str]):
 def _width(a: range, b: range) -> int:
     """Return how many numbers b each number a has a pair with."""
     return max(len(b) - (a == b), 0)
-
-
-def _inside(a: range, b: range) -> Array:
-    """Return which entries of the table of a family are pairs: all but those of a number alone."""
-    return ~np.eye(len(a), dtype=bool) if a == b else np.ones((len(a), len(b)), dtype=bool)
 
 
 def _top(values: Array, most: int) -> Array:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from abc import abstractmethod
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.base import Rounded, ScalarFunction, SubgradientError
+from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
-from fairconstrained.terms.cell_means import cell_codes, reweighted, rows_by_cell
-from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
-from fairconstrained.terms.ranked import Ranked, centered
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.terms.cell_means import OnCells, reweighted
+from fairconstrained.terms.difference_sums import difference_sums, pair_sum
+from fairconstrained.terms.ranked import Ranked, centered, soft_top
+from fairconstrained.utils.typing import Array, SparseMatrix
+
+Pair = tuple[Ranked, Ranked]
 
 
 @dataclass(frozen=True, eq=False)
-class PairTerm(FunctionAverages):
+class PairTerm(OnCells, FunctionAverages):
     r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows.
 
     .. math::
         p_{AB} = \sum_{i \in A} \sum_{j \in B} a_i\, b_j\, \phi(s_i - s_j),
         \qquad \sum_i a_i = \sum_j b_j = 1 \text{ on the full data.}
+
+    A batch is the weighted sum over the pairs among its rows. It is unbiased where the rows of the
+    two cells are drawn independently of each other, as `StratifiedSampler` does (rows of one cell
+    are never in the same stratum as rows of another). In a uniform draw the number of pairs varies
+    with the numbers of rows drawn from the cells, so that it is consistent only.
 
     Parameters
     ----------
@@ -35,56 +43,11 @@ class PairTerm(FunctionAverages):
         common.
     pairs : ndarray of int of shape (n_pairs, 2)
         The cells A and B of every average.
-    combination : CSR of shape (n_outputs, n_pairs)
-        R.
-    offset : ndarray of shape (n_outputs,)
-        b, the tolerance.
-    names : sequence of str
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_pairs).
     """
 
-    cells: SparseMatrix
     pairs: Array
-    combination: Matrix
-    offset: Array
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return int(self.cells.shape[1])
-
-    def take(self, rows: Array, weights: Array) -> PairTerm:
-        """Return the term on some rows: the weighted sum over the pairs among them.
-
-        It is unbiased where the rows of the two cells are drawn independently of each other, as
-        `StratifiedSampler` does (rows of one cell are never in the same stratum as rows of
-        another). In a uniform draw the number of pairs varies with the numbers of rows drawn from
-        the cells, so that it is consistent only.
-        """
-        return replace(self, cells=reweighted(sp.csc_array(self.cells[:, rows]), weights))
-
-    def zero_one(self) -> PairMeans:
-        """Return the term with the indicator of s_i > s_j; ties count half."""
-        return self._with_function(self.function.zero_one())
-
-    def _with_function(self, function: ScalarFunction) -> PairMeans:
-        return PairMeans(
-            self.cells,
-            self.pairs,
-            self.combination,
-            self.offset,
-            self.names,
-            self.constant,
-            function=function,
-        )
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return cell_codes(self.cells)
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
@@ -130,7 +93,7 @@ class QuadraticPairs(PairTerm, Shardable):
     >>> from fairconstrained.terms.cell_means import cell_matrix
     >>> from fairconstrained.terms.pairs import QuadraticPairs
     >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
-    >>> term = QuadraticPairs(cells, np.array([[0, 1]]), np.ones((1, 1)), np.zeros(1))
+    >>> term = QuadraticPairs(cells, np.array([[0, 1]]))
     >>> term.value(np.array([1.0, 2.0, 0.0]))  # the mean of 2 and 4.5
     array([3.25])
     """
@@ -147,15 +110,10 @@ class QuadraticPairs(PairTerm, Shardable):
     def _masses(self) -> Array:
         return np.asarray(self.cells.sum(axis=1)).ravel()
 
-    @cached_property
-    def _by_row(self) -> SparseMatrix:
-        return self.cells.T
-
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return mu and q of all cells and their pullback."""
         statistics = np.concatenate([self.cells @ scores, self.cells @ (scores * scores)])
-
-        return statistics, MomentsPullback(self, scores)
+        return statistics, MomentsPullback(self.cells, scores)
 
     def head(self, statistics: Array) -> Array:
         """Return R p + d - b."""
@@ -175,29 +133,26 @@ class QuadraticPairs(PairTerm, Shardable):
         on_mean = summed(m[b] - mu[b], -m[a] - mu[a])
         return np.concatenate([on_mean, summed(0.5 * m[b], 0.5 * m[a])])
 
-    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded
+    def _with_function(self, function: ScalarFunction) -> PairMeans:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return PairMeans(**values, function=function)
 
 
 @dataclass(eq=False)
 class MomentsPullback(FactoredPullback):
     """Weights on the moments of cells -> weights on the scores."""
 
-    term: QuadraticPairs
+    cells: SparseMatrix
     scores: Array
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return A' (u_mu + 2 s u_q)."""
-        on_mean, on_square = u.reshape(2, -1)
-        back = self.term._by_row @ on_square
-        back *= 2.0 * self.scores
-        back += self.term._by_row @ on_mean
-        return back, NO_AUXILIARY
+        on_mean, on_square = (self.cells.T @ weights for weights in np.split(u, 2))
+        return on_mean + 2.0 * self.scores * on_square, NO_AUXILIARY
 
     def basis(self) -> list[SparseMatrix]:
         """Return the derivatives of mu and of q in the scores."""
-        cells = self.term.cells
-        return [cells, reweighted(cells, 2.0 * self.scores)]
+        return [self.cells, reweighted(self.cells, 2.0 * self.scores)]
 
     def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
         """Return the products."""
@@ -206,12 +161,43 @@ class MomentsPullback(FactoredPullback):
 
 
 @dataclass(frozen=True, eq=False)
-class PairMeans(PairTerm):
-    r"""Averages of any function over pairs, in O(n log n) for smooth and for quadratic pieces.
+class SumsOverPairs(FunctionAverages):
+    r"""Sums of any function over pairs, in O(n log n) for smooth and for quadratic pieces.
 
-    See :mod:`~fairconstrained.terms.difference_sums`. The statistics are the averages
-    themselves. They are sums over pairs, not over rows, so that the term is not shardable: a batch
-    has the pairs among its rows.
+    See :mod:`~fairconstrained.terms.difference_sums`. The statistics are the sums themselves. They
+    are sums over pairs, not over rows, so that the term is not shardable.
+    """
+
+    function: ScalarFunction = field(kw_only=True)
+
+    @abstractmethod
+    def _pairs_of(self, scores: Array) -> list[Pair]:
+        """Return both sides of every sum."""
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the sums and their pullback."""
+        pairs = self._pairs_of(scores)
+        sums = [pair_sum(self.function, *pair) for pair in pairs]
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = np.zeros(len(scores))
+            for (first, second), weight, (_, slopes) in zip(pairs, u, sums, strict=True):
+                if weight:
+                    on_first, on_second = slopes()
+                    back[first.rows] += weight * on_first
+                    back[second.rows] += weight * on_second
+            return back, NO_AUXILIARY
+
+        return np.array([value for value, _ in sums]) - self._rounding(pairs), pullback
+
+    def _rounding(self, pairs: list[Pair]) -> Array | float:
+        """Return what the sums are less than those of phi."""
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PairMeans(SumsOverPairs, PairTerm):
+    r"""Averages of any function over pairs of rows from two cells.
 
     Parameters
     ----------
@@ -227,47 +213,112 @@ class PairMeans(PairTerm):
     >>> from fairconstrained.terms.pairs import PairMeans
     >>> from fairconstrained.functions.base import Indicator
     >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
-    >>> args = (cells, np.array([[0, 1]]), np.ones((1, 1)), np.zeros(1))
-    >>> PairMeans(*args, function=Indicator()).value(np.array([1.0, 0.0, 0.0]))
+    >>> term = PairMeans(cells, np.array([[0, 1]]), function=Indicator())
+    >>> term.value(np.array([1.0, 0.0, 0.0]))  # ties count half
     array([0.75])
     """
 
-    function: ScalarFunction = field(kw_only=True)
+    def _pairs_of(self, scores: Array) -> list[Pair]:
+        cells = self._ranked(centered(scores))
+        return [(cells[a], cells[b]) for a, b in self.pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class TopPairs(OnCells, SumsOverPairs):
+    r"""The function :math:`c = R\,T + d - b` of sums over pairs with the highest negatives.
+
+    With a `width` :math:`\omega > 0` the sums are rounded, so that they are smooth if the loss is:
+
+    .. math::
+        T_{\beta, \omega} = \max\Big\{\sum_j u_j L_j - \frac{\omega}{2} \sum_j \frac{u_j^2}{b_j}
+        : 0 \le u_j \le b_j,\ \sum_j u_j = \beta\Big\},
+
+    attained at :math:`u_j = b_j\, \mathrm{clip}((L_j - \tau) / \omega, 0, 1)` for one
+    :math:`\tau`. The gradient takes u as constant; it is an :math:`\epsilon`-subgradient of
+    :math:`T_\beta` with :math:`\epsilon = T_\beta - \sum_j u_j L_j`.
+
+    Parameters
+    ----------
+    cells : CSC of shape (2, n_rows)
+        The weights of the negative and of the positive rows.
+    levels : ndarray of shape (n_levels,)
+        The shares of the negatives; :math:`T_\beta` of :class:`PartialAUC` for each of them.
+    function : Loss
+        A convex loss that does not increase.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_levels).
+    width : float, default=0.0
+        omega.
+
+    References
+    ----------
+    Y. Nesterov, "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005).
+    """
+
+    levels: Array
+    width: float = 0.0
 
     @property
-    def n_statistics(self) -> int:
-        """One average for every pair of cells."""
-        return len(self.pairs)
+    def smooth(self) -> bool:
+        """Whether the loss is smooth, and the sums are rounded or leave no negative out."""
+        used = abs(self.combination).sum(axis=0) > 0.0
+        whole = bool(np.all(self.levels[used] >= 1.0))
+        return self.function.smooth and (whole or self.width > 0.0)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the loss is smoothable and a sum that is subtracted has bounded slopes."""
+        return self.function.smoothable and (self.convex or self._bounded)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether the slopes of the loss are bounded."""
+        return isinstance(self.function, Hinge | Rounded)
+
+    def smoothed(self, width: float) -> TopPairs:
+        """Return the term with the loss and the sums rounded."""
+        return replace(self, function=self.function.smoothed(width), width=width)
+
+    def _pairs_of(self, scores: Array) -> list[Pair]:
+        (negatives, positives), pairs = self._ranked(centered(scores)), []
+        for level in self.levels:
+            part = negatives.top(level)
+            if self.width > 0.0 and level < 1.0:
+                sums = difference_sums(self.function, positives, negatives)
+                losses, weights = sums.over_first(positives.weights), negatives.weights
+                part = weights * soft_top(losses, weights, level, self.width)
+            chosen = np.flatnonzero(part)
+            top = Ranked(negatives.scores[chosen], part[chosen], negatives.rows[chosen])
+            pairs.append((positives, top))
+        return pairs
 
     @cached_property
-    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
-        return rows_by_cell(self.cells)
+    def _masses(self) -> Array:
+        """The weight of every row."""
+        return np.asarray(self.cells.sum(axis=0)).ravel()
 
-    def _ranked(self, scores: Array) -> list[Ranked]:
-        """Return the scores of every cell, measured from the mean of all."""
-        scores = centered(scores)
-        return [Ranked(scores[rows], weights) for rows, weights in self._rows_by_cell]
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the averages and their pullback."""
-        cells = self._ranked(scores)
-        sums = [pair_sum(self.function, cells[a], cells[b]) for a, b in self.pairs]
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = np.zeros(self.n_rows)
-            for (a, b), weight, (_, slopes) in zip(self.pairs, u, sums, strict=True):
-                if weight:
-                    on_first, on_second = slopes()
-                    back[self._rows_by_cell[a][0]] += weight * on_first
-                    back[self._rows_by_cell[b][0]] += weight * on_second
-            return back, NO_AUXILIARY
-
-        return np.array([value for value, _ in sums]), pullback
-
-    def _with_function(self, function: ScalarFunction) -> PairMeans:
-        return replace(self, function=function)
+    def _rounding(self, pairs: list[Pair]) -> Array:
+        squares = [top.weights @ (top.weights / self._masses[top.rows]) for _, top in pairs]
+        return 0.5 * self.width * np.where(self.levels < 1.0, squares, 0.0)
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        cells = self._ranked(scores)
-        errors = [pair_subgradient_error(self.function, cells[a], cells[b]) for a, b in self.pairs]
-        return np.array(errors)
+        def sums(function: ScalarFunction, pairs: list[Pair]) -> Array:
+            return np.array([pair_sum(function, *pair)[0] for pair in pairs])
+
+        rounded, exact = (term._pairs_of(scores) for term in (self, replace(self, width=0.0)))
+        error = sums(SubgradientError(self.function.corners), rounded)
+        gap = sums(self.function, exact) - sums(self.function, rounded)
+        return np.maximum(gap, 0.0) + np.maximum(error, 0.0)
+
+    def weak_curvature(self) -> Array:
+        r"""Return the upward curvature of the subtracted sums: infinite where they have kinks.
+
+        The curvature of rounded sums of a rounded hinge, whose slopes are at most 1, along a score
+        is at most :math:`4 / \omega` times its weight: twice for the choice of u, twice for the
+        loss.
+        """
+        if self.convex:
+            return np.zeros(self.n_rows)
+        down = float(self._signed_parts[1].sum(axis=1).max())
+        bend = 4.0 / self.width if self.width > 0.0 and self._bounded else np.inf
+        return down * bend * self._masses

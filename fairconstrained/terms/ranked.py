@@ -1,66 +1,19 @@
-"""Weighted scores of a cell: in sorted order with cumulative sums, or spread on a grid."""
+"""Weighted scores of a cell in sorted order, with cumulative sums."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.typing import Array
 
 _TIED = 1e-12  # relative to the largest score
-NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
-_PLACES = np.arange(NODES) - 0.5 * (NODES - 1)  # of the nodes, from the middle of them
-TO_SHARES = np.linalg.inv(np.vander(_PLACES, increasing=True))  # from powers of the score's place
-
-
-class GridPoints:
-    """Points on a uniform grid through 0, each between the six nodes that interpolation uses.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n,)
-        The points.
-    step : float
-        The distance of the nodes.
-
-    Attributes
-    ----------
-    first, n_nodes : int
-        The number of the first node, counted from 0, and how many there are.
-    lowest : ndarray of int32 of shape (n,)
-        The lowest of the nodes of each point, counted from the first one.
-    shares : ndarray of shape (n, 6)
-        The weights of the values of its nodes in the interpolation at a point.
-    """
-
-    def __init__(self, points: Array, step: float):
-        place = points / step
-        bins = np.floor(place)
-        place -= bins
-        place -= 0.5
-        low, high = (int(bins.min()), int(bins.max())) if len(bins) else (0, 0)
-        bins -= low
-        self.first, self.n_nodes = low - NODES // 2 + 1, high - low + NODES
-        self.lowest = bins.astype(np.int32)
-        powers = np.empty((NODES, len(points)))
-        powers[0] = 1.0
-        for k in range(1, NODES):
-            np.multiply(powers[k - 1], place, out=powers[k])
-        self.shares = powers.T @ TO_SHARES
-
-    @cached_property
-    def matrix(self) -> SparseMatrix:
-        """The interpolation, CSR of shape (n, n_nodes)."""
-        ends = NODES * np.arange(len(self.lowest) + 1, dtype=np.int32)
-        nodes = np.add.outer(self.lowest, np.arange(NODES, dtype=np.int32))
-        entries = (self.shares.ravel(), nodes.ravel(), ends)
-        return sp.csr_array(entries, shape=(len(self.lowest), self.n_nodes))
 
 
 class Ranked:
-    """Weighted scores of a cell, in sorted order or on a grid where that is needed.
+    """Weighted scores of a cell, sorted where that is needed.
 
     Parameters
     ----------
@@ -68,12 +21,13 @@ class Ranked:
         The scores.
     weights : ndarray of shape (n,) or None, default=None
         Their weights, >= 0; None stands for ones.
+    rows : ndarray of int of shape (n,) or slice, default=slice(None)
+        The rows that have them.
     """
 
-    def __init__(self, scores: Array, weights: Array | None = None):
-        self.scores = scores
+    def __init__(self, scores: Array, weights: Array | None = None, rows: Any = slice(None)):
+        self.scores, self.rows = scores, rows
         self.weights = np.ones(len(scores)) if weights is None else weights
-        self._on_grid: tuple[float, GridPoints] | None = None
 
     @cached_property
     def order(self) -> Array:
@@ -86,9 +40,11 @@ class Ranked:
         return self.scores[self.order]
 
     @cached_property
-    def masses(self) -> Array:
-        """The weights in the order of `ascending`."""
-        return self.weights[self.order]
+    def negated(self) -> Ranked:
+        """The scores with the other sign."""
+        other = Ranked(-self.scores, self.weights, self.rows)
+        other.order = self.order[::-1]
+        return other
 
     def as_given(self, values: Array) -> Array:
         """Return values that are in the order of `ascending` in that of the scores."""
@@ -97,27 +53,22 @@ class Ranked:
         return out
 
     @cached_property
-    def sums(self) -> tuple[Array, Array, Array]:
+    def sums(self) -> Array:
         """Weights, weighted scores and weighted squares, summed over the k lowest, k = 0 to n."""
-        return self.cumulative(self.masses)
+        return self.cumulative(self.weights)
 
-    def cumulative(self, masses: Array) -> tuple[Array, Array, Array]:
-        """Return the same for other weights, in the order of `ascending`."""
-        out = np.zeros((3, len(masses) + 1))
-        np.cumsum(masses, out=out[0, 1:])
-        np.cumsum(masses * self.ascending, out=out[1, 1:])
-        np.cumsum(masses * self.ascending * self.ascending, out=out[2, 1:])
-        return out[0], out[1], out[2]
+    def cumulative(self, weights: Array) -> Array:
+        """Return the same for other weights, of shape (3, n + 1)."""
+        out = np.zeros((3, len(weights) + 1))
+        masses = weights[self.order]
+        for moment in out:
+            np.cumsum(masses, out=moment[1:])
+            masses = masses * self.ascending
+        return out
 
     def below(self, points: Array, side: str = "left") -> Array:
         """Return the positions in `sums` of the scores < `points` (<= with side="right")."""
         return np.searchsorted(self.ascending, points, side=side)  # type: ignore[call-overload]
-
-    def on_grid(self, step: float) -> GridPoints:
-        """Return the scores on a grid through 0 with this distance of its nodes."""
-        if self._on_grid is None or self._on_grid[0] != step:
-            self._on_grid = step, GridPoints(self.scores, step)
-        return self._on_grid[1]
 
     def share_above(self, points: Array) -> Array:
         """Return the weight of the scores > `points`."""
@@ -143,9 +94,7 @@ class Ranked:
         """
         weight = self.sums[0]
         inside = np.minimum(weight[-1] - weight, level * weight[-1])
-        out = np.empty(len(self.scores))
-        out[self.order] = inside[:-1] - inside[1:]
-        return out
+        return self.as_given(inside[:-1] - inside[1:])
 
 
 def centered(scores: Array) -> Array:
@@ -172,15 +121,10 @@ def soft_top(values: Array, weights: Array, level: float, width: float) -> Array
         omega > 0.
     """
     ranked = Ranked(values, weights)
-
-    def held(tau: Array) -> Array:
-        start, end = ranked.below(tau), ranked.below(tau + width)
-        mass, mean = (total[end] - total[start] for total in ranked.sums[:2])
-        return ranked.sums[0][-1] - ranked.sums[0][end] + (mean - tau * mass) / width
-
     kinks = np.unique(np.concatenate([values - width, values]))
-    sums, wanted = held(kinks), level * weights.sum()
-    right = int(np.clip(np.searchsorted(-sums, -wanted), 1, len(kinks) - 1))
-    (high, low), (a, b) = sums[right - 1 : right + 1], kinks[right - 1 : right + 1]
-    tau = a + (b - a) * (high - wanted) / (high - low) if high > low else a
+    start, end = ranked.sums[:, ranked.below(kinks)], ranked.sums[:, ranked.below(kinks + width)]
+    mass, mean = (end - start)[:2]
+    sums = ranked.sums[0, -1] - end[0] + (mean - kinks * mass) / width
+    # the sums fall in the kinks
+    tau = np.interp(-level * weights.sum(), -sums, kinks)
     return np.clip((values - tau) / width, 0.0, 1.0)

@@ -3,61 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction, SubgradientError
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
-from fairconstrained.terms.cell_means import OfRates, rows_by_cell
-from fairconstrained.terms.difference_sums import FEW, difference_sums, precise_step
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
+from fairconstrained.terms.cell_means import OnCells
+from fairconstrained.terms.difference_sums import DifferenceSums, sums_at_points
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdRates(OfRates, FunctionAverages, Shardable):
+class ThresholdRates(OnCells, FunctionAverages, Shardable):
     r"""The affine function :math:`c = R\, r + d - b` of rates at thresholds.
 
     .. math::
         r_{kj}(s, \theta) = \sum_i A_{ki}\, \phi(s_i - \theta_j).
 
     They are computed for all thresholds together, see
-    :func:`~fairconstrained.terms.difference_sums.difference_sums`.
+    :func:`~fairconstrained.terms.difference_sums.sums_at_points`.
 
     Parameters
     ----------
-    rates : CellMeans
-        The averages over cells of phi(s), one output each: A and phi.
+    cells : CSC of shape (n_cells, n_rows)
+        A, see :class:`OnCells`.
+    function : ScalarFunction
+        phi.
     thresholds : ndarray of shape (n_thresholds,)
         theta; with `free`, the initial values of the variables.
-    combination : CSR of shape (n_outputs, n_cells * n_thresholds)
-        R, for the rates of the first cell at all thresholds, then those of the second one.
-    offset : ndarray of shape (n_outputs,)
-        b.
     free : bool, default=False
         Whether the thresholds are auxiliary variables of the term. Where they are not passed, they
         have their initial values.
-    names : sequence of str
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R has a column for the rates of the
+        first cell at all thresholds, then for those of the second one.
     """
 
+    function: ScalarFunction
     thresholds: Array
-    combination: Matrix
-    offset: Array
     free: bool = False
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
-
-    @property
-    def n_statistics(self) -> int:
-        """The number of cells times that of thresholds."""
-        return self.rates.n_statistics * len(self.thresholds)
 
     @property
     def n_auxiliary(self) -> int:
@@ -73,20 +62,9 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         """Return the initial values of free thresholds, moved with the scores."""
         return self.auxiliary_start + level
 
-    @property
-    def function(self) -> ScalarFunction:  # type: ignore[override]
-        """Phi."""
-        return self.rates.function
-
-    @cached_property
-    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
-        return rows_by_cell(self.rates.cells)
-
-    def _pullback(
-        self, scores: Array, auxiliary: Array, function: ScalarFunction | None = None
-    ) -> _RatesPullback:
+    def _pullback(self, scores: Array, auxiliary: Array) -> _RatesPullback:
         thresholds = auxiliary if self.free and len(auxiliary) else self.thresholds
-        return _RatesPullback(self, function or self.function, scores, thresholds)
+        return _RatesPullback(self, scores, thresholds)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
@@ -107,24 +85,9 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         """Return the gradients of some outputs in the rates: rows of R."""
         return self._small[outputs]
 
-    def zero_one(self) -> Term:
-        """Return the term with the indicator, at the same thresholds."""
-        return self._with_function(self.function.zero_one())
-
-    def _with_function(self, function: ScalarFunction) -> ThresholdRates:
-        return replace(self, rates=replace(self.rates, function=function))
-
-    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        error = SubgradientError(self.function.corners)
-        return self._pullback(scores, auxiliary, error).averages().ravel()
-
     def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
         """Return the derivative, with respect to free thresholds as well."""
-        at = self._pullback(scores, auxiliary)
-        if not self.free:
-            return lambda change, _: at.push(change).ravel()
-        slopes = at.averages(1)
-        return lambda change, own: (at.push(change) - slopes * own).ravel()
+        return self._pullback(scores, auxiliary).push
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
@@ -135,10 +98,10 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         """
         if self.convex:
             return np.zeros(self.n_rows)
-        n_cells, n_thresholds = self.rates.n_statistics, len(self.thresholds)
+        n_cells, n_thresholds = self.cells.shape[0], len(self.thresholds)
         by_cell = sp.csr_array(sp.kron(sp.eye_array(n_cells), np.ones((n_thresholds, 1))))
         bend = self._largest_bend(by_cell)
-        return (2.0 if self.free else 1.0) * (self.rates.cells.T @ bend)
+        return (2.0 if self.free else 1.0) * (self.cells.T @ bend)
 
 
 class _RatesPullback(FactoredPullback):
@@ -149,38 +112,30 @@ class _RatesPullback(FactoredPullback):
     Parameters
     ----------
     term : ThresholdRates
-        The cells, and whether thresholds are variables.
-    function : ScalarFunction
-        phi.
+        The cells, phi, and whether thresholds are variables.
     scores, thresholds : ndarray
         s and theta.
     """
 
-    def __init__(
-        self, term: ThresholdRates, function: ScalarFunction, scores: Array, thresholds: Array
-    ):
-        self.cells, self.free = term._rows_by_cell, term.free
-        self.shape = len(self.cells), len(thresholds)
-        self._n_rows = len(scores)
-        many = any(len(rows) * len(thresholds) > FEW for rows, _ in self.cells)
-        smooth = many and function.knots is None
-        step = precise_step(function, scores, thresholds) if smooth else None
-        # squares of the scores keep their digits
+    def __init__(self, term: ThresholdRates, scores: Array, thresholds: Array):
+        self.free, self.n_rows = term.free, len(scores)
+        self.shape = term.cells.shape[0], len(thresholds)
+        # measured from the middle of the thresholds, squares of the scores keep their digits
         origin = float(thresholds.sum()) / max(len(thresholds), 1)
-        points = Ranked(thresholds - origin)
-        self.sums = [
-            difference_sums(function, Ranked(scores[rows] - origin, weights), points, step)
-            for rows, weights in self.cells
-        ]
+        cells, points = term._ranked(scores - origin), Ranked(thresholds - origin)
+        self.sums = sums_at_points(term.function, cells, points)
 
     def averages(self, order: int = 0) -> Array:
         """Return the averages of phi or a derivative, shape (n_cells, n_thresholds)."""
-        return np.array([sums.over_first(order=order) for sums in self.sums]).reshape(self.shape)
+        averages = [sums.over_first(sums.first.weights, order=order) for sums in self.sums]
+        return np.array(averages).reshape(self.shape)
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         weights = u.reshape(self.shape)
-        own = -np.sum(weights * self.averages(1), axis=0) if self.free else NO_AUXILIARY
-        return self._pull(weights, 1), own
+        on_thresholds = NO_AUXILIARY
+        if self.free:
+            on_thresholds = -np.sum(weights * self.averages(1), axis=0)
+        return self._pull(weights, 1), on_thresholds
 
     def second_derivatives(self, u: Array) -> Array:
         return self._pull(u.reshape(self.shape), 2)
@@ -190,30 +145,31 @@ class _RatesPullback(FactoredPullback):
 
     def _pull(self, u: Sequence[Array] | Array, order: int) -> Array:
         """Return sum_kj u_kj A_ki phi'(s_i - theta_j), or of phi'', for columns of u_k."""
-        out = np.zeros((self._n_rows, *u[0].shape[1:]))
-        for (rows, w), sums, weights in zip(self.cells, self.sums, u, strict=True):
+        out = np.zeros((self.n_rows, *u[0].shape[1:]))
+        for sums, weights in zip(self.sums, u, strict=True):
             if weights.any():
-                out[rows] += (w * sums.over_second(weights, order=order).T).T
+                by_row = sums.over_second(weights, order=order)
+                out[sums.first.rows] += (sums.first.weights * by_row.T).T
         return out
 
-    def push(self, change: Array) -> Array:
-        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
-        each = zip(self.cells, self.sums, strict=True)
-        pushed = [sums.over_first(w * change[rows], order=1) for (rows, w), sums in each]
-        return np.array(pushed).reshape(self.shape)
+    def push(self, change: Array, own: Array) -> Array:
+        """Return sum_i A_ki phi'(s_i - theta_j) (change_i - own_j), the change of the averages."""
+        cells = [sums.first for sums in self.sums]
+        changes = [cell.weights * change[cell.rows] for cell in cells]
+        each = zip(self.sums, changes, strict=True)
+        pushed = np.array([sums.over_first(mass, order=1) for sums, mass in each])
+        pushed = pushed.reshape(self.shape)
+        return (pushed - self.averages(1) * own if self.free else pushed).ravel()
 
     def basis(self) -> list[SparseMatrix] | None:
-        parts = []
-        for sums, (rows, _) in zip(self.sums, self.cells, strict=True):
-            spread = sums.spread()
-            if spread is None:
-                return None
-            parts.append(_on_rows(spread, rows, self._n_rows))
-        return parts
+        if any(sums.of_nodes is None for sums in self.sums):
+            return None
+        return [_on_rows(sums.spread(), sums.first.rows, self.n_rows) for sums in self.sums]
 
     def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
-        each = zip(self.sums, products, strict=True)
-        rows = np.concatenate([sums.over_nodes(product, 1) for sums, product in each])
+        of_nodes = [cast("DifferenceSums", sums.of_nodes) for sums in self.sums]
+        each = zip(of_nodes, products, strict=True)
+        rows = np.concatenate([sums.over_first(product, order=1) for sums, product in each])
         if not self.free:
             return rows, np.zeros((len(rows), 0))
         return rows, np.vstack([np.diag(-slopes) for slopes in self.averages(1)])

@@ -74,7 +74,7 @@ def rate_between(low: float, high: float, domain: Domain | None = None, function
     both_ways = np.array([[1.0], [-1.0]])
     names = (f"rate <= {high}", f"rate >= {low}")
     offset = np.array([high, -low])
-    rate = CellMeans(cell, function or Sigmoid(), both_ways, offset, names=names)
+    rate = CellMeans(cell, function or Sigmoid(), combination=both_ways, offset=offset, names=names)
     return Problem(problem.objective, (CompositeFunction(model, rate),), domain or WholeSpace())
 
 

@@ -64,7 +64,7 @@ from fairconstrained.functions.surrogates import (
 )
 from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
-from fairconstrained.terms.clipped_rates import Clip
+from fairconstrained.terms.ranks import Clip
 
 N_VARIABLES = 4  # of the penalties and domains below
 

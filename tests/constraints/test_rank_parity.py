@@ -31,7 +31,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     default_solver,
 )
-from fairconstrained.terms.rank_gaps import distance, within_ranks
+from fairconstrained.terms.ranks import distance, within_ranks
 
 BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
 

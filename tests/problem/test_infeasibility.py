@@ -30,7 +30,8 @@ ROWS, BOUNDS = ((-1.0, 0.0), (0.0, -1.0)), (-2.0, -1.5)
 def problem_of(domain, rows=ROWS, bounds=BOUNDS):
     """Return a problem with the constraints <row, w> <= bound: w_1 >= 2 and w_2 >= 1.5."""
     model = LinearModel(np.eye(2), fit_intercept=False)
-    affine = CellMeans(sp.csr_array(np.eye(2)), Identity(), np.array(rows), np.array(bounds))
+    head = {"combination": np.array(rows), "offset": np.array(bounds)}
+    affine = CellMeans(sp.csr_array(np.eye(2)), Identity(), **head)
     loss = average(Quadratic(), np.ones(2), np.ones(2))
     parts = CompositeFunction(model, loss), CompositeFunction(model, affine)
     return Problem(parts[0], parts[1:], domain)

@@ -168,5 +168,5 @@ def test_loss_by_name_or_object_only():
 
 def test_cells_of_a_pair_have_no_row_in_common():
     cells = cell_matrix(np.array([0, 0, 1, 1]), np.ones(4), 2)
-    term = QuadraticPairs(cells, np.array([[0, 1]]), np.ones((1, 1)), np.zeros(1))
+    term = QuadraticPairs(cells, np.array([[0, 1]]))
     assert_array_equal(term.strata(), [1, 1, 0, 0] if term.strata()[0] else [0, 0, 1, 1])

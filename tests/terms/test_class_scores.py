@@ -65,7 +65,7 @@ def test_the_largest_score_is_predicted_and_the_first_of_equal_ones():
 
 
 class TestMultinomialLoss:
-    term = MultinomialLoss(Y, cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1))
+    term = MultinomialLoss(cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1), Y)
 
     def test_it_is_the_log_loss(self):
         expected = log_loss(Y, softmax(SCORES, axis=1), sample_weight=WEIGHTS)

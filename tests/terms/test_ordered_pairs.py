@@ -34,7 +34,7 @@ def test_the_matrix_is_that_of_its_rows(pairs, x, rng):
     assert listed.shape == pairs.shape
     assert_allclose(pairs @ x, listed @ x, atol=1e-14)
     assert_allclose(pairs @ np.outer(x, [1.0, 2.0]), listed @ np.outer(x, [1.0, 2.0]), atol=1e-14)
-    assert_allclose(pairs.T @ v, listed.T @ v, atol=1e-14)
+    assert_allclose(v @ pairs, v @ listed, atol=1e-14)
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])

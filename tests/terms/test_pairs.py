@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.functions.base import Indicator
+from fairconstrained.functions.base import Indicator, SubgradientError
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
 from fairconstrained.functions.surrogates import PositivePart, Ramp, ShiftedSquare, Sigmoid
 from fairconstrained.models.linear import LinearModel
@@ -24,8 +24,8 @@ from fairconstrained.objectives import Objective, PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.sampling import Sampler
-from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
-from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
+from fairconstrained.terms.difference_sums import pair_sum
+from fairconstrained.terms.pairs import QuadraticPairs
 from fairconstrained.terms.ranked import Ranked
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
@@ -105,7 +105,7 @@ def test_pair_sum_is_the_double_sum(function, x, y):
 def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng):
     x, y = rng.normal(size=30), rng.normal(size=20)
     a, b = rng.uniform(0.5, 2.0, size=30), rng.uniform(0.5, 2.0, size=20)
-    found = pair_subgradient_error(rounded, Ranked(x, a), Ranked(y, b))
+    found = pair_sum(SubgradientError(rounded.corners), Ranked(x, a), Ranked(y, b))[0]
     assert_allclose(found, a @ rounded.subgradient_error(x[:, None] - y) @ b, rtol=1e-8)
 
 
@@ -154,8 +154,7 @@ def test_moments_are_what_pairs_give(rng):
     for kind in KINDS:
         term = kind(0.1).bind(y, groups, weight)
         assert isinstance(term, QuadraticPairs)
-        parts = (term.cells, term.pairs, term.combination, term.offset, term.names, term.constant)
-        pairs = PairMeans(*parts, function=ShiftedSquare())
+        pairs = term._with_function(ShiftedSquare())
         assert_allclose(term.value(scores), pairs.value(scores), rtol=1e-10, atol=1e-12)
         v = rng.normal(size=term.n_outputs)
         expected = pairs.vjp(scores, v)[0]

@@ -39,8 +39,8 @@ def overlapping(function, *, sparse=True, seed=1):
     combination = rng.normal(size=(N_OUTPUTS, N_CELLS)) * (rng.random((N_OUTPUTS, N_CELLS)) < 0.8)
     signs = rng.choice([-1.0, 1.0], size=N_ROWS)
     combination = sp.csr_array(combination) if sparse else combination
-    offset = rng.normal(size=N_OUTPUTS)
-    return CellMeans(sp.csr_array(cells), function, combination, offset, signs, tuple("abcd"))
+    head = {"combination": combination, "offset": rng.normal(size=N_OUTPUTS)}
+    return CellMeans(sp.csr_array(cells), function, signs, names=tuple("abcd"), **head)
 
 
 def times(factor, term):

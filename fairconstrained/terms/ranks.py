@@ -1,10 +1,11 @@
-"""Rates clipped to a range: the terms of parity in a range of ranks."""
+"""The terms of parity in a range of ranks: clipped rates, and gaps within the range."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,17 +13,14 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import PositivePart
-from fairconstrained.terms.affine import Majorant, column_maxima
-from fairconstrained.terms.base import (
-    NO_AUXILIARY,
-    Pullback,
-    Shardable,
-    Term,
-)
-from fairconstrained.terms.cell_means import CellMeans, OfRates
-from fairconstrained.terms.head import AffineHead, as_csr
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.terms.affine import FunctionAverages, Majorant, column_maxima
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Term
+from fairconstrained.terms.cell_means import CellMeans, OnCells
+from fairconstrained.terms.head import as_csr, identity
+from fairconstrained.terms.ranked import Ranked
+from fairconstrained.utils.typing import Array
 
+_ROUNDING = 1e-12  # the error of sums of weights
 _BEYOND = 1e-3  # the largest distance from the range of rates that count as beyond it
 _FAR, _STEP = 10.0, 0.02  # of the scores among which those with rates at an end are looked for
 
@@ -58,25 +56,21 @@ class Clip(ScalarFunction):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(OfRates, AffineHead, Shardable):
+class ClippedRates(OnCells, FunctionAverages, Shardable):
     r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters
     ----------
-    rates : CellMeans
-        The averages over cells of phi(s), one output each.
+    cells : CSC of shape (n_cells, n_rows)
+        See :class:`OnCells`.
+    function : ScalarFunction
+        phi, whose averages are the rates.
     ends : tuple of float
         alpha < beta.
-    combination : CSR of shape (n_outputs, n_cells)
-        R.
-    offset : ndarray of shape (n_outputs,)
-        b, the tolerance.
-    names : sequence of str
-        A description of each output.
     width : float, default=0.0
         The width over which the kinks of the clipping are rounded.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_cells).
 
     Notes
     -----
@@ -84,12 +78,16 @@ class ClippedRates(OfRates, AffineHead, Shardable):
     \beta + \max\{r^- + \alpha, r^+\} - \max\{r^- + \beta, r^+\}` (IDCA, appendix B.3).
     """
 
+    function: ScalarFunction
     ends: tuple[float, float]
-    combination: SparseMatrix
-    offset: Array
-    names: Sequence[str] = field(default=(), repr=False)
     width: float = 0.0
-    constant: Array | float = 0.0
+
+    factored: ClassVar[bool] = True
+
+    @cached_property
+    def _rates(self) -> CellMeans:
+        """The averages over cells of phi(s), one output each."""
+        return CellMeans(self.cells, self.function, combination=identity(self.n_statistics))
 
     @cached_property
     def clip(self) -> ScalarFunction:
@@ -98,26 +96,9 @@ class ClippedRates(OfRates, AffineHead, Shardable):
         return sharp.smoothed(self.width) if self.width else sharp
 
     @property
-    def n_statistics(self) -> int:
-        """The number of cells."""
-        return self.rates.n_statistics
-
-    factored: ClassVar[bool] = True
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether the rates are differences of convex functions."""
-        return self.rates.difference_of_convex
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether the rates are smoothable: everything else is."""
-        return self.rates.smoothable
-
-    @property
     def smooth(self) -> bool:
         """Whether phi and the clipping are smooth."""
-        return (self.rates.smooth and self.clip.smooth) or self.n_outputs == 0
+        return super().smooth and (self.clip.smooth or self.n_outputs == 0)
 
     @property
     def convex(self) -> bool:
@@ -132,16 +113,16 @@ class ClippedRates(OfRates, AffineHead, Shardable):
         if not self.n_outputs:
             return ()
         low, high = self.ends
-        rates, tolerance = self.rates.head(statistics), _BEYOND + (high - low) * self.offset.max()
+        tolerance = _BEYOND + (high - low) * np.max(self.offset)
         span = np.linspace(-_FAR, _FAR, 1 + int(2 * _FAR / _STEP))
-        found = self.rates.function.value(span)
-        below = span[(found <= low) & (low > 0.0) & (rates.max() > low + tolerance)][-1:]
-        above = span[(found >= high) & (high < 1.0) & (rates.min() < high - tolerance)][:1]
+        rates = self.function.value(span)
+        below = span[(rates <= low) & (low > 0.0) & (statistics.max() > low + tolerance)][-1:]
+        above = span[(rates >= high) & (high < 1.0) & (statistics.min() < high - tolerance)][:1]
         return tuple(np.concatenate([below, above]).tolist())
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
-        return self.rates.forward(scores)
+        return self._rates.forward(scores)
 
     def head(self, statistics: Array) -> Array:
         """Return R clip(r) + d - b."""
@@ -152,29 +133,25 @@ class ClippedRates(OfRates, AffineHead, Shardable):
         slope = self.clip.derivative(statistics, self.clip.value(statistics))
         return slope * super().head_vjp(statistics, v)
 
-    def zero_one(self) -> ClippedRates:
-        """Return the term with the indicator."""
-        return replace(self, rates=self.rates.zero_one())
-
     def smoothed(self, width: float) -> ClippedRates:
         """Return the term with phi rounded, and the clipping over `width` times its range."""
         low, high = self.ends
-        return replace(self, rates=_rounded(self.rates, width), width=width * (high - low))
+        return replace(self, function=self.function.smoothed(width), width=width * (high - low))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return |R| times the subgradient error of the clipping and of the rates."""
-        error = self.clip.subgradient_error(self.rates.value(scores))
-        return abs(self.combination) @ (error + self.rates.subgradient_error(scores))
+        error = self.clip.subgradient_error(self.forward(scores)[0])
+        return abs(self.combination) @ (error + self._average_errors(scores, auxiliary))
 
     def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
         """Return the majorant with tangents in place of what is subtracted."""
         if self.convex:
             return self
-        unit = Majorant.of(self.rates, scores, auxiliary)
+        unit = Majorant.of(self._rates, scores, auxiliary)
         combination = sp.hstack([as_csr(part) for part in self._signed_parts], format="csr")
         return ClippedMajorant(
-            self, unit.plus, unit.minus, unit.tangents, combination, self.offset, self.names,
-            self.constant, ends=np.array(self.ends), width=self.width,
+            self, unit.plus, unit.minus, unit.tangents,
+            combination=combination, offset=self.offset, names=self.names, constant=self.constant,
         )  # fmt: skip
 
     def weak_curvature(self) -> Array:
@@ -186,11 +163,11 @@ class ClippedRates(OfRates, AffineHead, Shardable):
         """
         if self.convex:
             return np.zeros(self.n_rows)
-        steepest = float(np.max(np.abs(self.rates.function.curvature)))
+        steepest = float(np.max(np.abs(self.function.curvature)))
         bend = (1.0 + float(np.max(np.abs(self.clip.curvature)))) * steepest
         if not np.isfinite(bend):
             return np.full(self.n_rows, np.inf)
-        return self.rates.cells.T @ (bend * column_maxima(abs(self.combination)))
+        return self.cells.T @ (bend * column_maxima(abs(self.combination)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,31 +179,32 @@ class ClippedMajorant(Majorant):
 
     Parameters
     ----------
-    combination : CSR of shape (n_outputs, 2 n_cells)
-        The weights of upper bounds of the rates, and minus those of lower bounds.
-    ends : ndarray of shape (2,)
-        alpha and beta.
-    width : float
-        The width over which the maxima are rounded.
     term, plus, minus, tangents, offset, names, constant
         See :class:`~fairconstrained.terms.affine.Majorant`.
+    combination : CSR of shape (n_outputs, 2 n_cells)
+        The weights of upper bounds of the rates, and minus those of lower bounds.
     """
 
-    ends: Array = field(kw_only=True)
-    width: float = field(kw_only=True)
+    term: ClippedRates
 
     @cached_property
     def _hinge(self) -> ScalarFunction:
-        return PositivePart().smoothed(self.width) if self.width else PositivePart()
+        width = self.term.width
+        return PositivePart().smoothed(width) if width else PositivePart()
+
+    @property
+    def _ends(self) -> Array:
+        """Alpha and beta, a column."""
+        return np.array(self.term.ends)[:, None]
 
     @property
     def smooth(self) -> bool:
         """Whether the rates and the maximum are smooth."""
-        return super().smooth and self.width > 0.0
+        return super().smooth and self.term.width > 0.0
 
     def _larger(self, plus: Array, minus: Array) -> tuple[Array, Array]:
         """Return max{r- + l, r+} and the share of r- in its slope, (2, n_cells) both."""
-        excess = minus + self.ends[:, None] - plus
+        excess = minus + self._ends - plus
         value = self._hinge.value(excess)
         return plus + value, self._hinge.derivative(excess, value)
 
@@ -243,7 +221,7 @@ class ClippedMajorant(Majorant):
         (low, high), _ = self._larger(plus, minus)
         share, level = self._touching
         under, over = level + (1.0 - share) * on_plus + share * on_minus
-        width = self.ends[1] - self.ends[0]
+        width = np.ptp(self._ends)
         return super().head(np.concatenate([width + low - over, high - width - under]))
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
@@ -257,17 +235,109 @@ class ClippedMajorant(Majorant):
 
     def smoothed(self, width: float) -> Self:
         """Return the majorant with all kinks rounded."""
-        kinks = width * float(np.ptp(self.ends))
-        return super().smoothed(width)._with(width=kinks)
+        return super().smoothed(width)._with(term=self.term.smoothed(width))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the weighted subgradient errors of the maxima and of the rates."""
         plus, minus = (p.forward(scores)[0] for p in (self.plus, self.minus))
-        error = self._hinge.subgradient_error(minus + self.ends[:, None] - plus)
+        error = self._hinge.subgradient_error(minus + self._ends - plus)
         error = error + sum(p._average_errors(scores, auxiliary) for p in (self.plus, self.minus))
         return self.combination @ error.ravel()
 
 
-def _rounded(rates: CellMeans, width: float) -> CellMeans:
-    """Return rates with phi rounded."""
-    return replace(rates, function=rates.function.smoothed(width))
+@dataclass(frozen=True, eq=False)
+class RankGaps(OnCells):
+    r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
+
+    .. math::
+        \max_\theta \big| \Pr(s > \theta \mid k, \bar F_k(s) \in I) -
+        \Pr(s > \theta \mid k', \bar F_{k'}(s) \in I) \big|,
+
+    where :math:`\bar F_k(s)` is the share of cell k with scores above s. The gaps are piecewise
+    constant, so that their derivatives are zero, and their statistics are not sums over rows.
+
+    Parameters
+    ----------
+    cells : CSC of shape (n_cells, n_rows)
+        See :class:`OnCells`.
+    ranks : tuple of float
+        I = [alpha, beta).
+    n_auxiliary : int, default=0
+        The number of auxiliary variables of the term whose zero-one version this is; the gaps do
+        not depend on them.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`.
+
+    References
+    ----------
+    IDCA, equation (6).
+    """
+
+    ranks: tuple[float, float]
+    n_auxiliary: int = 0
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the gaps; their pullback gives zeros."""
+        inside = [within_ranks(scores[rows], w, self.ranks) for rows, w in self._rows_by_cell]
+        zeros = np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
+        return distances(inside), lambda u: zeros
+
+    def zero_one(self) -> RankGaps:
+        """Return the term: it has no surrogate."""
+        return self
+
+
+def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
+    r"""Return the distribution of the scores whose rank is in a range.
+
+    The rank of a score is the share of weight strictly above it. Where no score has a rank in the
+    range, the range lies within equal scores, and the distribution is concentrated at their value.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n,)
+        The scores of a group and their weights.
+    ranks : tuple of float
+        [alpha, beta).
+
+    Returns
+    -------
+    values, shares : ndarray
+        The distinct scores, descending, and their shares of the range.
+    """
+    return part_within(*distribution(scores, weights), ranks)
+
+
+def distribution(scores: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct scores, descending, and their shares of the weight."""
+    values, place = np.unique(-scores, return_inverse=True)
+    return -values, np.bincount(place, weights, minlength=len(values)) / weights.sum()
+
+
+def part_within(values: Array, mass: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the part of a distribution whose rank is in a range, see :func:`within_ranks`."""
+    above = np.cumsum(mass) - mass
+    low, high = ranks
+    inside = (above >= low - _ROUNDING) & (above < high - _ROUNDING)
+    if not inside.any():
+        inside[np.searchsorted(above, low, side="right") - 1] = True
+    share = mass[inside]
+    return values[inside], share / share.sum()
+
+
+def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
+    """Return the distances of all pairs of distributions."""
+    return np.array([distance(*pair) for pair in combinations(cells, 2)], dtype=float)
+
+
+def distance(first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
+    """Return the largest difference of Pr(s > theta) of two distributions over all theta.
+
+    Parameters
+    ----------
+    first, second : tuple of ndarray
+        Values, descending, and their shares.
+    """
+    points = np.concatenate([first[0], second[0]])
+    gaps = np.abs(Ranked(*first).share_above(points) - Ranked(*second).share_above(points))
+    return min(float(gaps.max(initial=0.0)), 1.0)
