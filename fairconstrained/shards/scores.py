@@ -15,7 +15,7 @@ import numpy as np
 
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Block, BlockSum, Sums
-from fairconstrained.shards.sums import Request
+from fairconstrained.shards.sums import Request, statistics_of
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.decision_rates import as_cell_means, rates_on_line, zeros_on_line
 from fairconstrained.utils.quantiles import middle_of_gap
@@ -114,9 +114,8 @@ class ShardedScores:
         points : ndarray of shape (n_points,)
             t, in increasing order.
         """
-        if not terms:
-            return []
-        return list(self._total(rates_along, points, [self.model.summed(term) for term in terms]))
+        summed = [self.model.summed(term) for term in terms]
+        return list(self._total(rates_along, points, summed)) if terms else []
 
     def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
         """Return the statistics of terms, (n_points, n_statistics): one read.
@@ -290,11 +289,10 @@ def statistics_along(
     Requests are terms with the values of their own variables at the points.
     """
     parts = []
-    for of_atoms, auxiliary in requests:
-        term = of_atoms.take(block.places, block.weight)
+    for term, auxiliary in requests:
         each = zip(points, auxiliary, strict=True)
-        values = [term.forward(start + t * change, own)[0] for t, own in each]
-        parts.append(np.reshape(values, (len(points), of_atoms.n_statistics)))
+        values = [statistics_of(term, block, start + t * change, own) for t, own in each]
+        parts.append(np.reshape(values, (len(points), term.n_statistics)))
     return tuple(parts)
 
 

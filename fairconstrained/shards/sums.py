@@ -130,7 +130,7 @@ def statistics(
         elif wanted:
             parts += _with_jacobian(term, block, scores, auxiliary)
         else:
-            parts.append(_value(term, block, scores, auxiliary))
+            parts.append(statistics_of(term, block, scores, auxiliary))
     gradients = block.gradient(slopes)  # one product for all of them
     return tuple(gradients[one] if isinstance(one, slice) else one for one in parts)
 
@@ -167,8 +167,8 @@ def _times(values: Array, *factors: Array | None) -> Array:
     return reduce(lambda left, right: left if right is None else left * right, factors, values)
 
 
-def _value(term: Term, block: Block, scores: Array, auxiliary: Array) -> Array:
-    """Return the statistics."""
+def statistics_of(term: Term, block: Block, scores: Array, auxiliary: Array) -> Array:
+    """Return a block's part of the statistics of a term."""
     if not isinstance(term, CellMeans):
         return term.take(block.places, block.weight).forward(scores, auxiliary)[0]
     value = _times(_function_of(term, block, scores)[0], block.sample_weight)
