@@ -17,7 +17,8 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Block, BlockSum, Sums
 from fairconstrained.shards.sums import Request, statistics_of
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.decision_rates import as_cell_means, rates_on_line, zeros_on_line
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.quantiles import middle_of_gap
 from fairconstrained.utils.typing import Array
 
@@ -274,10 +275,10 @@ def histogram_of_zeros(block: Block, start: Array, change: Array, low: float, hi
 
 
 def rates_along(
-    block: Block, start: Array, change: Array, points: Array, terms: Sequence[Term]
+    block: Block, start: Array, change: Array, points: Array, terms: Sequence[CellMeans]
 ) -> Sums:
     """Return a block's part of the rates of decisions, (n_cells, n_points) for every term."""
-    on_block = (as_cell_means(term.take(block.places, block.weight)) for term in terms)
+    on_block = (term.take(block.places, block.weight) for term in terms)
     return tuple(rates_on_line(term, start, change, points) for term in on_block)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.head import identity
 from fairconstrained.utils.typing import Array
@@ -46,12 +45,6 @@ def rates_on_line(term: CellMeans, at: Array, by: Array, points: Array) -> Array
     size = term.n_statistics * (n + 1)
     changes = np.bincount(place, cells.data * change[column], minlength=size)
     return np.asarray(start[:, None] + np.cumsum(changes.reshape(-1, n + 1)[:, :n], axis=1))
-
-
-def as_cell_means(term: Term) -> CellMeans:
-    """Return a term that is known to be made of averages over cells."""
-    assert isinstance(term, CellMeans), "asked for averages over cells only"
-    return term
 
 
 def averages(term: CellMeans, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
