@@ -137,7 +137,8 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         columns = "target", "positive", "sensitive", "drop", "weight", "encoding"
         idle = [f"--{name}" for name in columns if getattr(options, name)]
         if idle:
-            parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
+            given = " and ".join(idle)
+            parser.error(f"without a file with data, {given} cannot be used: name it first.")
         vars(options).update(_EXAMPLE)
         if options.kappa is None and options.ratio is None and constraint.takes_kappa:
             options.kappa = _EXAMPLE_KAPPA

@@ -9,6 +9,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -21,7 +22,6 @@ from pandas.api.types import is_numeric_dtype
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.files import check_writable, whole_file
 
-_PARQUET = {".parquet", ".pq"}
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
 _THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})*"  # between commas: 1,234 may be 1.234 or 1234
@@ -49,7 +49,7 @@ def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, st
     """
     file = Path(path)
     try:
-        if _PARQUET & set(file.suffixes):
+        if {".parquet", ".pq"} & set(file.suffixes):
             frame, read_as = pd.read_parquet(file), "Read as Parquet."
         else:
             frame, read_as = _read_csv(file, encoding)
@@ -73,11 +73,11 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     """Return the table with the names that the file has: pandas numbers repeated ones."""
     text, encoding = _decoded(file, encoding)
     delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(text)
-    options: dict[str, Any] = {"sep": delimiter, "index_col": False, "low_memory": False}
-    frame = pd.read_csv(StringIO(text), na_values=["?", " ?"], **options)
-    header = pd.read_csv(
-        StringIO(text), header=None, nrows=1, dtype=str, na_filter=False, **options
-    )
+    read: Any = partial(pd.read_csv, sep=delimiter, low_memory=False)
+    frame: pd.DataFrame = read(StringIO(text), na_values=["?", " ?"])
+    if frame.iloc[:, -1].isna().all():  # perhaps rows end with separators, and names do not
+        frame = read(StringIO(text), na_values=["?", " ?"], index_col=False)
+    header = read(StringIO(text), header=None, nrows=1, dtype=str, na_filter=False)
     names = header.iloc[0].str.strip()
     names = names.where(names != "", frame.columns.to_numpy())
     read_as = f"Read as {encoding} text with the separator {delimiter!r}."
@@ -88,7 +88,7 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     if commas:
         shown = ", ".join(names[frame.columns.isin(commas)])
         read_as += f" Numbers with a decimal comma: {shown}."
-    return frame.set_axis(names.to_list(), axis=1), read_as
+    return frame.reset_index(drop=True).set_axis(names.to_list(), axis=1), read_as
 
 
 def _has_decimal_commas(column: pd.Series, delimiter: str) -> bool:

@@ -140,14 +140,12 @@ def with_roles(
     for name in rows.columns.drop(others if use_sensitive else [*others, *sensitive]):
         kinds.setdefault(_kind(name, rows[name]), []).append(name)
     numbers, categories = kinds.pop(_NUMBER, []), kinds.pop(_CATEGORY, [])
+    left_out = [f"Left out, since {why}: {', '.join(names)}." for why, names in kinds.items()]
     if not numbers and not categories:
-        raise DataError(
-            "No features are left: all columns are the target, sensitive, or text with a different "
-            "value in most rows. Give a file with numbers or categories."
-        )
+        why = " ".join(left_out)
+        raise DataError(f"No features are left. {why} Give a file with numbers or categories.")
     features = rows[[*numbers, *categories]].astype(dict.fromkeys(numbers, float))
     features[categories] = features[categories].apply(_as_text)
-    left_out = [f"Left out, since {why}: {', '.join(names)}." for why, names in kinds.items()]
     if len(rows) < len(frame):
         left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
     passed = sensitive if pass_groups else []

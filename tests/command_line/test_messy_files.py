@@ -81,6 +81,19 @@ def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
         assert f"Left out, since {line}." in text
 
 
+@pytest.mark.parametrize(("before", "after"), [("", ","), ("row {},", "")])
+def test_rows_longer_than_the_names(table, tmp_path, capsys, before, after):
+    path = tmp_path / "data.csv"
+    table = table.drop(columns="name")
+    text = run(capsys, table, path)
+    names, *rows = path.read_text().splitlines()
+    longer = [before.format(k) + row + after for k, row in enumerate(rows)]
+    path.write_text("\n".join([names, *longer]))
+    assert main(asked(str(path))) == 0
+    end = capsys.readouterr().out.partition("On the test rows")[2]
+    assert end == text.partition("On the test rows")[2] != ""
+
+
 def test_ranges_are_no_dates(table, tmp_path, capsys):
     table["age"] = np.resize(["18-25", "10-12", "1/2"], N_ROWS)
     assert "2 categorical" in run(capsys, table, tmp_path / "data.csv")
