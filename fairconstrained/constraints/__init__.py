@@ -114,5 +114,5 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     if given is None:
         return []
     several = given if isinstance(given, list | tuple) else [given]
-    constraints = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in several]
-    return [one.with_defaults(**defaults) for one in constraints]
+    constraints = [resolve("constraint", each, CONSTRAINTS, Constraint) for each in several]
+    return [each.with_defaults(**defaults) for each in constraints]

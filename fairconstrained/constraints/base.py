@@ -140,7 +140,7 @@ class Constraint(Parametrized):
         It is -1 where kappa is subtracted and 0 where the constraint has a tolerance of its own.
         None means that kappa enters in another way: the term is bound anew for every kappa.
         """
-        if self.kappa is not None:
+        if self.kappa is not None or getattr(self, self.tolerance) is not None:
             return 0.0
         return -1.0 if self.subtracts_kappa else None
 
@@ -253,7 +253,7 @@ class Constraint(Parametrized):
         groupings = self.groupings(data)
         kept = [self] * len(groupings) if like is None else [self.as_bound(term) for term in like]
         pairs = zip(kept, groupings, strict=True)
-        return [one.build_known(model, rows, unconstrained) for one, rows in pairs]
+        return [constraint.build_known(model, rows, unconstrained) for constraint, rows in pairs]
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the groups of each part, see `parts`."""

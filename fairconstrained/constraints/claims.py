@@ -193,18 +193,19 @@ class Claim:
         """Return how far the left-hand side may be below b: with equal rates, if there are two."""
         if len(self.samples) < 2:
             return max(self.bound, 0.0)
-        rates = 0.5 if scores is None else [one.rates(scores, _DECISION) for one in self.samples]
+        samples = self.samples
+        rates = 0.5 if scores is None else [sample.rates(scores, _DECISION) for sample in samples]
         return max(self.bound - sum(self._line(self.share)) * float(np.mean(rates)), 0.0)
 
     @property
     def size(self) -> float:
         """The number of rows of its smallest sample."""
-        return min(one.size for one in self.samples)
+        return min(sample.size for sample in self.samples)
 
     @property
     def of_decisions(self) -> bool:
         """Whether the rates are those of positive predictions, not of wrong ones."""
-        return not any(one.flipped.any() for one in self.samples)
+        return not any(sample.flipped.any() for sample in self.samples)
 
     def at_constant(self, decision: bool) -> float:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
@@ -213,7 +214,7 @@ class Claim:
 
     def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Self:
         """Return the claim on some rows of the data, with positions among all rows if `moved`."""
-        samples = tuple(one.on_rows(data, rows, moved=moved) for one in self.samples)
+        samples = tuple(sample.on_rows(data, rows, moved=moved) for sample in self.samples)
         return replace(self, samples=samples)
 
     def _between_points(self, scores: Scores) -> bool:
@@ -226,7 +227,7 @@ class Claim:
             return self.thresholds
         if isinstance(scores, ShardedScores):
             return np.append(-np.inf, scores.grid())
-        points = [scores[one.rows] for one in self.samples]
+        points = [scores[sample.rows] for sample in self.samples]
         return np.unique(np.concatenate([*points, [-np.inf]]))
 
     def _line(self, share: float | None) -> tuple[float, ...]:
@@ -262,11 +263,11 @@ class Claim:
         With `decide` it is a number that is at most 0 where the statement is accepted: for two
         rates, how far their counts are from the critical region.
         """
-        exact = all(one.exact for one in self.samples)
+        exact = all(sample.exact for sample in self.samples)
         if not exact or (len(line) > 1 and min(line) > ROUNDING):
             return self._weighted_limit(scores, line, delta)
         # exact tests of binomial counts
-        ordered = sorted(zip(line, self.samples, strict=True), key=lambda one: -one[0])
+        ordered = sorted(zip(line, self.samples, strict=True), key=lambda rate: -rate[0])
         (up, first), (down, second) = ordered[0], ordered[-1]
         if up <= ROUNDING:  # no rate increases the left-hand side
             return -self.bound
@@ -287,18 +288,18 @@ class Claim:
         That is Hoeffding's inequality for all rows together, for weights that differ.
         """
         terms = list(zip(line, self.samples, strict=True))
-        squares = sum(factor**2 / one.size for factor, one in terms)
+        squares = sum(factor**2 / sample.size for factor, sample in terms)
         points = self._points(scores)
-        found = np.full(len(points), float(np.sqrt(0.5 * np.log(1.0 / delta) * squares)))
-        for factor, one in terms:
-            rates = one.rates(scores, points)
+        limits = np.full(len(points), float(np.sqrt(0.5 * np.log(1.0 / delta) * squares)))
+        for factor, sample in terms:
+            rates = sample.rates(scores, points)
             if factor < 0.0 and self._between_points(scores):
                 rates = _until_next(rates)
-            found += factor * rates
+            limits += factor * rates
         low, high = self.ranks
         if high - low < 1.0:  # clipped rates are at most as far apart, in the same order
-            found = np.clip(found, 0.0, 1.0)
-        return float(found.max()) - self.bound
+            limits = np.clip(limits, 0.0, 1.0)
+        return float(limits.max()) - self.bound
 
 
 def _until_next(rates: Array) -> Array:
@@ -314,7 +315,7 @@ def claims_of(compared: Compared) -> list[Claim]:
     """Return the claims of the outputs of a term, see :class:`Compared`."""
     factors, samples = compared.requirement.factors, _samples(compared)
     bound = compared.requirement.bound - compared.requirement.constant
-    shares = [share for one in compared.measures for share in (*one.shares.tolist(), None)]
+    shares = [share for part in compared.measures for share in (*part.shares.tolist(), None)]
     end = "" if compared.claimed.get("one_output", True) else ", all thresholds"
     claims = []
     for a, b, name in zip(*compared.ends(), compared.texts(), strict=True):
@@ -327,7 +328,7 @@ def claims_of(compared: Compared) -> list[Claim]:
             group, every = (a, b) if shares[b] is None else (b, a)
             share, coefficients = shares[group], factors if group == a else factors[::-1]
             pair = samples[group], samples[every].without(samples[group].rows)
-        if all(len(one.rows) for one in pair):  # a group of all rows has none to compare with
+        if all(len(sample.rows) for sample in pair):  # a group of all rows has none to compare with
             claims.append(Claim(name + end, pair, coefficients, bound, share, **compared.claimed))
     return claims
 

@@ -164,9 +164,9 @@ NamedGroups = Iterator[tuple[str, Array]]
 
 def _crossed(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
-    for one in groups.separate:
-        for k, name in enumerate(one.labels):
-            yield str(name), one.codes == k
+    for attribute in groups.separate:
+        for k, name in enumerate(attribute.labels):
+            yield str(name), attribute.codes == k
 
 
 def _by_column(groups: Groups, thresholds: object) -> NamedGroups:
@@ -307,7 +307,7 @@ class IntersectionalLossParity(_LossConstraint):
         groups : Groups
             See :meth:`Constraint.known_rows`.
         """
-        return np.any([one.known for one in groups.separate], axis=0)
+        return np.any([attribute.known for attribute in groups.separate], axis=0)
 
     def for_all_groups(self) -> Self:
         """Return the constraint for all groups, also those that are small."""

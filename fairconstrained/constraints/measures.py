@@ -235,29 +235,29 @@ class Compared:
     @cached_property
     def numbers(self) -> Any:
         """The matrix of all numbers, of those of all measures one below the other."""
-        blocks: list[Any] = [one.numbers for one in self.measures]
+        blocks: list[Any] = [part.numbers for part in self.measures]
         if len(blocks) == 1:
             return blocks[0]
-        dense = all(isinstance(one, np.ndarray) for one in blocks)
+        dense = all(isinstance(block, np.ndarray) for block in blocks)
         return block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
 
     @cached_property
     def pairs(self) -> OrderedPairs:
         """The matrix of first m_a + second m_b for all pairs, within each entry of the measures."""
         families, below = [], 0
-        for one in self.measures:
-            for pair in self.families(len(one)):
+        for part in self.measures:
+            for pair in self.families(len(part)):
                 a, b = (range(side.start + below, side.stop + below) for side in pair)
                 families.append((a, b))
-            below += len(one) + 1
-        constants = [np.broadcast_to(one.constant, len(one) + 1) for one in self.measures]
+            below += len(part) + 1
+        constants = [np.broadcast_to(part.constant, len(part) + 1) for part in self.measures]
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
         return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 
     @property
     def names(self) -> list[str]:
         """The names of all numbers."""
-        return [name for one in self.measures for name in one.names]
+        return [name for part in self.measures for name in part.names]
 
     def ends(self) -> tuple[Array, Array]:
         """Return the positions of both numbers of all pairs."""
@@ -278,13 +278,13 @@ class Compared:
         measures = self.measures
         if len(measures) == 1:
             return measures[0].cells
-        inside = [one.codes >= 0 for one in measures]
+        inside = [part.codes >= 0 for part in measures]
         if np.sum(inside, axis=0).max(initial=0) > 1:
-            return sp.vstack([cast("sp.csc_array", one.cells) for one in measures], format="csc")
+            return sp.vstack([cast("sp.csc_array", part.cells) for part in measures], format="csc")
         codes, below = np.full(len(inside[0]), -1), 0  # disjoint events: one pass over the rows
-        for one, rows in zip(measures, inside, strict=True):
-            codes[rows] = one.codes[rows] + below
-            below += one.numbers.shape[1]
+        for part, rows in zip(measures, inside, strict=True):
+            codes[rows] = part.codes[rows] + below
+            below += part.numbers.shape[1]
         return cell_matrix(codes, measures[0].weight, below)
 
     def term(self, function: ScalarFunction) -> CellMeans:

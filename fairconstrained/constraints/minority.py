@@ -180,17 +180,18 @@ class MinorityRate(Constraint):
 
     def _attribute(self, groups: Groups) -> Groups:
         """Return the groups of the attribute that the minority is of."""
-        return next((one for one in groups.separate if self.minority in one.names.tolist()), groups)
+        having = [g for g in groups.separate if self.minority in g.names.tolist()]
+        return having[0] if having else groups
 
     def _members(self, groups: Groups, weight: Array) -> tuple[object, object, Array]:
         """Return the minority, what it is called, and which rows are of it."""
         if self.minority is None and not groups.marginal:
             k = int(np.argmin(np.bincount(groups.codes, weight, minlength=len(groups))))
             return groups.names.tolist()[k], groups.labels[k], groups.codes == k
-        one = self._attribute(groups)
-        for k, name in enumerate(one.names.tolist()):
-            if self.minority in (name, one.labels[k]):
-                return name, one.labels[k], one.codes == k
+        attribute = self._attribute(groups)
+        for k, name in enumerate(attribute.names.tolist()):
+            if self.minority in (name, attribute.labels[k]):
+                return name, attribute.labels[k], attribute.codes == k
         if self._in_training_rows:
             return self.minority, self.minority, np.zeros(len(weight), dtype=bool)
         raise ValueError(

@@ -166,8 +166,8 @@ class PairwiseParity(Constraint, ABC):
 
 def _matrix(outputs: list[dict[tuple[int, int], float]]) -> tuple[Array, Any]:
     """Return the pairs of cells that occur, (n_pairs, 2), and their weights in every output."""
-    column = {pair: k for k, pair in enumerate(dict.fromkeys(p for one in outputs for p in one))}
-    entries = [(k, column[p], share) for k, one in enumerate(outputs) for p, share in one.items()]
+    column = {pair: k for k, pair in enumerate(dict.fromkeys(p for row in outputs for p in row))}
+    entries = [(k, column[p], share) for k, row in enumerate(outputs) for p, share in row.items()]
     rows, columns, shares = zip(*entries, strict=True) if entries else ((), (), ())
     shape = (len(outputs), len(column))
     matrix = sp.csr_array((np.array(shares, dtype=float), (rows, columns)), shape=shape)

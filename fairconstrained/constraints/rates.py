@@ -179,11 +179,6 @@ class BalancedRate(RateParity):
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
 
-    @property
-    def tolerance_slope(self) -> float | None:
-        """As for every constraint; 0 with `r`, which takes the place of kappa."""
-        return super().tolerance_slope if self.r is None else 0.0
-
     def _requirement(self) -> measures.Requirement:
         """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
