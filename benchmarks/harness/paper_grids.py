@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC, ConEx, Result, Solver, SwitchingSubgradient
-from fairconstrained.solvers.step_rules import StepRule
+from fairconstrained.solvers.switching_subgradient import StepRule
 from fairconstrained.utils.typing import Array
 
 _FEASIBLE = 1e-3  # largest violation of a run that is chosen for its objective

@@ -1,18 +1,21 @@
-"""What first-order methods share: their parameters, what a step reads, constants of a problem."""
+"""What first-order methods share: the loop, the rows a step reads, constants of a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Solver, Start
-from fairconstrained.solvers.sampling import Sampler
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.parameter_constraints import COUNT, POSITIVE, ParameterConstraints
+from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
@@ -20,6 +23,8 @@ _LARGER = 10.0  # the penalty on constraints of drawn blocks, in units of that o
 _SAFETY = 1.1  # power iterations end below the largest eigenvalue
 _N_ITER = 6  # of power iterations for the curvature, half as many for the slope: one digit will do
 _TINY = 1e-12
+
+Answers = Iterable[tuple[Evaluation, Array | None]]
 
 
 @dataclass(eq=False, repr=False)
@@ -40,6 +45,13 @@ class FirstOrderSolver(Solver):
         either.
     """
 
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "eta": [POSITIVE, None],
+        "alpha": [POSITIVE, None],
+        "batch_size": [COUNT, None],
+        "linearized": ["boolean"],
+    }
+
     _: KW_ONLY
     max_iter: int = 200
     check_every: int = 50
@@ -52,23 +64,35 @@ class FirstOrderSolver(Solver):
         sizes = (getattr(self, name, None) for name in ("batch_size", "checkpoint_size"))
         return () if all(size is None for size in sizes) else ("batchable",)
 
+    @abstractmethod
+    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+        """Yield after every step, without end, the points to measure and their multipliers."""
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A problem or a batch of it at a point, with some or all of the constraints.
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answers every `check_every` steps."""
+        updates = self.updates(problem, start)
+        for k, answers in zip(range(1, self.max_iter + 1), updates, strict=False):
+            if self.measures(problem, start, k):
+                yield from (Iterate(at, multipliers, k) for at, multipliers in answers)
+
+
+class Drawn(NamedTuple):
+    """A problem or a batch of it at a point, with all constraints or those of the drawn blocks.
 
     Attributes
     ----------
     at : Evaluation
-        What gives values and gradients.
+        The objective is an unbiased estimate. So are the constraints, but for those that the rows
+        determine, which have their exact values.
     constraints : slice or ndarray of int of shape (n_drawn,)
-        The positions of its constraints among all.
+        The positions of its constraints among those of the full problem.
     weight : float
-        One over the probability with which each of them is drawn.
+        One over the probability of a constraint to be drawn: the factor of its multiplier in an
+        unbiased gradient of the Lagrangian.
     """
 
     at: Evaluation
-    constraints: slice | Array = field(default_factory=partial(slice, None))
+    constraints: slice | Array = slice(None)
     weight: float = 1.0
 
     @property
@@ -77,7 +101,112 @@ class Drawn:
         return isinstance(self.constraints, slice)
 
 
-class Rows:
+class Sampler:
+    """Draws batches in which every stratum of rows has its share, and at least two rows.
+
+    Rows of one stratum belong to the same cells of every term; a small group is thus never missed,
+    and the sizes of the cells add no noise. Each stratum is drawn with replacement; a row's weight
+    is the size of its stratum over the rows drawn from it, which makes every statistic unbiased.
+
+    Where terms have blocks, such as the queries of a ranker, whole blocks are drawn instead: as
+    many as have `size` rows on average, one at least, without replacement.
+
+    Parameters
+    ----------
+    problem : Problem
+        The full problem.
+    size : int or None
+        The rows to draw per model, roughly (small strata are rounded up). With None, or as many as
+        there are, every draw has all rows.
+    random_state : numpy.random.RandomState
+        The source of randomness.
+    by_block : bool, default=False
+        Whether a batch has only the constraints that its blocks determine, if blocks of one model
+        determine all constraints. With thousands of constraints, one or a few per query, a draw
+        then costs as much as its rows, whatever the number of constraints.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        size: int | None,
+        random_state: np.random.RandomState,
+        *,
+        by_block: bool = False,
+    ):
+        self.problem, self.rng = problem, random_state
+        self.rows: list[_Strata | _Blocks] = []
+        self.outputs: list[tuple[CompositeFunction, Array, Array]] = []  # parts, sorted by block
+        self.sampled = size is not None and size < problem.n_rows
+        if size is None or not self.sampled:
+            return
+        for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True):
+            self.rows.append(_Strata(strata, size) if blocks is None else _Blocks(blocks, size))
+        codes = [part.term.output_blocks() for part in problem.constraints]
+        if by_block and len(self.rows) == 1 and all(blocks is not None for blocks in codes):
+            for part, blocks in zip(problem.constraints, codes, strict=True):
+                self.outputs.append((part, *grouped(np.asarray(blocks), self.rows[0].n_blocks)))
+
+    def draw(self, w: Array, like: Evaluation | None = None) -> Drawn:
+        """Return a batch at `w`; for all rows an evaluation there spares forward passes."""
+        if not self.sampled:
+            return Drawn(self.problem.at(w, like=like))
+        rows, weights, blocks = zip(*(each.draw(self.rng) for each in self.rows), strict=True)
+        if not self.outputs:
+            return Drawn(self.problem.batch(*rows, weights=weights).at(w))
+        batch = self.problem.with_constraints(()).batch(*rows, weights=weights)
+        parts, positions, first = [], [], 0
+        for part, order, starts in self.outputs:
+            chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
+            drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
+            parts.append(replace(drawn, model=batch.models[0]))
+            positions.append(first + chosen)
+            first += part.n_outputs
+        at = batch.with_constraints(parts).at(w)
+        return Drawn(at, np.concatenate(positions), self.rows[0].weight)
+
+
+class _Strata:
+    """The strata of one model's rows, and how many rows each contributes to a batch."""
+
+    n_blocks, weight = 0, 1.0
+
+    def __init__(self, codes: Array, size: int):
+        sizes = np.bincount(codes)
+        share = np.round(size * sizes / len(codes)).astype(int)
+        counts = np.minimum(np.maximum(share, 2), sizes)
+        self.order = np.argsort(codes, kind="stable")
+        self.first = np.repeat(np.cumsum(sizes) - sizes, counts)
+        self.size = np.repeat(sizes, counts)
+        self.weights = np.repeat(sizes / counts, counts)
+
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        """Return positions of rows, their weights, and no blocks."""
+        chosen = self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)
+        return self.order[chosen], self.weights, chosen[:0]
+
+
+class _Blocks:
+    """The blocks of one model's rows, of which some are drawn with all their rows."""
+
+    def __init__(self, codes: Array, size: int):
+        self.order, self.starts = grouped(codes)
+        self.n_blocks = len(self.starts) - 1
+        wanted = round(size * self.n_blocks / max(len(codes), 1))
+        self.n_drawn = min(max(wanted, 1), self.n_blocks)
+        self.weight = self.n_blocks / self.n_drawn
+
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        """Return positions of rows, their weights, and their blocks, all equally probable."""
+        if self.n_drawn == 1:  # a permutation of all blocks would cost more than the step
+            blocks = rng.randint(self.n_blocks, size=1)
+        else:
+            blocks = np.sort(rng.permutation(self.n_blocks)[: self.n_drawn])
+        rows = self.order[ranges(self.starts[blocks], self.starts[blocks + 1])]
+        return rows, np.full(len(rows), self.weight), blocks
+
+
+class Rows(Sampler):
     """What the steps of a run read: all rows, a batch, or blocks with their constraints.
 
     Parameters
@@ -87,33 +216,25 @@ class Rows:
     start : Start
         Where the run starts, and its source of randomness.
     size : int or None, default=None
-        The rows of a batch, roughly; None takes all rows. Where every constraint is determined by a
-        block of rows, batches are whole blocks with their constraints.
+        The rows of a batch, see :class:`Sampler`.
     memory : int, default=1
         The number of points that the answer averages over, with batches.
     """
 
     def __init__(self, problem: Problem, start: Start, size: int | None = None, memory: int = 1):
-        self.problem = problem
-        self.sampled = size is not None and size < problem.n_rows
+        super().__init__(problem, size, start.random_state, by_block=True)
         self.first, self.mean = start.at(problem), start.w
         self._memory, self._n_drawn = memory, 0
-        self._sampler = None
-        if size is not None and self.sampled:
-            self._sampler = Sampler(problem, size, start.random_state, by_block=True)
 
     def draw(self, w: Array, like: Evaluation | None = None) -> Drawn:
-        """Return what the step from `w` sees; an evaluation there spares forward passes."""
+        """Return what the step from `w` sees, and count the point in the average."""
         self._n_drawn += 1
         # the first points are soon forgotten: the share of a new one is large at first
         share = max(1.0 / self._memory, min(4.0 / self._n_drawn, 1.0))
         self.mean = self.mean + share * (w - self.mean)
-        if self._sampler is None:
-            return Drawn(self.problem.at(w, like=like or self.first))
-        batch = self._sampler.draw()
-        return Drawn(batch.problem.at(w), batch.constraints, batch.weight)
+        return super().draw(w, like or self.first)
 
-    def answers(self, at: Evaluation, *, last: bool = False) -> list[Evaluation]:
+    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
         """Return the point itself; with batches the average of recent points, on all rows.
 
         Averages of points on the boundary lie inside: at the end the last point may be better.
@@ -128,11 +249,10 @@ class Rows:
 
     def constants(self) -> tuple[float, float]:
         """Return L and M as the steps see them, see `constants_at`."""
-        if self._sampler is None:
+        if not self.sampled:
             return constants_at(self.first)
-        batches = [self._sampler.draw() for _ in range(_DRAWS)]
-        found = np.array([constants_at(one.problem.at(self.first.w)) for one in batches])
-        curvature, slope = found.max(axis=0)
+        batches = [super(Rows, self).draw(self.first.w) for _ in range(_DRAWS)]
+        curvature, slope = np.max([constants_at(batch.at) for batch in batches], axis=0)
         if batches[0].weight > 1.0:
             # The penalty on a drawn constraint is weighted as its gradient is. Its multiplier moves
             # only when it is drawn, hence by larger steps: as if it were less steep.
@@ -151,6 +271,11 @@ class Average:
         """Add a point."""
         self.total += weight
         self.mean = self.mean + weight / self.total * (x - self.mean)
+
+
+def moved(at: Evaluation, step: Array) -> Array:
+    """Return the point of the domain next to the one after a step against `step`."""
+    return at.problem.domain.project(at.w - step)
 
 
 def worst_constraint(values: Array) -> tuple[float, Array]:
@@ -197,14 +322,19 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[floa
     problem, gradient = at.problem, at.gradient(multipliers)
     rng = np.random.RandomState(0)  # constants do not depend on the random state of the run
 
+    def near(v: Array, share: float) -> tuple[Evaluation, float]:
+        """Return the evaluation where scores have changed by a share, and the length of the way."""
+        change = at.root_mean_square_change(v)
+        length = share / change if change > _TINY else share
+        return problem.at(at.w + length * v), length
+
     def bend(v: Array) -> Array:
-        length = _unit_length(at, v)
-        return (problem.at(at.w + length * v).gradient(multipliers) - gradient) / length
+        there, length = near(v, 1.0)
+        return (there.gradient(multipliers) - gradient) / length
 
     def stretch(v: Array) -> Array:
-        length = 0.01 * _unit_length(at, v)
-        change = (problem.at(at.w + length * v).constraints - at.constraints) / length
-        return at.gradient(change, objective=0.0)
+        there, length = near(v, 0.01)
+        return at.gradient((there.constraints - at.constraints) / length, objective=0.0)
 
     slope = 0.0
     if problem.n_constraints:
@@ -213,12 +343,6 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[floa
     first = rng.standard_normal(problem.n_variables)
     curvature = _largest_eigenvalue(bend, first, _N_ITER)
     return curvature or slope or 1.0, slope or 1.0
-
-
-def _unit_length(at: Evaluation, v: Array) -> float:
-    """Return the distance along `v` over which the scores change by one (root mean square)."""
-    change = at.root_mean_square_change(v)
-    return float(1.0 / change) if change > _TINY else 1.0
 
 
 def _largest_eigenvalue(image: Callable[[Array], Array], v: Array, n_iter: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from itertools import count
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.utils import check_array
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.first_order import Drawn, FirstOrderSolver, Rows
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.first_order import Answers, Drawn, FirstOrderSolver, Rows, moved
 from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
@@ -104,13 +105,11 @@ class LagrangianDescentAscent(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "eta": [POSITIVE, None],
         "sigma": [POSITIVE, None],
         "extrapolation": [SHARE],
         "multipliers": [MultiplierModel, None],
         "dual": [one_of("surrogate", "zero_one")],
         "n_sampled": [COUNT, None],
-        "batch_size": [COUNT, None],
     }
 
     eta: float | None = None
@@ -162,30 +161,28 @@ class LagrangianDescentAscent(FirstOrderSolver):
         }
         return cls(**{**setting, **options})
 
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the point and its multipliers every `check_every` steps."""
+    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+        """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every)
         model = Free() if self.multipliers is None else self.multipliers
         m, features = problem.n_constraints, self._features(problem)
         eta, sigma = self._steps(rows)
         drawn = rows.draw(start.w)
         theta = model.start(features, start.first_multipliers(m), start.random_state)
-        for k in range(1, self.max_iter + 1):
+        for k in count(1):
             before, (chosen, weight) = drawn.at, self._chosen(drawn, m, start)
             own = chosen if drawn.has_all else slice(None)  # their positions in the batch
             multipliers = np.zeros(before.problem.n_constraints)
             multipliers[own] = weight * model.multipliers_at(theta, features, chosen)
             step = eta * rows.fade(k / self.max_iter)
-            drawn = rows.draw(
-                problem.domain.project(before.w - step * before.gradient(multipliers))
-            )
+            drawn = rows.draw(moved(before, step * before.gradient(multipliers)))
             if not drawn.has_all:
                 chosen = drawn.constraints
             ahead = self._ahead(drawn.at, None if rows.sampled else before)
             theta = model.ascend_at(theta, features, ahead[own], sigma, chosen)
-            if self.measures(problem, start, k):
-                for answer in rows.answers(drawn.at, last=k == self.max_iter):
-                    yield Iterate(answer, model.multipliers(theta, features), k)
+            answers = rows.answers(drawn.at, last=k == self.max_iter)
+            # Without brackets: those of all constraints are computed only where they are measured.
+            yield ((answer, model.multipliers(theta, features)) for answer in answers)
 
     def _steps(self, rows: Rows) -> tuple[float, float]:
         """Return eta and sigma, where they are not given from measured constants."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.first_order import FirstOrderSolver, Rows
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.first_order import Answers, FirstOrderSolver, Rows, moved
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
     NON_NEGATIVE,
     POSITIVE,
     ParameterConstraints,
@@ -110,7 +110,7 @@ class PLADA(FirstOrderSolver):
     Examples
     --------
     >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
-    >>> from fairconstrained.solvers.plada import PLADA
+    >>> from fairconstrained.solvers import PLADA
     >>> X, y, groups = make_biased_classification(random_state=0)
     >>> clf = FairLogisticClassifier(kappa=0.05, solver=PLADA())
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
@@ -120,15 +120,12 @@ class PLADA(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "eta": [POSITIVE, None],
         "tau": [POSITIVE, None],
-        "alpha": [POSITIVE, None],
         "beta": [NON_NEGATIVE],
         "gamma_0": [POSITIVE, None],
         "delta": [POSITIVE],
         "u_max": [NON_NEGATIVE],
         "exact": ["boolean"],
-        "batch_size": [COUNT, None],
     }
 
     eta: float | None = None
@@ -161,17 +158,9 @@ class PLADA(FirstOrderSolver):
         **options
             Further hyperparameters of :class:`PLADA`.
         """
-        setting = {
-            "eta": 1e-3,
-            "tau": 0.1,
-            "alpha": 10.0,
-            "beta": 0.1,
-            "gamma_0": 0.1,
-            "exact": True,
-            "polish": False,
-            "max_iter": 1000,
-        }
-        return cls(**{**setting, **options})
+        table_2 = {"eta": 1e-3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1}
+        run = {"exact": True, "polish": False, "max_iter": 1000}
+        return cls(**{**table_2, **run, **options})
 
     @classmethod
     def network(cls, **options: Any) -> PLADA:
@@ -200,8 +189,8 @@ class PLADA(FirstOrderSolver):
         """
         return cls(**{"batch_size": 256, "max_iter": 600, **options})
 
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the point and its multipliers every `check_every` steps."""
+    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+        """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every)
         rho, eta, tau = self._constants(rows)
         gamma_0 = 0.5 * rho if self.gamma_0 is None else self.gamma_0
@@ -209,11 +198,10 @@ class PLADA(FirstOrderSolver):
         mu, steps = lam.copy(), np.zeros_like(lam)
         drawn = rows.draw(start.w)
         u = np.clip(-rows.first.constraints, 0.0, self.u_max)
-        for k in range(1, self.max_iter + 1):
+        for k in count(1):
             multipliers = drawn.weight * lam[drawn.constraints]
             step = self._proximal_step if self.exact else _linearised_step
-            w = step(drawn.at, multipliers, eta * rows.fade(k / self.max_iter))
-            drawn = rows.draw(w)
+            drawn = rows.draw(step(drawn.at, multipliers, eta * rows.fade(k / self.max_iter)))
             j = drawn.constraints  # those that a batch has not drawn keep their multipliers
             steps[j] += 1.0
             apart = lam[j] - mu[j]
@@ -221,9 +209,8 @@ class PLADA(FirstOrderSolver):
             u[j] = np.clip(u[j] - tau * lam[j], 0.0, self.u_max)
             mu[j] += np.minimum(gamma_0, fading) / rho * apart
             lam[j] = mu[j] + rho * (drawn.at.constraints + u[j])
-            if self.measures(problem, start, k):
-                for answer in rows.answers(drawn.at, last=k == self.max_iter):
-                    yield Iterate(answer, np.maximum(lam, 0.0), k)
+            answers = rows.answers(drawn.at, last=k == self.max_iter)
+            yield [(answer, np.maximum(lam, 0.0)) for answer in answers]
 
     def _constants(self, rows: Rows) -> tuple[float, float, float]:
         """Return rho, eta and tau, where they are not given from measured constants."""
@@ -243,19 +230,19 @@ class PLADA(FirstOrderSolver):
         \nabla g_j(v)))` is a contraction if eta times the constraints' curvature is below one.
         """
         problem, slope = at.problem, at.gradient()
-        v = linearised = _linearised_step(at, multipliers, eta)
+        v = linear = _linearised_step(at, multipliers, eta)
         last = float(np.linalg.norm(v - at.w))
         for _ in range(_MOST_EVALUATIONS):
             bent = problem.at(v).gradient(multipliers, objective=0.0)
-            after = problem.domain.project(at.w - eta * (slope + bent))
-            moved = float(np.linalg.norm(after - v))
-            if moved <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
+            after = moved(at, eta * (slope + bent))
+            length = float(np.linalg.norm(after - v))
+            if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
                 return after
-            if not moved < last:  # no contraction: kinks, or no minimiser is near
-                return linearised
-            v, last = after, moved
-        return linearised
+            if not length < last:  # no contraction: kinks, or no minimiser is near
+                break
+            v, last = after, length
+        return linear
 
 
 def _linearised_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
-    return at.problem.domain.project(at.w - eta * at.gradient(multipliers))
+    return moved(at, eta * at.gradient(multipliers))

@@ -27,7 +27,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
 )
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.sampling import Sampler
+from fairconstrained.solvers.first_order import Sampler
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
@@ -91,15 +91,13 @@ def test_online_stochastic_is_algorithm_3_on_batches() -> None:
     problem = PROBLEMS["demographic parity"]()
     sampler = Sampler(problem, 60, np.random.RandomState(0))
     z, Q, total, expected = problem.start(), np.zeros(2), np.zeros(problem.n_variables), []
-    drawn = sampler.draw().problem
     for k in range(STEPS):
         total = total + z
         expected.append(total / (k + 1))
-        at = drawn.at(z)
-        zeta = jacobian(drawn, z)
+        at = sampler.draw(z).at
+        zeta = jacobian(at.problem, z)
         new = z - (STEPS**0.5 * at.gradient() + Q @ zeta) / (2.0 * STEPS)
         Q, z = np.maximum(Q + at.constraints + zeta @ (new - z), 0.0), new
-        drawn = sampler.draw().problem
     solver = OnlineStochastic.paper(max_iter=STEPS, check_every=1, batch_size=60)
     assert same(points(solver, problem), expected)
     assert Q.max() > 0.0

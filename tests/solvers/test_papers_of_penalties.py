@@ -23,8 +23,8 @@ from fairconstrained.solvers import (
     Regularization,
     ThreeSEcon,
 )
+from fairconstrained.solvers.first_order import Sampler
 from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
-from fairconstrained.solvers.sampling import Sampler
 
 
 @pytest.mark.parametrize("nu", [1e-5, 1e-2])
@@ -64,9 +64,9 @@ def test_3s_econ_s_samples_by_the_rows_of_the_constraints(nu) -> None:
         if k % 10 == 0:
             u = known = problem.at(x).constraints
         else:
-            batch = sampler.draw().problem
-            u = u + batch.at(x).constraints - batch.at(before).constraints
-        at, alpha = sampler.draw().problem.at(x), 0.01 / np.ceil(np.sqrt(k // 10 + 1))
+            at = sampler.draw(x).at
+            u = u + at.constraints - at.problem.at(before).constraints
+        at, alpha = sampler.draw(x).at, 0.01 / np.ceil(np.sqrt(k // 10 + 1))
         weights = np.clip(u / nu, 0.0, 1.0)
         before, x = x, x - alpha * at.gradient(10.0 * weights)
         expected.append(x)

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers import Smoothing, Status
-from fairconstrained.solvers.regularization import Regularization
+from fairconstrained.solvers.penalty_steps import Regularization
 
 
 def test_strength_above_the_multipliers_solves_the_constrained_problem() -> None:

@@ -10,8 +10,8 @@ from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.first_order import Sampler
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.sampling import Sampler
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 
@@ -30,11 +30,11 @@ def test_drawn_constraints_have_their_exact_values(problem, size, rng):
     draws, w = sampler(problem, size), rng.normal(size=problem.n_variables)
     values = problem.at(w).constraints
     for _ in range(5):
-        drawn = draws.draw()
+        drawn = draws.draw(w)
         n_queries = draws.rows[0].n_drawn
-        assert len(drawn.constraints) == 2 * n_queries == drawn.problem.n_constraints
+        assert len(drawn.constraints) == 2 * n_queries == drawn.at.problem.n_constraints
         assert drawn.weight == pytest.approx(10 / n_queries)
-        assert_allclose(drawn.problem.at(w).constraints, values[drawn.constraints], rtol=1e-12)
+        assert_allclose(drawn.at.constraints, values[drawn.constraints], rtol=1e-12)
 
 
 def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
@@ -42,17 +42,17 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
     total, drawn_from, draws = np.zeros(3), np.zeros(20), sampler(problem, 1)
     for block in range(10):
         draws.rng = SimpleNamespace(randint=lambda n, size, block=block: np.array([block]))
-        drawn = draws.draw()
+        drawn = draws.draw(w)
         drawn_from[drawn.constraints] += 1
-        total += drawn.problem.at(w).gradient(drawn.weight * multipliers[drawn.constraints])
+        total += drawn.at.gradient(drawn.weight * multipliers[drawn.constraints])
     assert_array_equal(drawn_from, np.ones(20))
     assert_allclose(total / 10, problem.at(w).gradient(multipliers), rtol=1e-10)
 
 
 def test_batches_of_queries_are_whole(problem):
-    batch = Sampler(problem, 100, np.random.RandomState(0)).draw().problem
-    assert batch.n_constraints == problem.n_constraints
-    assert np.isfinite(batch.at(np.ones(3)).constraints).all()
+    at = Sampler(problem, 100, np.random.RandomState(0)).draw(np.ones(3)).at
+    assert at.problem.n_constraints == problem.n_constraints
+    assert np.isfinite(at.constraints).all()
 
 
 STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}

@@ -18,7 +18,7 @@ from fairconstrained.solvers import (
     StronglyConvexSteps,
     SwitchingSubgradient,
 )
-from fairconstrained.solvers.step_rules import DiminishingTolerance, StaticTolerance
+from fairconstrained.solvers.switching_subgradient import DiminishingTolerance, StaticTolerance
 from fairconstrained.terms.cell_means import average
 
 

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.solvers.penalty_steps import ThreeSEcon
 from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 SHORT = ThreeSEcon.stochastic(max_iter=1000)
 
