@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
-from fairconstrained.utils.parameter_constraints import STRENGTH, check_parameters
+from fairconstrained.utils.parameter_constraints import Strength, check_parameters
 from fairconstrained.utils.typing import Array
 
 __all__ = [
@@ -122,9 +122,8 @@ class L2(Proximity):
 
     center = 0.0
     rho = property(attrgetter("alpha"))
-    _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
 
-    def __init__(self, alpha: float = 1e-4):
+    def __init__(self, alpha: Strength = 1e-4):
         self.alpha = alpha
 
 
@@ -146,9 +145,8 @@ class L1(Penalty):
 
     smooth = False
     jump = 2.0  # of the slope of a coordinate at 0, over alpha
-    _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
 
-    def __init__(self, alpha: float = 1e-4):
+    def __init__(self, alpha: Strength = 1e-4):
         self.alpha = alpha
 
     def value(self, w: Array) -> float:
@@ -193,7 +191,7 @@ class SCAD(L1):
     convex = False
     jump = 4.0
 
-    def __init__(self, alpha: float = 0.02):
+    def __init__(self, alpha: Strength = 0.02):
         self.alpha = alpha
 
     @property

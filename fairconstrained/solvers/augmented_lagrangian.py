@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -17,12 +16,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.lbfgs import InverseHessian, minimize_smooth
 from fairconstrained.solvers.result import SolverState, Status
-from fairconstrained.utils.parameter_constraints import (
-    LIMIT,
-    POSITIVE,
-    Number,
-    ParameterConstraints,
-)
+from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
@@ -79,18 +73,12 @@ class AugmentedLagrangian(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "sigma": [POSITIVE],
-        "growth": [Number(Real, 1, None, closed="neither")],
-        "max_inner": [LIMIT],
-    }
-
-    sigma: float = 3.0
+    sigma: Positive = 3.0
     _: KW_ONLY
-    growth: float = 2.0
-    max_iter: int = 100
-    max_inner: int = 1000
-    tol: float = 1e-4
+    growth: AboveOne = 2.0
+    max_iter: Limit = 100
+    max_inner: Limit = 1000
+    tol: NonNegative = 1e-4
     polish: bool = True
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:

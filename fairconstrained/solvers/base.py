@@ -23,8 +23,6 @@ from fairconstrained.solvers.iterate import Start as Start
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Result, Status, measures
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    LIMIT,
     NON_NEGATIVE,
     ParameterConstraints,
     check_arguments,
@@ -81,13 +79,6 @@ class Solver(Parametrized, ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
-    _parameter_constraints: ClassVar[ParameterConstraints] = {  # those that many solvers have
-        "max_iter": [LIMIT],
-        "check_every": [COUNT],
-        "tol": [NON_NEGATIVE],
-        "polish": ["boolean"],
-        "safeguard": ["boolean"],
-    }
     tol: float = 1e-4  # these hold for solvers that do not have them as parameters
     max_iter: int = 1000
     check_every: int = 1

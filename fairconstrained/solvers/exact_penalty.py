@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 from fairconstrained.solvers.sqp import SQP
-from fairconstrained.utils.parameter_constraints import (
-    LIMIT,
-    POSITIVE,
-    Number,
-    ParameterConstraints,
-)
+from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
 
 
 @dataclass(eq=False, repr=False)
@@ -50,16 +44,10 @@ class ExactPenalty(SQP):
 
     preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "rho": [POSITIVE],
-        "growth": [Number(Real, 1, None, closed="neither")],
-        "memory": [LIMIT],
-    }
-
-    rho: float = 10.0
+    rho: Positive = 10.0
     _: KW_ONLY
-    growth: float = 10.0
-    memory: int | None = 30
+    growth: AboveOne = 10.0
+    memory: Limit | None = 30
 
     @classmethod
     def paper(cls, **options: Any) -> ExactPenalty:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.utils.parameter_constraints import COUNT, POSITIVE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative
 from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
 
@@ -45,17 +45,10 @@ class FirstOrderSolver(Solver):
         either.
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "eta": [POSITIVE, None],
-        "alpha": [POSITIVE, None],
-        "batch_size": [COUNT, None],
-        "linearized": ["boolean"],
-    }
-
     _: KW_ONLY
-    max_iter: int = 200
-    check_every: int = 50
-    tol: float = 1e-4
+    max_iter: Limit = 200
+    check_every: Count = 50
+    tol: NonNegative = 1e-4
     polish: bool = True
 
     @property

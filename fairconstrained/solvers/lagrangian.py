@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_array
@@ -21,13 +21,7 @@ from fairconstrained.solvers.multiplier_models import (
     Network,
     constraint_features,
 )
-from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    POSITIVE,
-    SHARE,
-    ParameterConstraints,
-    one_of,
-)
+from fairconstrained.utils.parameter_constraints import Count, Positive, Share
 from fairconstrained.utils.typing import Array, Matrix
 
 
@@ -104,23 +98,15 @@ class LagrangianDescentAscent(FirstOrderSolver):
     LagrangianDescentAscent(multipliers=Network())
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "sigma": [POSITIVE, None],
-        "extrapolation": [SHARE],
-        "multipliers": [MultiplierModel, None],
-        "dual": [one_of("surrogate", "zero_one")],
-        "n_sampled": [COUNT, None],
-    }
-
-    eta: float | None = None
-    sigma: float | None = None
+    eta: Positive | None = None
+    sigma: Positive | None = None
     _: KW_ONLY
-    extrapolation: float = 1.0
+    extrapolation: Share = 1.0
     multipliers: MultiplierModel | None = None
     features: Array | None = None
     dual: Literal["surrogate", "zero_one"] = "surrogate"
-    n_sampled: int | None = None
-    batch_size: int | None = None
+    n_sampled: Count | None = None
+    batch_size: Count | None = None
 
     @classmethod
     def multiplier_model(cls, **options: Any) -> LagrangianDescentAscent:

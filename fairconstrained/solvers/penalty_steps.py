@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from math import ceil, sqrt
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -20,15 +20,9 @@ from fairconstrained.solvers.first_order import (
     moved,
     worst_constraint,
 )
-from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    ParameterConstraints,
-    one_of,
-)
+from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive
 
-Size = int | Literal["sqrt"] | None
+Size = Count | Literal["sqrt"] | None
 
 
 @dataclass(eq=False, repr=False)
@@ -90,20 +84,11 @@ class ThreeSEcon(FirstOrderSolver):
     <Status.CONVERGED: 'converged'>
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "beta": [POSITIVE],
-        "nu": [POSITIVE],
-        "q": [COUNT, one_of("sqrt")],
-        "alpha": [POSITIVE],
-        "batch_size": [COUNT, one_of("sqrt"), None],
-        "checkpoint_size": [COUNT, one_of("sqrt"), None],
-    }
-
-    beta: float = 10.0
-    nu: float = 1e-5
-    q: int | Literal["sqrt"] = 1
+    beta: Positive = 10.0
+    nu: Positive = 1e-5
+    q: Count | Literal["sqrt"] = 1
     _: KW_ONLY
-    alpha: float = 0.01
+    alpha: Positive = 0.01
     batch_size: Size = None
     checkpoint_size: Size = None
 
@@ -229,16 +214,11 @@ class Regularization(FirstOrderSolver):
     'converged'
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "strength": [POSITIVE, None],
-        "decay": [NON_NEGATIVE],
-    }
-
-    strength: float | None = None
+    strength: Positive | None = None
     _: KW_ONLY
-    eta: float | None = None
-    decay: float = 3.0
-    check_every: int = 20
+    eta: Positive | None = None
+    decay: NonNegative = 3.0
+    check_every: Count = 20
 
     @classmethod
     def paper(cls, **options: Any) -> Regularization:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Answers, FirstOrderSolver, Rows, moved
-from fairconstrained.utils.parameter_constraints import (
-    NON_NEGATIVE,
-    POSITIVE,
-    ParameterConstraints,
-)
+from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive
 from fairconstrained.utils.typing import Array
 
 _MOST_EVALUATIONS = 50  # of a proximal step
@@ -119,25 +115,16 @@ class PLADA(FirstOrderSolver):
     PLADA(eta=0.001, exact=True, gamma_0=0.1, max_iter=1000, polish=False, tau=0.1)
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "tau": [POSITIVE, None],
-        "beta": [NON_NEGATIVE],
-        "gamma_0": [POSITIVE, None],
-        "delta": [POSITIVE],
-        "u_max": [NON_NEGATIVE],
-        "exact": ["boolean"],
-    }
-
-    eta: float | None = None
-    tau: float | None = None
+    eta: Positive | None = None
+    tau: Positive | None = None
     _: KW_ONLY
-    alpha: float | None = 10.0
-    beta: float = 0.1
-    gamma_0: float | None = None
-    delta: float = 1000.0
-    u_max: float = np.inf
+    alpha: Positive | None = 10.0
+    beta: NonNegative = 0.1
+    gamma_0: Positive | None = None
+    delta: Positive = 1000.0
+    u_max: NonNegative = np.inf
     exact: bool = False
-    batch_size: int | None = None
+    batch_size: Count | None = None
 
     @classmethod
     def paper(cls, **options: Any) -> PLADA:

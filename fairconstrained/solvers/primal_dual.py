@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from fairconstrained.solvers.first_order import (
     linearised,
     moved,
 )
-from fairconstrained.utils.parameter_constraints import POSITIVE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Count, Positive
 
 
 @dataclass(eq=False, repr=False)
@@ -88,16 +88,10 @@ class ConEx(FirstOrderSolver):
     IPC(max_iter=20, oracle=ConEx(max_iter=100))
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "c1": [POSITIVE, None],
-        "c2": [POSITIVE, None],
-        "offset": [POSITIVE, None],
-    }
-
-    c1: float | None = None
-    c2: float | None = None
+    c1: Positive | None = None
+    c2: Positive | None = None
     _: KW_ONLY
-    offset: float | None = None
+    offset: Positive | None = None
     linearized: bool = False
 
     @classmethod
@@ -203,14 +197,10 @@ class OnlineStochastic(FirstOrderSolver):
                      polish=False)
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "V": [POSITIVE, None],
-    }
-
-    V: float | None = None
-    alpha: float | None = None
+    V: Positive | None = None
+    alpha: Positive | None = None
     _: KW_ONLY
-    batch_size: int | None = None
+    batch_size: Count | None = None
     linearized: bool = False
 
     @classmethod

@@ -12,7 +12,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.registry import SOLVERS
 from fairconstrained.solvers.result import Result, SolverState, Status
-from fairconstrained.utils.parameter_constraints import OPEN_SHARE, POSITIVE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Limit, NonNegative, OpenShare, Positive
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
@@ -63,18 +63,12 @@ class Smoothing(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("smoothable",)
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "solver": [Solver, None],
-        "width": [POSITIVE],
-        "shrink": [OPEN_SHARE],
-    }
-
     solver: Solver | None = None
     _: KW_ONLY
-    width: float = 1.0
-    shrink: float = 0.1
-    max_iter: int = 12
-    tol: float = 1e-4
+    width: Positive = 1.0
+    shrink: OpenShare = 0.1
+    max_iter: Limit = 12
+    tol: NonNegative = 1e-4
 
     @property
     def seeks_feasibility(self) -> bool:

@@ -22,7 +22,7 @@ from fairconstrained.solvers.curvature import (
 )
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import Linearised, Step
-from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Limit, NonNegative
 from fairconstrained.utils.typing import Array
 
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
@@ -91,14 +91,10 @@ class SQP(Solver):
     preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "memory": [LIMIT, None],
-    }
-
     _: KW_ONLY
-    memory: int | None = None
-    max_iter: int = 1000
-    tol: float = 1e-4
+    memory: Limit | None = None
+    max_iter: Limit = 1000
+    tol: NonNegative = 1e-4
 
     def _curvature(self, problem: Problem, start: Start) -> Curvature:
         """Return the model of second order for the problem."""

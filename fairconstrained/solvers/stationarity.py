@@ -12,29 +12,23 @@ from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.parameter_constraints import (
-    NON_NEGATIVE,
-    POSITIVE,
-    ParameterConstraints,
+    NonNegative,
+    Positive,
     check_arguments,
+    constraints_of,
 )
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
-_ARGUMENTS: ParameterConstraints = {
-    "rho": [POSITIVE, None],
-    "constraint_rho": [NON_NEGATIVE, None],  # 0 as well, where the constraints are convex
-    "tol": [NON_NEGATIVE],
-    "solver": [Solver, None],
-}
 
 
 def near_stationarity(
     problem: Problem,
     w: Array,
-    rho: float | None = None,
+    rho: Positive | None = None,
     *,
-    constraint_rho: float | None = None,
-    tol: float = 1e-4,
+    constraint_rho: NonNegative | None = None,
+    tol: NonNegative = 1e-4,
     solver: Solver | None = None,
 ) -> float:
     r"""Return 3S-Econ's SVio, the distance :math:`\|\hat w - w\|` to the proximal point.
@@ -104,10 +98,8 @@ def near_stationarity(
     2.5
     """
     check_point("w", w, problem)
-    check_arguments(
-        "near_stationarity", _ARGUMENTS, rho=rho, constraint_rho=constraint_rho, tol=tol,
-        solver=solver,
-    )  # fmt: skip
+    given = {"rho": rho, "constraint_rho": constraint_rho, "tol": tol, "solver": solver}
+    check_arguments("near_stationarity", constraints_of(near_stationarity), **given)
     if rho is None:
         if not problem.weakly_convex:
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")

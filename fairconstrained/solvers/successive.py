@@ -19,7 +19,7 @@ from fairconstrained.solvers.switching_subgradient import (
     StronglyConvexSteps,
     SwitchingSubgradient,
 )
-from fairconstrained.utils.parameter_constraints import POSITIVE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Limit, NonNegative, Positive
 
 # Subproblems are solved more and more accurately. Solutions violate the constraints by at most a
 # third of the tolerance: from a feasible point on, those of majorants are feasible.
@@ -53,13 +53,10 @@ class SuccessiveSolver(Solver):
         more accurately, and answers that are no better are refused.
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "oracle": [Solver, None],
-    }
     oracle: Solver | None = None
     _: KW_ONLY
     safeguard: bool = True
-    tol: float = 1e-4
+    tol: NonNegative = 1e-4
     polish: bool = True
 
     @abstractmethod
@@ -228,13 +225,9 @@ class IPC(SuccessiveSolver):
 
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "rho": [POSITIVE, None],
-    }
-
     _: KW_ONLY
-    rho: float | None = None
-    max_iter: int = 100
+    rho: Positive | None = None
+    max_iter: Limit = 100
 
     @classmethod
     def paper(cls, *, steps: int = 10_000, **options: Any) -> IPC:
@@ -352,7 +345,7 @@ class IDCA(SuccessiveSolver):
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
 
     _: KW_ONLY
-    max_iter: int = 10
+    max_iter: Limit = 10
 
     @classmethod
     def paper(cls, *, steps: int = 150, epsilon: float = 1e-3, **options: Any) -> IDCA:

@@ -19,7 +19,7 @@ from fairconstrained.solvers.first_order import (
     moved,
     worst_constraint,
 )
-from fairconstrained.utils.parameter_constraints import NON_NEGATIVE, POSITIVE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
 from fairconstrained.utils.parameters import Parametrized
 
 
@@ -96,9 +96,7 @@ class PolyakSteps(StepRule):
     0.025
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {"first": [NON_NEGATIVE]}
-
-    first: float = 0.1
+    first: NonNegative = 0.1
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return the tolerance asked for."""
@@ -140,9 +138,7 @@ class StaticTolerance(StepRule):
     >>> solver = SwitchingSubgradient(StaticTolerance(1e-3))
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {"epsilon": [NON_NEGATIVE]}
-
-    epsilon: float = 1e-3
+    epsilon: NonNegative = 1e-3
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return epsilon."""
@@ -169,9 +165,7 @@ class DiminishingTolerance(StepRule):
     [0.5, 0.25, 0.1]
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {"c": [POSITIVE]}
-
-    c: float = 0.5
+    c: Positive = 0.5
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return c / (k + 1)."""
@@ -203,13 +197,8 @@ class StronglyConvexSteps(StepRule):
 
     averages: ClassVar[bool] = True
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "modulus": [POSITIVE],
-        "epsilon": [NON_NEGATIVE, None],
-    }
-
-    modulus: float
-    epsilon: float | None = None
+    modulus: Positive
+    epsilon: NonNegative | None = None
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return epsilon, or the tolerance asked for."""
@@ -267,13 +256,9 @@ class SwitchingSubgradient(FirstOrderSolver):
     'converged'
     """
 
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "steps": [StepRule, None],
-    }
-
     steps: StepRule | None = None
     _: KW_ONLY
-    batch_size: int | None = None
+    batch_size: Count | None = None
 
     @classmethod
     def paper(cls, **options: Any) -> SwitchingSubgradient:
@@ -376,5 +361,5 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
     """
 
     _: KW_ONLY
-    batch_size: int | None = 512
-    max_iter: int = 600
+    batch_size: Count | None = 512
+    max_iter: Limit = 600

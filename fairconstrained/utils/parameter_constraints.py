@@ -1,10 +1,17 @@
-"""Valid values of parameters, in the form of scikit-learn's ``_parameter_constraints``."""
+"""Valid values of parameters, in the form of scikit-learn's ``_parameter_constraints``.
+
+Parameters have them in their types, such as ``eta: Positive | None = None``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import is_dataclass
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
@@ -48,14 +55,51 @@ OPEN_SHARE = Number(Real, 0, 1, closed="neither")
 LIMIT = Number(Integral, 0, None, closed="left")
 COUNT = Number(Integral, 1, None, closed="left")
 
+Positive = Annotated[float, POSITIVE]
+NonNegative = Annotated[float, NON_NEGATIVE]
+AboveOne = Annotated[float, Number(Real, 1, None, closed="neither")]
+Strength = Annotated[float, STRENGTH]
+Share = Annotated[float, SHARE]
+OpenShare = Annotated[float, OPEN_SHARE]
+Limit = Annotated[int, LIMIT]
+Count = Annotated[int, COUNT]
+
 
 def one_of(*names: str) -> StrOptions:
     """Return the valid values of a parameter that is one of some strings."""
     return StrOptions(set(names))
 
 
+@cache
+def constraints_of(kind: Any) -> ParameterConstraints:
+    """Return what the types of the parameters of a class or function say about valid values."""
+    hints, constraints = dict[str, Any](), ParameterConstraints()
+    with suppress(NameError):  # annotations that only type checkers can read say nothing
+        plain = isinstance(kind, type) and not is_dataclass(kind)
+        hints = get_type_hints(kind.__init__ if plain else kind, include_extras=True)
+    for name, hint in hints.items():
+        parts = [hint] if get_origin(hint) in (None, Annotated, Literal) else get_args(hint)
+        valid = [_constraint(part) for part in parts]
+        if all(constraint is not ... for constraint in valid):
+            constraints[name] = valid
+    return constraints
+
+
+def _constraint(part: Any) -> Any:
+    """Return the constraint of a type, an ellipsis where it says nothing."""
+    if get_origin(part) is Annotated:
+        return get_args(part)[1]
+    if get_origin(part) is Literal:
+        return one_of(*get_args(part))
+    if part is NoneType:
+        return None
+    if part is bool:
+        return "boolean"
+    return part if isinstance(part, type) and part not in (int, float) else ...
+
+
 def check_parameters(owner: Parametrized, prefix: str = "") -> None:
-    """Check the parameters of an object, and those of its parameters, that have constraints.
+    """Check the parameters of an object, and those of its parameters.
 
     Parameters
     ----------
@@ -70,12 +114,11 @@ def check_parameters(owner: Parametrized, prefix: str = "") -> None:
         With the parameter's name, what is valid and what was found.
     """
     parameters, kind = owner.get_params(deep=False), type(owner)
-    constraints: ParameterConstraints = {}
-    for base in reversed(kind.__mro__):  # those of a parameter that a class inherits hold for it
-        constraints |= vars(base).get("_parameter_constraints", {})
+    constraints = constraints_of(kind)
+    constraints = {name: constraints[name] for name in parameters if name in constraints}
     check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
     for name, value in parameters.items():
-        if hasattr(type(value), "_parameter_constraints"):
+        if hasattr(value, "get_params") and not isinstance(value, type):
             check_parameters(value, f"{name}=")
 
 
