@@ -1,8 +1,7 @@
 """Solvers of constrained problems: the engine, and the methods of the papers by idea."""
 
-from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.base import Solver
-from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.penalty_steps import Regularization, ThreeSEcon
 from fairconstrained.solvers.plada import PLADA

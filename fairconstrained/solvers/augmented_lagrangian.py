@@ -1,11 +1,11 @@
-"""The augmented Lagrangian method, the fast subproblem solver for smooth problems."""
+"""Penalty methods for smooth problems: the augmented Lagrangian, the exact penalty."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.lbfgs import InverseHessian, minimize_smooth
+from fairconstrained.solvers.curvature import QuasiNewtonCurvature, ScalarCurvature
 from fairconstrained.solvers.result import SolverState, Status
+from fairconstrained.solvers.sqp import SQP
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive
-from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
 # Of the first round; later rounds divide it by ten. The first multipliers are far from those of
@@ -26,6 +26,13 @@ _FIRST_TOL = 1e-2
 _INFEASIBLE_GROWTH = 30.0  # of sigma, from which on a point is tested for infeasible stationarity
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
+_ARMIJO = 1e-4  # sufficient decrease: part of the decrease that the slope predicts
+_ROUNDING = 1e-14  # relative: smaller differences of values are rounding errors
+_MOST_STILL = 20  # trial steps that lower nothing; where all were rejected they are 4^-20 as long
+# Projected steps of Barzilai and Borwein's length need not decrease the value: it is compared with
+# the largest of the last ten (Birgin, Martinez and Raydan 2000).
+_WINDOW = 10
+_MOST_PROJECTED = 100  # steps in a round: where they are slow, new multipliers help more
 
 
 @dataclass(eq=False, repr=False)
@@ -40,9 +47,8 @@ class AugmentedLagrangian(Solver):
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
     violation decreases too slowly. Every evaluation is one forward and one backward pass for any
-    number of constraints. The curvature pairs of L-BFGS are kept from round to round, and in the
-    state for warm starts. On domains other than the whole space, projected gradient steps take the
-    place of L-BFGS.
+    number of constraints. The curvature pairs of L-BFGS are kept from round to round. On domains
+    other than the whole space, projected gradient steps take the place of L-BFGS.
 
     Parameters
     ----------
@@ -85,20 +91,19 @@ class AugmentedLagrangian(Solver):
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last = AugmentedLagrangianState.of(start.state)
-        if last is None:
-            first_tol = max(_FIRST_TOL, 0.9 * start.tol)
-            last = AugmentedLagrangianState(self.sigma, first_tol, InverseHessian())
-        fits = last.hessian.n_variables == at.w.size
-        hessian = deepcopy(last.hessian) if fits else InverseHessian()
-        sigma, inner_tol, before = last.sigma, last.inner_tol, np.inf
+        sigma = self.sigma if last is None else last.sigma
+        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
+        whole = problem.domain.whole_space
+        curvature = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
+        before = np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
-            inner_tol = max(inner_tol, 0.9 * start.tol * objective_scale(at))
-            at = self._minimize_round(at, start, multipliers, sigma, inner_tol, hessian)
+            tol = max(tol, 0.9 * start.tol * objective_scale(at))
+            at = self._minimum(at, multipliers, sigma, tol, curvature, start)
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
-            inner_tol *= 0.1
-            state = AugmentedLagrangianState(sigma, inner_tol, hessian)
+            tol *= 0.1
+            state = AugmentedLagrangianState(sigma, tol)
             yield Iterate(at, multipliers, k, state, self._failure(at, multipliers, sigma, start))
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
             # makes the rounds harder: it grows only where a round did not halve the error.
@@ -121,38 +126,53 @@ class AugmentedLagrangian(Solver):
             return Status.INFEASIBLE if at.violation > start.tol else Status.STALLED
         return Status.STALLED if growth >= _MAX_GROWTH else None
 
-    def _minimize_round(
+    def _minimum(
         self,
-        first: Evaluation,
-        start: Start,
+        at: Evaluation,
         multipliers: Array,
         sigma: float,
         tol: float,
-        hessian: InverseHessian,
+        curvature: ScalarCurvature,
+        start: Start,
     ) -> Evaluation:
-        """Return the evaluation at the minimiser of the augmented Lagrangian."""
-        problem, at = first.problem, first
+        """Return the evaluation near the minimiser of the augmented Lagrangian."""
+        domain = at.problem.domain
 
-        def function(w: Array) -> tuple[float, Array]:
-            nonlocal at
-            if not same_values(at.w, w):
-                at = problem.at(w.copy())
+        def augmented(at: Evaluation) -> tuple[float, Array]:
             updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
             penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + penalty, at.gradient(updated)
 
-        residual = problem.domain.normal_cone_residual(first.w, function(first.w)[1])
-        found = minimize_smooth(
-            function,
-            first.w,
-            problem.domain,
-            tol=max(tol, _MIN_REDUCTION * float(np.linalg.norm(residual))),
-            max_iter=self.max_inner,
-            diagonal=problem.preconditioner**2,
-            hessian=hessian,
-            stop=lambda: start.passes_used_up(problem),
-        )
-        return problem.at(found, like=at)
+        def residual(at: Evaluation, gradient: Array) -> float:
+            return float(np.linalg.norm(domain.normal_cone_residual(at.w, gradient)))
+
+        value, gradient = augmented(at)
+        tol = max(tol, _MIN_REDUCTION * residual(at, gradient))
+        recent = deque([value], maxlen=1 if domain.whole_space else _WINDOW)
+        best, least, shift, still = at, value, 0.0, 0
+        for _ in range(self.max_inner if domain.whole_space else _MOST_PROJECTED):
+            if residual(at, gradient) <= tol:
+                return at
+            if still >= _MOST_STILL or start.passes_used_up(at.problem):
+                break
+            inverse, shift = curvature.inverse(shift)
+            s = domain.project(at.w - inverse(gradient)) - at.w
+            trial = at.problem.at(at.w + s)
+            slope, (new, turned) = float(gradient @ s), augmented(trial)
+            # Near the minimum differences of values are rounding errors, and the slope decides
+            # (Hager and Zhang's approximate Wolfe condition).
+            near = new - value <= _ROUNDING * abs(value) and abs(float(turned @ s)) <= -slope
+            if np.isfinite(new):
+                curvature.update(s, turned - gradient, -gradient)
+            still += 1
+            if near or new - max(recent) <= _ARMIJO * slope:
+                at, value, gradient, shift = trial, new, turned, curvature.lowered(shift)
+                recent.append(value)
+                if value < least - _ROUNDING * abs(least):
+                    best, least, still = at, value, 0
+            else:
+                shift = curvature.raised(shift, s, 0.0)
+        return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +185,63 @@ class AugmentedLagrangianState(SolverState):
         The penalty parameter.
     inner_tol : float
         The tolerance of the next round.
-    hessian : InverseHessian
-        The pairs of L-BFGS.
     """
 
     sigma: float
     inner_tol: float
-    hessian: InverseHessian
+
+
+@dataclass(eq=False, repr=False)
+class ExactPenalty(SQP):
+    """The exact penalty method: :class:`SQP` that learns the curvature from gradients alone.
+
+    Parameters
+    ----------
+    rho : float, default=10.0
+        The first weight of the largest violation, > 0.
+    growth : float, default=10.0
+        The factor by which rho grows where it holds a step back from the constraints, > 1.
+    memory : int, default=30
+        The number of pairs of L-BFGS; with 0 the model is linear, as in the cited article.
+    max_iter : int, default=1000
+        The maximum number of trial steps, each of which is one evaluation.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    C. Cartis, N. Gould, P. Toint, "On the evaluation complexity of composite function minimization
+    with applications to nonconvex nonlinear programming", SIAM Journal on Optimization 21 (2011),
+    the quadratic regularization method; IPC, section 4 compares with it.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import ExactPenalty
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ExactPenalty())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    """
+
+    preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
+
+    rho: Positive = 10.0
+    _: KW_ONLY
+    growth: AboveOne = 10.0
+    memory: Limit | None = 30
+
+    @classmethod
+    def paper(cls, **options: Any) -> ExactPenalty:
+        """Return the exact penalty method of the comparison in IPC, section 4.
+
+        The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the
+        algorithm nor their values are printed. This is the cited article's method with a
+        linear model and a quadratic regularisation.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters.
+        """
+        return cls(**{"memory": 0, "max_iter": 5000, **options})

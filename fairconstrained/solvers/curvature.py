@@ -156,11 +156,11 @@ class ScalarCurvature(Curvature):
         return lambda columns: length * columns, shift
 
     def update(self, s: Array, change: Array, image: Array) -> None:
-        """Take the step length for which the change is nearest to the step."""
+        """Take the step length whose inverse is the curvature along the step."""
         product = float(s @ change)
         # Negative curvature says nothing about lengths; the last length that was safe is kept.
         if product > 1e-10 * float(np.linalg.norm(change) * np.linalg.norm(s)):
-            self._length = product / float(change @ change)
+            self._length = float(s @ s) / product
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
         """Return a stretch 1 + shift that is four times as large: steps are a quarter as long."""

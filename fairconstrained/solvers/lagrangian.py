@@ -159,13 +159,13 @@ class LagrangianDescentAscent(FirstOrderSolver):
             before, (chosen, weight) = drawn.at, self._chosen(drawn, m, start)
             own = chosen if drawn.has_all else slice(None)  # their positions in the batch
             multipliers = np.zeros(before.problem.n_constraints)
-            multipliers[own] = weight * model.multipliers_at(theta, features, chosen)
+            multipliers[own] = weight * model.multipliers(theta, features, chosen)
             step = eta * rows.fade(k / self.max_iter)
             drawn = rows.draw(moved(before, step * before.gradient(multipliers)))
             if not drawn.has_all:
                 chosen = drawn.constraints
             ahead = self._ahead(drawn.at, None if rows.sampled else before)
-            theta = model.ascend_at(theta, features, ahead[own], sigma, chosen)
+            theta = model.ascend(theta, features, ahead[own], sigma, chosen)
             answers = rows.answers(drawn.at, last=k == self.max_iter)
             # Without brackets: those of all constraints are computed only where they are measured.
             yield ((answer, model.multipliers(theta, features)) for answer in answers)

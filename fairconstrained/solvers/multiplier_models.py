@@ -16,12 +16,14 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array, Matrix
 
 _DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
+_ALL = slice(None)
 
 
 class MultiplierModel(BaseEstimator, ABC):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
 
-    Instances hold hyperparameters only; theta is passed in and out.
+    Instances hold hyperparameters only; theta is passed in and out. The features are those of all
+    constraints, of which `at` selects some.
 
     References
     ----------
@@ -44,54 +46,18 @@ class MultiplierModel(BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def multipliers(self, theta: Array, features: Matrix) -> Array:
-        """Return lambda, shape (n_constraints,)."""
+    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
+        """Return lambda of the selected constraints, shape (n_selected,)."""
 
     @abstractmethod
-    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
-        r"""Return the gradient of :math:`\sum_j v_j \lambda_j` with respect to theta.
-
-        Where a multiplier is zero it is the one-sided derivative in the direction of v.
-        """
-
-    def project(self, theta: Array) -> Array:
-        """Return the nearest parameters that are allowed: all, unless a subclass restricts them."""
-        return theta
-
-    def ascend(self, theta: Array, features: Matrix, v: Array, step: float) -> Array:
+    def ascend(
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
+    ) -> Array:
         r"""Return the parameters after a step that raises :math:`\langle v, \lambda \rangle`.
 
-        It follows the gradient as far as is needed to raise this, to first order, by
-        :math:`\mathrm{step} \cdot \|v\|^2`, which is what free multipliers gain: steps mean the
-        same whatever the model. Multipliers that are zero and would fall do not count.
+        To first order it rises by :math:`\mathrm{step} \cdot \|v\|^2`, which is what free
+        multipliers gain: steps mean the same whatever the model, unless it has steps of its own.
         """
-        can_move = (self.multipliers(theta, features) > 0.0) | (v > 0.0)
-        v = np.where(can_move, v, 0.0)
-        gradient = self.gradient(theta, features, v)
-        squared = float(gradient @ gradient)
-        if squared == 0.0:
-            return theta
-        return self.project(theta + step * float(v @ v) / squared * gradient)
-
-    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
-        """Return the multipliers of some constraints.
-
-        Parameters
-        ----------
-        theta : ndarray
-            The parameters.
-        features : ndarray of shape (n_constraints, n_features)
-            Those of all constraints.
-        at : slice or ndarray of int
-            The positions of some of them.
-        """
-        return self.multipliers(theta, features[at])
-
-    def ascend_at(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array
-    ) -> Array:
-        """Return the parameters after a step for some constraints, see `ascend`."""
-        return self.ascend(theta, features[at], v, step)
 
 
 class Free(MultiplierModel):
@@ -109,28 +75,16 @@ class Free(MultiplierModel):
         """Return the multipliers themselves."""
         return np.maximum(multipliers, 0.0)
 
-    def multipliers(self, theta: Array, features: Matrix) -> Array:
+    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
         """Return the parameters themselves."""
-        return theta
-
-    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
-        """Return v."""
-        return v
-
-    def project(self, theta: Array) -> Array:
-        """Return max(theta, 0)."""
-        return np.maximum(theta, 0.0)
-
-    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
-        """Return some of the parameters."""
         return np.asarray(theta[at])
 
-    def ascend_at(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array
+    def ascend(
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
     ) -> Array:
-        """Return the parameters of which some have made a step."""
+        """Return max(theta + step v, 0)."""
         out = theta.copy()
-        out[at] = self.ascend(theta[at], features[at], v, step)
+        out[at] = np.maximum(theta[at] + step * v, 0.0)
         return out
 
 
@@ -147,7 +101,7 @@ class _Layers(MultiplierModel):
         """Return the outputs of hidden units and their derivatives."""
 
     @abstractmethod
-    def link(self, x: Array) -> tuple[Array, Array]:
+    def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
         """Return the multipliers of the network's outputs and their derivatives."""
 
     def _shapes(self, features: Matrix) -> list[tuple[int, int]]:
@@ -165,21 +119,36 @@ class _Layers(MultiplierModel):
             inputs, slopes = self.units(output)
         return layers, output[:, 0]
 
-    def multipliers(self, theta: Array, features: Matrix) -> Array:
+    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
         """Return the multipliers that the network gives."""
-        return self.link(self._forward(theta, features)[1])[0]
+        return self.link(self._forward(theta, features[at])[1], features.shape[0])[0]
 
     def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
-        """Return the gradient by backpropagation; the caller has cut v where it must be."""
+        r"""Return the gradient of :math:`\sum_j v_j \lambda_j` in theta, by backpropagation.
+
+        Where a multiplier is zero it is the one-sided derivative in the direction of v.
+        """
         layers, output = self._forward(theta, features)
-        back, found = (v * self.link(output)[1])[:, None], list[Array]()
+        back = (v * self.link(output, len(output))[1])[:, None]
+        parts = list[Array]()
         for matrix, inputs, slopes in reversed(layers):
-            found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
+            parts = [(inputs.T @ back).ravel(), back.sum(axis=0), *parts]
             if slopes is not None:  # the gradient in the features is not needed
                 back = (back @ matrix.T) * slopes
-        gradient = np.zeros_like(theta)
-        gradient[: sum(map(len, found))] = np.concatenate(found)
-        return gradient
+        return np.concatenate([*parts, np.zeros(len(theta) - sum(map(len, parts)))])
+
+    def ascend(
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
+    ) -> Array:
+        """Return the parameters after a step along the gradient.
+
+        Multipliers that are zero and would fall do not count.
+        """
+        can_move = (self.multipliers(theta, features, at) > 0.0) | (v > 0.0)
+        v = np.where(can_move, v, 0.0)
+        gradient = self.gradient(theta, features[at], v)
+        squared = float(gradient @ gradient)
+        return theta + step * float(v @ v) / squared * gradient if squared else theta
 
 
 class Network(_Layers):
@@ -219,7 +188,7 @@ class Network(_Layers):
         units = np.column_stack([np.tanh(features @ inner + shift), np.ones(features.shape[0])])
         return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
 
-    def link(self, x: Array) -> tuple[Array, Array]:
+    def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
         """Return max(x, 0) and its derivative in the direction of an ascent."""
         return np.maximum(x, 0.0), np.ones_like(x)
 
@@ -276,19 +245,16 @@ class DeepNetwork(_Layers):
         theta = np.concatenate(drawn)
         return np.concatenate([theta, np.zeros_like(theta)])
 
-    def link(self, x: Array) -> tuple[Array, Array]:
+    def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
         """Return softplus and its derivative, divided by the number of constraints."""
-        return np.logaddexp(0.0, x) / len(x), expit(x) / len(x)
+        return np.logaddexp(0.0, x) / n_constraints, expit(x) / n_constraints
 
-    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
-        """Return the multipliers of some constraints among all."""
-        some = features[at]
-        return self.multipliers(theta, some) * some.shape[0] / features.shape[0]
-
-    def ascend(self, theta: Array, features: Matrix, v: Array, step: float) -> Array:
+    def ascend(
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
+    ) -> Array:
         """Return the parameters after a step of Adagrad."""
         parameters, sums = np.split(theta, 2)
-        gradient = self.gradient(theta, features, v)[: len(parameters)]
+        gradient = self.gradient(theta, features[at], v)[: len(parameters)]
         sums = sums + gradient**2
         move = self.rate * gradient / (np.sqrt(sums) + 1e-10)
         return np.concatenate([parameters + move, sums])
@@ -304,8 +270,8 @@ def constraint_features(problem: Problem) -> Matrix:
     """
     if not problem.constraints:
         return np.zeros((0, 0))
-    found = sp.csr_array(sp.block_diag([_part_features(part) for part in problem.constraints]))
-    return found if found.shape[0] * found.shape[1] > _DENSE else found.toarray()
+    features = sp.csr_array(sp.block_diag([_part_features(part) for part in problem.constraints]))
+    return features if np.prod(features.shape) > _DENSE else features.toarray()
 
 
 def _part_features(part: CompositeFunction) -> sp.csr_array:
