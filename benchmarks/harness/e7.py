@@ -20,9 +20,8 @@ from benchmarks.harness.tables import Row, at_most, write_table
 from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Solver
+from fairconstrained.solvers import PLADA, Solver
 from fairconstrained.solvers.base import Measured
-from fairconstrained.solvers.plada import PLADA
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.head import as_csr
 

@@ -3,14 +3,13 @@
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
-from fairconstrained.solvers.penalty_steps import Regularization, ThreeSEcon
-from fairconstrained.solvers.plada import PLADA
-from fairconstrained.solvers.primal_dual import ConEx, OnlineStochastic
+from fairconstrained.solvers.primal_dual import PLADA, ConEx
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.sqp import SQP
 from fairconstrained.solvers.stationarity import near_stationarity
+from fairconstrained.solvers.subgradient import OnlineStochastic, Regularization, ThreeSEcon
 from fairconstrained.solvers.successive import IDCA, IPC
 from fairconstrained.solvers.switching_subgradient import (
     DiminishingTolerance,

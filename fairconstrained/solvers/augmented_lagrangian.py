@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +36,8 @@ _MOST_STILL = 20  # trial steps that lower nothing; where all were rejected they
 _WINDOW = 10
 _MOST_PROJECTED = 100  # steps in a round: where they are slow, new multipliers help more
 
+Augmented = Callable[[Evaluation], tuple[float, Array]]
+
 
 @dataclass(eq=False, repr=False)
 class AugmentedLagrangian(Solver):
@@ -47,8 +51,9 @@ class AugmentedLagrangian(Solver):
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
     violation decreases too slowly. Every evaluation is one forward and one backward pass for any
-    number of constraints. The curvature pairs of L-BFGS are kept from round to round. On domains
-    other than the whole space, projected gradient steps take the place of L-BFGS.
+    number of constraints. The curvature pairs of L-BFGS are kept from round to round, and in the
+    state for warm starts. On domains other than the whole space, projected gradient steps take the
+    place of L-BFGS.
 
     Parameters
     ----------
@@ -91,19 +96,20 @@ class AugmentedLagrangian(Solver):
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last = AugmentedLagrangianState.of(start.state)
-        sigma = self.sigma if last is None else last.sigma
-        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
-        whole = problem.domain.whole_space
-        curvature = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
+        if last is None or last.n_variables != problem.n_variables:
+            tol, whole = max(_FIRST_TOL, 0.9 * start.tol), problem.domain.whole_space
+            model = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
+            last = AugmentedLagrangianState(self.sigma, tol, model, problem.n_variables)
+        sigma, tol, model = last.sigma, last.inner_tol, deepcopy(last.model)
         before = np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
             tol = max(tol, 0.9 * start.tol * objective_scale(at))
-            at = self._minimum(at, multipliers, sigma, tol, curvature, start)
+            at = self._minimum(at, partial(_augmented, multipliers, sigma), tol, model, start)
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             tol *= 0.1
-            state = AugmentedLagrangianState(sigma, tol)
+            state = replace(last, sigma=sigma, inner_tol=tol, model=model)
             yield Iterate(at, multipliers, k, state, self._failure(at, multipliers, sigma, start))
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
             # makes the rounds harder: it grows only where a round did not halve the error.
@@ -127,52 +133,54 @@ class AugmentedLagrangian(Solver):
         return Status.STALLED if growth >= _MAX_GROWTH else None
 
     def _minimum(
-        self,
-        at: Evaluation,
-        multipliers: Array,
-        sigma: float,
-        tol: float,
-        curvature: ScalarCurvature,
-        start: Start,
+        self, at: Evaluation, value_of: Augmented, tol: float, model: ScalarCurvature, start: Start
     ) -> Evaluation:
-        """Return the evaluation near the minimiser of the augmented Lagrangian."""
+        """Return the evaluation near the minimiser of an augmented Lagrangian."""
         domain = at.problem.domain
-
-        def augmented(at: Evaluation) -> tuple[float, Array]:
-            updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
-            penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
-            return at.objective + penalty, at.gradient(updated)
-
-        def residual(at: Evaluation, gradient: Array) -> float:
-            return float(np.linalg.norm(domain.normal_cone_residual(at.w, gradient)))
-
-        value, gradient = augmented(at)
-        tol = max(tol, _MIN_REDUCTION * residual(at, gradient))
+        value, gradient = value_of(at)
         recent = deque([value], maxlen=1 if domain.whole_space else _WINDOW)
-        best, least, shift, still = at, value, 0.0, 0
-        for _ in range(self.max_inner if domain.whole_space else _MOST_PROJECTED):
-            if residual(at, gradient) <= tol:
+        tol = max(tol, _MIN_REDUCTION * _residual(at, gradient))
+        # The first step is at most one long, in the metric of the model: another may lead far away.
+        shift = max(0.0, float(np.sqrt(gradient @ model.inverse(0.0)[0](gradient))) - 1.0)
+        best, least, still = at, value, 0
+        most = self.max_inner if domain.whole_space else min(self.max_inner, _MOST_PROJECTED)
+        for _ in range(most):
+            if _residual(at, gradient) <= tol:
                 return at
             if still >= _MOST_STILL or start.passes_used_up(at.problem):
                 break
-            inverse, shift = curvature.inverse(shift)
+            inverse, shift = model.inverse(shift)
             s = domain.project(at.w - inverse(gradient)) - at.w
             trial = at.problem.at(at.w + s)
-            slope, (new, turned) = float(gradient @ s), augmented(trial)
+            slope, (new, turned) = float(gradient @ s), value_of(trial)
             # Near the minimum differences of values are rounding errors, and the slope decides
             # (Hager and Zhang's approximate Wolfe condition).
             near = new - value <= _ROUNDING * abs(value) and abs(float(turned @ s)) <= -slope
             if np.isfinite(new):
-                curvature.update(s, turned - gradient, -gradient)
+                model.update(s, turned - gradient, -gradient)
             still += 1
             if near or new - max(recent) <= _ARMIJO * slope:
-                at, value, gradient, shift = trial, new, turned, curvature.lowered(shift)
+                at, value, gradient, shift = trial, new, turned, model.lowered(shift)
                 recent.append(value)
                 if value < least - _ROUNDING * abs(least):
                     best, least, still = at, value, 0
             else:
-                shift = curvature.raised(shift, s, 0.0)
+                # The minimum of the secant of the slope, kept from tiny and hardly shorter steps.
+                bent = float(turned @ s) - slope
+                share = -slope / bent if np.isfinite(new) and bent > 0.0 else 0.5
+                shift = (1.0 + shift) / min(max(share, 0.1), 0.5) - 1.0
         return best
+
+
+def _augmented(multipliers: Array, sigma: float, at: Evaluation) -> tuple[float, Array]:
+    """Return the augmented Lagrangian and its gradient."""
+    updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
+    penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
+    return at.objective + penalty, at.gradient(updated)
+
+
+def _residual(at: Evaluation, gradient: Array) -> float:
+    return float(np.linalg.norm(at.problem.domain.normal_cone_residual(at.w, gradient)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +193,16 @@ class AugmentedLagrangianState(SolverState):
         The penalty parameter.
     inner_tol : float
         The tolerance of the next round.
+    model : ScalarCurvature
+        What has been learned of the curvature.
+    n_variables : int
+        The variables that it has.
     """
 
     sigma: float
     inner_tol: float
+    model: ScalarCurvature
+    n_variables: int
 
 
 @dataclass(eq=False, repr=False)

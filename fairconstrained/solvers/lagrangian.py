@@ -68,16 +68,9 @@ class LagrangianDescentAscent(FirstOrderSolver):
         probability of a draw, and only they are updated. None takes all constraints.
     batch_size : int or None, default=None
         The number of rows of a mini-batch; None takes all rows.
-    max_iter : int, default=200
-        The number of steps.
-    check_every : int, default=50
-        Steps between two measurements.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
-        other solver either.
+    max_iter, check_every, tol, polish
+        Steps, steps between two measurements, tolerance and refinement, see
+        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`.
 
     References
     ----------

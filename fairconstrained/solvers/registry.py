@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -12,42 +13,38 @@ if TYPE_CHECKING:
     from fairconstrained.solvers.base import Solver
 
 
-def _made_by(path: str) -> Callable[..., Solver]:
-    """Return what makes a solver: an attribute of the package, found when it is called.
+def _make(path: str, **options: Any) -> Solver:
+    """Return a solver that an attribute of the package makes.
 
     Solvers call other solvers by name, for subproblems and for refinement. They are therefore
     declared here before they are imported.
     """
-
-    def make(**options: Any) -> Solver:
-        solver: Solver = attrgetter(path)(import_module("fairconstrained.solvers"))(**options)
-        return solver
-
-    return make
+    solver: Solver = attrgetter(path)(import_module("fairconstrained.solvers"))(**options)
+    return solver
 
 
 # In order of preference: `default_solver` takes the first that is preferred for the problem.
 SOLVERS: dict[str, Callable[..., Solver]] = {
-    "sqp": _made_by("SQP"),
-    "exact-penalty": _made_by("ExactPenalty"),
-    "augmented-lagrangian": _made_by("AugmentedLagrangian"),
-    "smoothing": _made_by("Smoothing"),
-    "ipc": _made_by("IPC"),
-    "ipp-ssg": _made_by("successive.ipp_ssg"),
-    "ssg": _made_by("SwitchingSubgradient"),
-    "ssg-stochastic": _made_by("StochasticSwitchingSubgradient"),
-    "3s-econ": _made_by("ThreeSEcon"),
-    "3s-econ-stochastic": _made_by("ThreeSEcon.stochastic"),
-    "plada": _made_by("PLADA"),
-    "plada-stochastic": _made_by("PLADA.stochastic"),
-    "idca": _made_by("IDCA"),
-    "idca-stochastic": _made_by("successive.idca_stochastic"),
-    "ipp-conex": _made_by("successive.ipp_conex"),
-    "conex": _made_by("ConEx"),
-    "yu-neely-wei": _made_by("OnlineStochastic"),
-    "lagrangian": _made_by("LagrangianDescentAscent"),
-    "multiplier-model": _made_by("LagrangianDescentAscent.multiplier_model"),
-    "regularization": _made_by("Regularization"),
+    "sqp": partial(_make, "SQP"),
+    "exact-penalty": partial(_make, "ExactPenalty"),
+    "augmented-lagrangian": partial(_make, "AugmentedLagrangian"),
+    "smoothing": partial(_make, "Smoothing"),
+    "ipc": partial(_make, "IPC"),
+    "ipp-ssg": partial(_make, "successive.ipp_ssg"),
+    "ssg": partial(_make, "SwitchingSubgradient"),
+    "ssg-stochastic": partial(_make, "StochasticSwitchingSubgradient"),
+    "3s-econ": partial(_make, "ThreeSEcon"),
+    "3s-econ-stochastic": partial(_make, "ThreeSEcon.stochastic"),
+    "plada": partial(_make, "PLADA"),
+    "plada-stochastic": partial(_make, "PLADA.stochastic"),
+    "idca": partial(_make, "IDCA"),
+    "idca-stochastic": partial(_make, "successive.idca_stochastic"),
+    "ipp-conex": partial(_make, "successive.ipp_conex"),
+    "conex": partial(_make, "ConEx"),
+    "yu-neely-wei": partial(_make, "OnlineStochastic"),
+    "lagrangian": partial(_make, "LagrangianDescentAscent"),
+    "multiplier-model": partial(_make, "LagrangianDescentAscent.multiplier_model"),
+    "regularization": partial(_make, "Regularization"),
 }
 _FUNCTIONS = {
     "smooth": "smooth functions",

@@ -230,16 +230,9 @@ class SwitchingSubgradient(FirstOrderSolver):
     batch_size : int or None, default=None
         The number of rows of a mini-batch, see :class:`StochasticSwitchingSubgradient`; None takes
         all rows.
-    max_iter : int, default=200
-        The number of steps.
-    check_every : int, default=50
-        Steps between two measurements.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
-        other solver either.
+    max_iter, check_every, tol, polish
+        Steps, steps between two measurements, tolerance and refinement, see
+        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`.
 
     References
     ----------
@@ -334,16 +327,9 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
         The step sizes, see :class:`SwitchingSubgradient`.
     batch_size : int or None, default=512
         The number of rows of a batch.
-    max_iter : int, default=600
-        The number of steps.
-    check_every : int, default=50
-        Steps between two measurements.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
-        other solver either.
+    max_iter, check_every, tol, polish
+        Steps, steps between two measurements, tolerance and refinement, see
+        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`; `max_iter` is 600.
 
     References
     ----------

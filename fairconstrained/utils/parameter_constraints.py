@@ -113,10 +113,9 @@ def check_parameters(owner: Parametrized, prefix: str = "") -> None:
     ValueError, TypeError
         With the parameter's name, what is valid and what was found.
     """
-    parameters, kind = owner.get_params(deep=False), type(owner)
-    constraints = constraints_of(kind)
-    constraints = {name: constraints[name] for name in parameters if name in constraints}
-    check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
+    kind: Any = type(owner)
+    parameters = owner.get_params(deep=False)
+    check_arguments(f"{prefix}{kind.__name__}", constraints_of(kind), **parameters)
     for name, value in parameters.items():
         if hasattr(value, "get_params") and not isinstance(value, type):
             check_parameters(value, f"{name}=")

@@ -7,8 +7,7 @@ import pytest
 from _support.problems import PROBLEMS, reference
 
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Status
-from fairconstrained.solvers.plada import PLADA
+from fairconstrained.solvers import PLADA, Status
 
 BY_HAND = {"eta": 0.3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1, "delta": 2.0}
 

@@ -9,7 +9,7 @@ from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.plada import PLADA
+from fairconstrained.solvers import PLADA
 from fairconstrained.terms.cell_means import average
 
 

@@ -8,8 +8,7 @@ from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
 from sklearn.exceptions import ConvergenceWarning
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.solvers import Smoothing, Status
-from fairconstrained.solvers.penalty_steps import Regularization
+from fairconstrained.solvers import Regularization, Smoothing, Status
 
 
 def test_strength_above_the_multipliers_solves_the_constrained_problem() -> None:

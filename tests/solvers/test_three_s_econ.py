@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.solvers.penalty_steps import ThreeSEcon
+from fairconstrained.solvers import ThreeSEcon
 from fairconstrained.solvers.result import Status
 
 SHORT = ThreeSEcon.stochastic(max_iter=1000)

@@ -32,7 +32,7 @@ from fairconstrained import (  # noqa: E402
     make_fairness_scorer,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS  # noqa: E402
-from fairconstrained.solvers.plada import PLADA  # noqa: E402
+from fairconstrained.solvers import PLADA  # noqa: E402
 
 X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
 TINY = {"hidden_layer_sizes": (6,), "max_epochs": 60, "random_state": 0}
