@@ -111,7 +111,7 @@ class Sampler:
     size : int or None
         The rows to draw per model, roughly (small strata are rounded up). With None, or as many as
         there are, every draw has all rows.
-    random_state : numpy.random.RandomState
+    rng : numpy.random.RandomState
         The source of randomness.
     by_block : bool, default=False
         Whether a batch has only the constraints that its blocks determine, if blocks of one model
@@ -120,14 +120,9 @@ class Sampler:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        size: int | None,
-        random_state: np.random.RandomState,
-        *,
-        by_block: bool = False,
+        self, problem: Problem, size: int | None, rng: np.random.RandomState, by_block: bool = False
     ):
-        self.problem, self.rng = problem, random_state
+        self.problem, self.rng = problem, rng
         self.rows: list[_Strata | _Blocks] = []
         self.outputs: list[tuple[CompositeFunction, Array, Array]] = []  # parts, sorted by block
         self.sampled = size is not None and size < problem.n_rows

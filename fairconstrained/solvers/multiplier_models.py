@@ -18,6 +18,8 @@ from fairconstrained.utils.typing import Array, Matrix
 _DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
 _ALL = slice(None)
 
+At = slice | Array
+
 
 class MultiplierModel(BaseEstimator, ABC):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
@@ -46,13 +48,11 @@ class MultiplierModel(BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
+    def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:
         """Return lambda of the selected constraints, shape (n_selected,)."""
 
     @abstractmethod
-    def ascend(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
-    ) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
         r"""Return the parameters after a step that raises :math:`\langle v, \lambda \rangle`.
 
         To first order it rises by :math:`\mathrm{step} \cdot \|v\|^2`, which is what free
@@ -75,13 +75,11 @@ class Free(MultiplierModel):
         """Return the multipliers themselves."""
         return np.maximum(multipliers, 0.0)
 
-    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
+    def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:
         """Return the parameters themselves."""
         return np.asarray(theta[at])
 
-    def ascend(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
-    ) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
         """Return max(theta + step v, 0)."""
         out = theta.copy()
         out[at] = np.maximum(theta[at] + step * v, 0.0)
@@ -119,7 +117,7 @@ class _Layers(MultiplierModel):
             inputs, slopes = self.units(output)
         return layers, output[:, 0]
 
-    def multipliers(self, theta: Array, features: Matrix, at: slice | Array = _ALL) -> Array:
+    def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:
         """Return the multipliers that the network gives."""
         return self.link(self._forward(theta, features[at])[1], features.shape[0])[0]
 
@@ -137,9 +135,7 @@ class _Layers(MultiplierModel):
                 back = (back @ matrix.T) * slopes
         return np.concatenate([*parts, np.zeros(len(theta) - sum(map(len, parts)))])
 
-    def ascend(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
-    ) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
         """Return the parameters after a step along the gradient.
 
         Multipliers that are zero and would fall do not count.
@@ -249,9 +245,7 @@ class DeepNetwork(_Layers):
         """Return softplus and its derivative, divided by the number of constraints."""
         return np.logaddexp(0.0, x) / n_constraints, expit(x) / n_constraints
 
-    def ascend(
-        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array = _ALL
-    ) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
         """Return the parameters after a step of Adagrad."""
         parameters, sums = np.split(theta, 2)
         gradient = self.gradient(theta, features[at], v)[: len(parameters)]

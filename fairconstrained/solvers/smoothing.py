@@ -105,22 +105,24 @@ class Smoothing(Solver):
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         width = self._first_width(problem, start) if last is None else last.width
         for k in range(1, self.max_iter + 1):
-            smooth = problem.smoothed(width)
-            tol = _SHARE * start.tol
-            answer, end = solver.solve(smooth, like=like, warm=warm, tol=tol, within=start)
-            at = problem.at(answer.w, like=end)
-            state = SmoothingState(width, answer.state)
-            if answer.status is Status.INFEASIBLE and _is_infeasible(at, answer, end, start.tol):
-                solver = SOLVERS[
-                    "exact-penalty"
-                ]()  # finds the least violation without regard to the objective
-            if answer.converged:
-                yield Iterate(at, answer.multipliers, k, state, rounded=end)
+            smooth, tol = problem.smoothed(width), _SHARE * start.tol
+            warm, end = solver.solve(smooth, like=like, warm=warm, tol=tol, within=start)
+            at, state = problem.at(warm.w, like=end), SmoothingState(width, warm.state)
+            infeasible = warm.status is Status.INFEASIBLE
+            if warm.converged:
+                yield Iterate(at, warm.multipliers, k, state, rounded=end)
             else:
-                yield Iterate(at, None, k, state, self._verdict(answer, width))
-            warm = answer
-            if answer.status is Status.INFEASIBLE:  # its multipliers cannot be used
-                warm = replace(start, w=answer.w, multipliers=None, state=None, like=None)
+                # Narrower arcs are harder, and change the answer by less than it is in error. Wide
+                # ones raise convex functions: a problem with little room has none when rounded.
+                status = warm.status if infeasible else Status.STALLED
+                narrow = width <= _LAST_INEXACT * self.width
+                yield Iterate(at, None, k, state, status if narrow else None)
+            if infeasible:
+                if _is_infeasible(at, warm, end, start.tol):
+                    # This one seeks the least violation without regard to the objective.
+                    solver = SOLVERS["exact-penalty"]()
+                # Multipliers of an infeasible problem cannot be used.
+                warm = replace(start, w=warm.w, multipliers=None, state=None, like=None)
             like, width = end, self.shrink * width
 
     def _first_width(self, problem: Problem, start: Start) -> float:
@@ -131,22 +133,12 @@ class Smoothing(Solver):
         the convex constraints must also meet them when they are rounded.
         """
         width, narrowest = self.width, _LAST_INEXACT * self.width
-        bounded = problem.with_constraints([one for one in problem.constraints if one.convex])
+        bounded = problem.with_constraints([part for part in problem.constraints if part.convex])
         if not bounded.n_constraints or bounded.at(start.w).violation > start.tol:
             return width
         while width > narrowest and bounded.smoothed(width).at(start.w).violation > start.tol:
             width *= self.shrink
         return width
-
-    def _verdict(self, answer: Result, width: float) -> Status | None:
-        """Return why to end after a smooth problem that was not solved, None to go on.
-
-        Narrower arcs are harder, and change the answer by less than it is in error. Wide ones raise
-        convex functions, so that a problem with little room has none when it is rounded.
-        """
-        if width > _LAST_INEXACT * self.width:
-            return None
-        return Status.INFEASIBLE if answer.status is Status.INFEASIBLE else Status.STALLED
 
 
 def _is_infeasible(at: Evaluation, answer: Result, rounded: Evaluation, tol: float) -> bool:

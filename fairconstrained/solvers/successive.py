@@ -68,10 +68,6 @@ class SuccessiveSolver(Solver):
         """Return rho^; 0 for models without it."""
         return 0.0
 
-    def note(self, problem: Problem, rho: float) -> str:
-        """Return what the message of a published run says in addition."""
-        return ""
-
     def _oracle_for(self, problem: Problem) -> Solver:
         if self.oracle is not None:
             return self.oracle.unpolished()
@@ -92,13 +88,14 @@ class SuccessiveSolver(Solver):
 
     def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, rho = self._oracle_for(problem), self.first_rho(problem)
-        at = found = start.at(problem)
+        at = answer = start.at(problem)
+        note = _NOT_CONVEX if rho and problem.modulus + rho < 0.0 else ""
         for t in range(1, self.max_iter + 1):
             begin = replace(start, w=at.w, multipliers=None, state=None, like=at)
             for iterate in oracle.iterate(self.subproblem(at, rho), begin):
-                found = iterate.at
-            at = problem.at(found.w, like=found)
-            yield Iterate(at, None, t, note=self.note(problem, rho))
+                answer = iterate.at
+            at = problem.at(answer.w, like=answer)
+            yield Iterate(at, None, t, note=note)
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, origin = self._oracle_for(problem), start.at(problem)
@@ -274,10 +271,6 @@ class IPC(SuccessiveSolver):
     def subproblem(self, at: Evaluation, rho: float) -> Problem:
         """Return the problem with the proximal term."""
         return at.problem.proximal(at.w, rho)
-
-    def note(self, problem: Problem, rho: float) -> str:
-        """Return whether the subproblems are known to be convex."""
-        return "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
 
 
 def ipp_ssg(**options: Any) -> IPC:

@@ -275,15 +275,10 @@ class SwitchingSubgradient(FirstOrderSolver):
         run = {"max_iter": 50_000, "check_every": 1000, "polish": False}
         return cls(**{**setting, **run, **options})
 
-    def _rule(self, problem: Problem) -> StepRule:
-        if self.steps is not None:
-            return self.steps
-        known = problem.modulus if problem.weakly_convex else 0.0
-        return StronglyConvexSteps(known) if known > 0.0 else PolyakSteps()
-
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the average of the feasible points, weighted by k + 1, or the best point so far."""
-        rule = self._rule(problem)
+        modulus = problem.modulus if problem.weakly_convex else 0.0
+        rule = self.steps or (StronglyConvexSteps(modulus) if modulus > 0.0 else PolyakSteps())
         rows = Rows(problem, start, self.batch_size, self.check_every)
         curvature = rows.constants()[0] if isinstance(rule, PolyakSteps) else 0.0
         at = best = rows.draw(start.w).at

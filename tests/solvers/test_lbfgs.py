@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.solvers.lbfgs import InverseHessian
+from fairconstrained.solvers.curvature import InverseHessian
 
 
 def bfgs_matrix(steps: np.ndarray, changes: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
