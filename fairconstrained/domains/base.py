@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    POSITIVE,
-    ParameterConstraints,
+    Count,
+    Positive,
     check_arguments,
+    constraints_of,
 )
 from fairconstrained.utils.typing import Array
 
@@ -30,7 +29,6 @@ class Domain(BaseEstimator, ABC):
     """
 
     whole_space: bool = False
-    _parameter_constraints: ClassVar[ParameterConstraints] = {}
 
     @property
     def n_variables(self) -> int | None:
@@ -47,7 +45,7 @@ class Domain(BaseEstimator, ABC):
             With the parameter's name, what was found and what is valid.
         """
         parameters = self.get_params(deep=False)
-        check_arguments(type(self).__name__, self._parameter_constraints, **parameters)
+        check_arguments(type(self).__name__, constraints_of(type(self)), **parameters)
         for value in parameters.values():
             if isinstance(value, Domain):
                 value.check()
@@ -132,9 +130,7 @@ class Enlarged(Domain):
     array([ 1.2, -1.6])
     """
 
-    _parameter_constraints: ClassVar = {"domain": [Domain], "factor": [POSITIVE]}
-
-    def __init__(self, domain: Domain, factor: float):
+    def __init__(self, domain: Domain, factor: Positive):
         self.domain = domain
         self.factor = factor
 
@@ -166,9 +162,8 @@ class Blocks(Domain):
     """
 
     whole_space = property(attrgetter("domain.whole_space"))
-    _parameter_constraints: ClassVar = {"domain": [Domain], "n_blocks": [COUNT]}
 
-    def __init__(self, domain: Domain, n_blocks: int):
+    def __init__(self, domain: Domain, n_blocks: Count):
         self.domain = domain
         self.n_blocks = n_blocks
 
@@ -210,9 +205,8 @@ class Leading(Domain):
     """
 
     whole_space = property(attrgetter("domain.whole_space"))
-    _parameter_constraints: ClassVar = {"domain": [Domain], "size": [COUNT]}
 
-    def __init__(self, domain: Domain, size: int):
+    def __init__(self, domain: Domain, size: Count):
         self.domain = domain
         self.size = size
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from numbers import Real
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from fairconstrained.domains.base import ON_THE_BOUNDARY, Domain
-from fairconstrained.utils.parameter_constraints import POSITIVE, Number, Numbers
+from fairconstrained.utils.parameter_constraints import POSITIVE, Number, Numbers, Positive
 from fairconstrained.utils.typing import Array
 
 _MAX_NEWTON_STEPS = 100
 _ROUNDING = 1e-15  # of the norm, relative
 _FARTHEST = 1e20  # in units of an ellipsoid: beyond, only the direction of a point matters
 _BOUND = Number(Real, None, None, closed="both")  # perhaps infinite
+
+Bound = Annotated[float | Array, _BOUND]
+Bounds = Annotated[Array, Numbers(_BOUND)]
+Lengths = Annotated[Array, Numbers(POSITIVE)]
 
 
 class Box(Domain):
@@ -39,9 +43,8 @@ class Box(Domain):
 
     lower: float | Array
     upper: float | Array
-    _parameter_constraints: ClassVar = {"lower": [_BOUND], "upper": [_BOUND]}
 
-    def __init__(self, lower: float | Array = -1.0, upper: float | Array = 1.0):
+    def __init__(self, lower: Bound = -1.0, upper: Bound = 1.0):
         self.lower = lower
         self.upper = upper
 
@@ -99,9 +102,7 @@ class Intervals(Box):
     True
     """
 
-    _parameter_constraints: ClassVar = {"lower": [Numbers(_BOUND)], "upper": [Numbers(_BOUND)]}
-
-    def __init__(self, lower: Array, upper: Array):
+    def __init__(self, lower: Bounds, upper: Bounds):
         super().__init__(lower, upper)
 
 
@@ -164,9 +165,8 @@ class Ellipsoid(_Ball):
 
     order = 2
     axes: float | Array
-    _parameter_constraints: ClassVar = {"axes": [Numbers(POSITIVE)]}
 
-    def __init__(self, axes: Array):
+    def __init__(self, axes: Lengths):
         self.axes = axes
 
     @property
@@ -217,11 +217,9 @@ class L2Ball(Ellipsoid):
     array([ 0.6, -0.8])
     """
 
-    _parameter_constraints: ClassVar = {"radius": [POSITIVE]}
-
     axes = property(attrgetter("radius"))
 
-    def __init__(self, radius: float = 1.0):
+    def __init__(self, radius: Positive = 1.0):
         self.radius = radius
 
 
@@ -245,9 +243,8 @@ class WeightedL1Ball(_Ball):
 
     order = 1
     factors: float | Array
-    _parameter_constraints: ClassVar = {"radius": [POSITIVE], "factors": [Numbers(POSITIVE)]}
 
-    def __init__(self, radius: float, factors: Array):
+    def __init__(self, radius: Positive, factors: Lengths):
         self.radius = radius
         self.factors = factors
 
@@ -310,9 +307,8 @@ class L1Ball(WeightedL1Ball):
     """
 
     factors = 1.0
-    _parameter_constraints: ClassVar = {"radius": [POSITIVE]}
 
-    def __init__(self, radius: float = 1.0):
+    def __init__(self, radius: Positive = 1.0):
         self.radius = radius
 
 
