@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -51,9 +50,8 @@ class AugmentedLagrangian(Solver):
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
     violation decreases too slowly. Every evaluation is one forward and one backward pass for any
-    number of constraints. The curvature pairs of L-BFGS are kept from round to round, and in the
-    state for warm starts. On domains other than the whole space, projected gradient steps take the
-    place of L-BFGS.
+    number of constraints. The curvature pairs of L-BFGS are kept from round to round. On domains
+    other than the whole space, projected gradient steps take the place of L-BFGS.
 
     Parameters
     ----------
@@ -96,11 +94,11 @@ class AugmentedLagrangian(Solver):
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last = AugmentedLagrangianState.of(start.state)
-        if last is None or last.n_variables != problem.n_variables:
-            tol, whole = max(_FIRST_TOL, 0.9 * start.tol), problem.domain.whole_space
-            model = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
-            last = AugmentedLagrangianState(self.sigma, tol, model, problem.n_variables)
-        sigma, tol, model = last.sigma, last.inner_tol, deepcopy(last.model)
+        sigma = self.sigma if last is None else last.sigma
+        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
+        # Pairs of another run are not taken over: with kinks they led to worse local solutions.
+        whole = problem.domain.whole_space
+        model = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
         before = np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
@@ -109,7 +107,7 @@ class AugmentedLagrangian(Solver):
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             tol *= 0.1
-            state = replace(last, sigma=sigma, inner_tol=tol, model=model)
+            state = AugmentedLagrangianState(sigma, tol)
             yield Iterate(at, multipliers, k, state, self._failure(at, multipliers, sigma, start))
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
             # makes the rounds harder: it grows only where a round did not halve the error.
@@ -193,16 +191,10 @@ class AugmentedLagrangianState(SolverState):
         The penalty parameter.
     inner_tol : float
         The tolerance of the next round.
-    model : ScalarCurvature
-        What has been learned of the curvature.
-    n_variables : int
-        The variables that it has.
     """
 
     sigma: float
     inner_tol: float
-    model: ScalarCurvature
-    n_variables: int
 
 
 @dataclass(eq=False, repr=False)
