@@ -10,7 +10,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.binding import Unconstrained, with_constraints
-from fairconstrained.estimators.linear.parametrization import linear_parametrization
+from fairconstrained.estimators.linear.base import linear_model
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.penalties import L2
@@ -27,9 +27,9 @@ def logistic_problem(rows: Data, constraint: Constraint) -> Problem:
     """Return the problem of the estimator's defaults: logistic loss and an L2 penalty of 1e-4."""
     X, y, groups = rows
     data = TrainingData(X, signs(y), np.array([0, 1]), Groups.encode(groups), np.ones(len(y)))
-    linear = linear_parametrization(
+    model, penalty, domain = linear_model(
         data.X, data.sample_weight, penalty=L2(1e-4), domain=WholeSpace(), fit_intercept=True
     )
     loss = MeanLoss(Logistic()).bind(data.y, data.sample_weight)
-    free = Problem(CompositeFunction(linear.model, loss, linear.penalty), domain=linear.domain)
+    free = Problem(CompositeFunction(model, loss, penalty), domain=domain)
     return with_constraints(free, [constraint], data, Unconstrained(free))

@@ -19,7 +19,6 @@ from fairconstrained.dask._collections import (
 )
 from fairconstrained.dask._data import (
     AtomTable,
-    ShardedParametrization,
     atom_data,
     held_out_draw,
     sharded_data,
@@ -55,7 +54,6 @@ class DaskLinearClassifier:
     """
 
     _doc_link_template = f"{DOCUMENTATION}/generated/fairconstrained.dask.{{estimator_name}}.html"
-    parametrization = ShardedParametrization
     local: ClassVar[type[Any]]
     client: Any = None
     disk: str | bool = "auto"

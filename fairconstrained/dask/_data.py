@@ -22,10 +22,7 @@ from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import ScoresOnRows
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.linear.parametrization import (
-    ClassifierParametrization,
-    feature_map_of,
-)
+from fairconstrained.estimators.linear.base import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.shards.in_memory import ShardedData
@@ -243,15 +240,6 @@ def with_interactions(
         return part
     groups = [data.groups.codes[atoms] for atoms in table.positions]
     return workers.changed(partial(crossed, feature_map), part[0], groups)[0]
-
-
-class ShardedParametrization(ClassifierParametrization):
-    """Linear scores of rows in shards."""
-
-    @classmethod
-    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
-        """Return the data: shards have group interactions already."""
-        return data
 
 
 def held_out_draw(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -19,7 +17,6 @@ from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,29 +81,6 @@ class Certificate:
             f"Use more rows{rows}, raise kappa, lower confidence, or merge small groups.",
             ConstantDecisionWarning,
             stacklevel=stacklevel,
-        )
-
-
-def check_confidence(estimator: Any) -> None:
-    """Check `confidence` and `holdout`.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what to do.
-    """
-    for name, other in (("confidence", None), ("holdout", "auto")):
-        value = getattr(estimator, name)
-        if isinstance(value, str | None) and value == other:
-            continue
-        if not (is_number(value, Real) and 0.0 < value < 1.0):
-            raise ValueError(
-                f"{name} must be a number between 0 and 1 or {other!r}; got {value!r}."
-            )
-    if estimator.confidence is not None and estimator.enforce != "decision":
-        raise ValueError(
-            f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
-            f"{estimator.enforce!r}."
         )
 
 

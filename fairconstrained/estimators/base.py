@@ -1,48 +1,47 @@
-"""The base classes of the estimators: minimise with callbacks, store, warn, predict."""
+"""The base classes of the estimators: bind, minimise with callbacks, store, warn."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, ClassVar, Self
 
-from sklearn.base import ClassifierMixin
-
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.labels import ClassWeight, ScoreConvention
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns
-from fairconstrained.estimators.best_of import best_of
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.callbacks import Progress
-from fairconstrained.estimators.fairest import fairest_problem
-from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
-from fairconstrained.estimators.one_sided import warn_of_equal_predictions, warn_of_one_side
-from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
-from fairconstrained.estimators.solution import far_predictions, warn_of_predictions
-from fairconstrained.estimators.solving import (
-    Attributes,
-    solver_of,
-    warm_start,
+from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.fit_warnings import (
+    far_predictions,
     warn_of,
+    warn_of_equal_predictions,
+    warn_of_one_side,
     warn_of_other_solver,
+    warn_of_predictions,
 )
-from fairconstrained.estimators.thresholds import Threshold
-from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
+from fairconstrained.estimators.sampled_start import sampled_start
+from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
+from fairconstrained.estimators.solving import best_of, minimize_by_default, solver_of, warm_start
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.solvers.base import Start
-from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
-from fairconstrained.utils.fitted import all_or_nothing
+from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.utils.compat import CallbackSupportMixin
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    POSITIVE,
+    ParameterConstraints,
+    one_of,
+)
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, RandomState
 
-Minimize = Callable[..., tuple[Result, Evaluation]]
+Attributes = Callable[[Array], Mapping[str, Any]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -61,6 +60,12 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     verbose: int = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "max_iter": [COUNT, None],
+        "tol": [POSITIVE],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
 
     @classmethod
     @cache
@@ -68,15 +73,42 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         """Return the names of the parameters, which are read once per class."""
         return list(super()._get_param_names())
 
+    def _solver(self, problem: Problem) -> Solver:
+        """Return the solver with the options of this estimator."""
+        return solver_of(self, problem)
+
+    def _train(
+        self,
+        problem: Problem,
+        *,
+        fit: Fit | None = None,
+        split: tuple[Problem, Problem] | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution of a problem, see `best_of`, and the evaluation there.
+
+        The arguments are those of :meth:`Fit.solve`.
+        """
+        solver = self._solver(problem)
+        solver.check(problem)
+        sampled = sampled_start(solver, problem, self) if warm is None else None
+        if sampled is None:
+            return best_of(solver, problem, self, like=like, warm=warm, callback=callback)
+        solver, start = sampled
+        result, at = best_of(solver, problem, self, warm=start, callback=callback)
+        return replace(result, data_passes=result.data_passes + start.data_passes), at
+
     def _minimize(
         self,
         problem: Problem,
         passed: tuple[Any, Any, Any],
         attributes: Attributes,
+        minimize: Callable[..., tuple[Result, Evaluation]],
         *,
         variables: Array | None,
         first: Start | None = None,
-        minimize: Minimize | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation there; callbacks receive all measured iterates.
 
@@ -88,53 +120,18 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
             X, y and sample_weight as passed to `fit`.
         attributes : callable
             From the solver's variables to the attributes that `predict` uses.
+        minimize : callable
+            Minimises the problem, with the arguments `warm` and `callback` of solvers.
         variables : ndarray of shape (n_parameters,) or None
             The variables of the last fit, for a warm start.
         first : Start or None, default=None
             The start without a warm start.
-        minimize : callable or None, default=None
-            Minimises the problem, with the arguments `warm` and `callback` of solvers; None for the
-            estimator's solver.
         """
-        if minimize is None:
-            solver = solver_of(self, problem)
-            solver.check(problem)
-            minimize = partial(best_of, solver, options=self)
         progress = Progress(self, *passed, attributes)
         warm = warm_start(self, problem, variables, first)
         result, at = minimize(problem, warm=warm, callback=progress)
         progress.close(lambda: attributes(result.w))
         return result, at
-
-
-class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
-    """Classifiers trained by minimising a constrained problem."""
-
-    __metadata_request__score: ClassVar = {"sample_weight": True}
-
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy of the predictions.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-
-        Raises
-        ------
-        ValueError
-            If lengths differ, or pandas objects have the same row labels in another order.
-        """
-        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
-        return float(super().score(X, y, sample_weight))
 
 
 @dataclass(eq=False, repr=False)
@@ -163,47 +160,71 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     pos_label: object = None
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "goal": [one_of("accuracy", "fairness")],
+        "max_loss_increase": [POSITIVE],
+        "use_sensitive": ["boolean"],
+        "combine": [one_of(*COMBINE)],
+        "groups_missing": [one_of(*GROUPS_MISSING)],
+    }
     several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False
+    most_thresholds: ClassVar[int] = 12
 
-    @property
+    def _reads_by_atom(self) -> bool:
+        """Return whether rows may be read once per evaluation: nothing needs their scores."""
+        return False
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Return the rows with the features that the model uses; checks its parameters."""
+        return data
+
     @abstractmethod
-    def parametrization(self) -> type[Any]:
-        """How the scores depend on the solver's variables: a subclass of `Parametrization`."""
+    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Any]:
+        """Return the problem without constraints, and how trees were grown, see :class:`Fit`."""
 
-    def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
-        """Return the problem that the goal asks for, and a start."""
-        if self.goal == "fairness" and fit.problem.n_constraints:
-            return fairest_problem(fit, self.max_loss_increase)
-        return fit.problem, None
+    @abstractmethod
+    def _fitted(self, fit: Fit, w: Array) -> Mapping[str, Any]:
+        """Return the fitted attributes that `predict` uses, for the model's variables."""
+
+    @abstractmethod
+    def _variables(self, fit: Fit) -> Array | None:
+        """Return the variables of the last fit, None if it was to other features."""
+
+    def _validation_share(self, data: TrainingData) -> float | None:
+        """Return the share of the rows that chooses the iterate; None trains with all rows."""
+        return None
+
+    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
+        """Return the solution of a problem without constraints."""
+        return minimize_by_default(problem)
+
+    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return what a search on decisions varies, from a solution on scores: all variables."""
+        return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
 
     def _solve(self, fit: Fit, passed: tuple[Any, Any, Any]) -> Self:
         """Solve the problem of a fit, set the fitted attributes and warn of what was not found.
 
-        Parameters
-        ----------
-        fit : Fit
-            The options of this estimator bound to the training rows.
-        passed : tuple
-            X, y and sample_weight as passed to `fit`.
+        `passed` is X, y and sample_weight as passed to `fit`.
         """
         with limited_threads(fit.data.X):
             rate, first, passes = rate_of(fit), None, 0.0
             if rate is not None:
-                fit, first, passes = settle(fit, rate, self._wanted)
-            wanted, start = self._wanted(fit)
+                fit, first, passes = settle(fit, rate)
+            problem, start = fit.wanted()
             result, at = self._minimize(
-                wanted,
+                problem,
                 passed,
-                fit.fitted_attributes,
-                variables=fit.parametrization.variables(self) if self.warm_start else None,
+                fit.attributes,
+                fit.solve,
+                variables=self._variables(fit) if self.warm_start else None,
                 first=start if first is None else first,
-                minimize=fit.minimize,
             )
             if rate is not None:
                 result = replace(result, data_passes=result.data_passes + passes)
-                fit, result = cut_exactly(fit, rate, result, at, self._wanted)
+                fit, result = cut_exactly(fit, rate, result, at)
                 at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
             solution = fit.enforced(result, limits_of(fit))
         fit.store(self, solution, like=at)
@@ -219,111 +240,3 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             warn_of_other_solver([result], stacklevel=5)
             promised.warn(stacklevel=5)
         return self
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class FairClassifier(FairEstimator, ConstrainedClassifier):
-    """Classifiers of two classes under fairness constraints, with any model.
-
-    Subclasses have a `decision_function`, and `warm_start` as a parameter or an attribute.
-    """
-
-    surrogate: str | Surrogate = "sigmoid"
-    class_weight: ClassWeight = None
-    threshold: Threshold = None
-    enforce: str = "score"
-    confidence: float | None = None
-    holdout: float | str = "auto"
-
-    @with_callbacks
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        sensitive_features: MatrixLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The labels, of two classes, or more where `several_classes` is True.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
-        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups; `combine` defines how several columns make groups. Not needed with
-            `sensitive_columns` or without a constraint.
-
-        Returns
-        -------
-        self : FairClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
-        """
-        with all_or_nothing(self):
-            warn_of_unused_kappa(self)
-            fit = self.bind(X, y, sample_weight, sensitive_features)
-            return self._solve(fit, (X, y, sample_weight))
-
-    def bind(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        sensitive_features: MatrixLike | None = None,
-        *,
-        path: bool = False,
-    ) -> Fit:
-        """Return the problem that `fit` would solve, for developers.
-
-        The problem has no rows of weight zero. `data.positions` has the positions of its rows in X,
-        or is None if they are the rows of X.
-
-        Parameters
-        ----------
-        X, y, sample_weight, sensitive_features
-            See `fit`.
-        path : bool, default=False
-            Whether the tolerances are to vary, see :meth:`Fit.bind`.
-        """
-        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Return the parameters, and which label is favourable if that was not chosen."""
-        text = super().__repr__(N_CHAR_MAX)
-        favourable = getattr(self, "pos_label_", None)
-        if self.pos_label is not None or not isinstance(favourable, str):
-            return text
-        return f"{text} (fitted: the favourable label is {favourable!r}, see pos_label)"
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the class of each row: the favourable one if its score is above the threshold.
-
-        With more than two classes it is the class of the largest score.
-
-        The score of the favourable class is `decision_function` if it is the second of `classes_`,
-        else its negative.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        if scores.ndim > 1:
-            return self.classes_[scores.argmax(axis=1)]
-        convention = ScoreConvention.of(self)
-        favourable = convention.fitted(scores) > 0.0
-        return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]

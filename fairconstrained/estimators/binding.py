@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -15,9 +15,7 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import HasScores
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.best_of import minimize_by_default
-from fairconstrained.estimators.parametrization import Parametrization
-from fairconstrained.exceptions import without_vacuous_warnings
+from fairconstrained.estimators.solving import minimize_by_default
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
@@ -184,36 +182,6 @@ def loss_part(estimator: Any, model: Model, data: TrainingData) -> CompositeFunc
     return CompositeFunction(model, resolve_objective("loss", estimator.loss).build(data))
 
 
-def without_constraints(
-    estimator: Any,
-    parametrization: Parametrization,
-    data: TrainingData,
-    split: tuple[TrainingData, TrainingData] | None,
-) -> tuple[Problem, Unconstrained]:
-    """Return the problem without constraints, and what solves it when it is needed.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Names the loss.
-    parametrization : Parametrization
-        The model, its penalty and its domain.
-    data : TrainingData
-        The rows of the model.
-    split : tuple of TrainingData or None
-        The rows that the model is trained on and those that choose the iterate.
-    """
-    model, penalty = parametrization.model, parametrization.penalty
-    objective = loss_part(estimator, model, data)
-    free = Problem(objective.add(penalty), domain=parametrization.domain)
-    problems = None
-    if split is not None:
-        trained, held_back = (loss_part(estimator, model.on(one.X), one) for one in split)
-        problems = Problem(trained.add(penalty)), Problem(held_back)
-    minimize = partial(parametrization.unconstrained, estimator, split=problems)
-    return free, Unconstrained(free, minimize)
-
-
 def with_constraints(
     problem: Problem,
     constraints: Sequence[Constraint],
@@ -246,17 +214,6 @@ def with_constraints(
         unconstrained = ScoresOnRows(unconstrained, model)
     parts = bound_parts(constraints, model, data, unconstrained, like)
     return replace(problem, constraints=tuple(parts), n_variables=0)
-
-
-def on_all_rows(
-    problem: Problem,
-    constraints: Sequence[Constraint],
-    data: TrainingData,
-    unconstrained: Unconstrained,
-) -> Problem:
-    """Return a problem that has its constraints on some rows with the same ones on all rows."""
-    with without_vacuous_warnings():
-        return with_constraints(problem, constraints, data, unconstrained, like=problem.constraints)
 
 
 def bound_parts(

@@ -91,13 +91,11 @@ class Progress(FitTasks):
                 f"KKT residual {measured.kkt_residual:.2e}"
             )
         self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-        stop = self._end(self.iteration, measured.iterate.at.w)
-        self.iteration = self.fit_task.subcontext(task_name="iteration")
-        return stop
-
-    def _end(self, task: Any, w: Array) -> bool:
-        return task.call_on_fit_task_end(
+        w = measured.iterate.at.w
+        stop: bool = self.iteration.call_on_fit_task_end(
             estimator=self.estimator,
             **self.data,
             reconstruction_attributes=lambda: self.attributes(w),
         )
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+        return stop

@@ -1,10 +1,10 @@
-"""A fit: an estimator's options and checked data as a problem, its solution and its attributes."""
+"""A fit: an estimator's options and checked data as a problem, and what its solutions become."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,18 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.held_out import HeldOut
-from fairconstrained.decisions.search import DecisionTask
+from fairconstrained.decisions.population import Certificate, search_with_confidence
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.search_kinds import search_kind
+from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
     choices,
     constraints_of,
     loss_part,
-    on_all_rows,
     with_constraints,
-    without_constraints,
 )
-from fairconstrained.estimators.expected import expected_constraints
-from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
@@ -43,6 +41,37 @@ from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_kappa
 
+Split = tuple[TrainingData, TrainingData]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """What a search on decisions varies.
+
+    Attributes
+    ----------
+    task : DecisionTask
+        What the search starts from.
+    held_out : HeldOut or None
+        The rows held out for `confidence`, with the constraints as functions of the variables that
+        are searched.
+    lift : callable
+        From these variables to those of the fit.
+    search : callable
+        Returns the search for a task.
+    """
+
+    task: DecisionTask
+    held_out: HeldOut | None
+    lift: Callable[[Array], Array]
+    search: Callable[[DecisionTask], DecisionSearch] = search_decisions
+
+    def found(self, confidence: float | None) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the model that was found, and with a confidence what the held-out rows show."""
+        if self.held_out is None or confidence is None:
+            return self.search(self.task), None
+        return search_with_confidence(self.task, self.held_out, confidence)
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -55,45 +84,34 @@ class Fit:
         \min_w \mathrm{objective}(\mathrm{model}(w)) + \mathrm{penalty}(w) \quad \text{s.t.} \quad
         g_j(\mathrm{model}(w)) \le 0, \quad w \in \text{domain}.
 
-    Make it with :meth:`of`, which checks the arguments, or with :meth:`bind` from checked data.
-
     Attributes
     ----------
     estimator : estimator
-        Its parameters are read; only :meth:`store` sets attributes.
+        Its parameters are read.
     data : TrainingData
         The training rows with the features that the model uses.
-    parametrization : Parametrization
-        The model, its penalty and its domain.
-    constraints : tuple of Constraint
-        All must hold; their tolerances are set.
     unconstrained : Unconstrained
         The model without constraints; it is solved on first access.
     problem : Problem
-        The objective, and the constraints bound to the training rows.
-    held_out : HeldOut or None
-        With `confidence`: the rows that are not used for training.
+        The objective with model and penalty, and the constraints bound to the training rows.
+    constraints : tuple of Constraint
+        All must hold; their tolerances are set.
+    grown : Grown or None
+        Of boosted trees: how they were grown.
     split : tuple of TrainingData or None
         Of the training rows, those that choose the iterate, after those that it is trained on.
-
-    Examples
-    --------
-    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
-    >>> from fairconstrained.estimators.fit import Fit
-    >>> X, y, groups = make_biased_classification(500, gap=0.3, random_state=0)
-    >>> fit = Fit.of(FairLogisticClassifier(kappa=0.05), X, y, None, groups)
-    >>> fit.problem.n_constraints, fit.unconstrained.result.converged
-    (2, True)
+    held_out : HeldOut or None
+        With `confidence`: the rows that are not used for training.
     """
 
     estimator: Any
     data: TrainingData
-    parametrization: Parametrization
-    constraints: tuple[Constraint, ...]
     unconstrained: Unconstrained
     problem: Problem
+    constraints: tuple[Constraint, ...] = ()
+    grown: Any = None
+    split: Split | None = None
     held_out: HeldOut | None = None
-    split: tuple[TrainingData, TrainingData] | None = None
 
     @classmethod
     def of(
@@ -107,36 +125,15 @@ class Fit:
         path: bool = False,
         query: ArrayLike | None = None,
     ) -> Fit:
-        """Return the fit for what a user passes to `fit`.
+        """Return the fit for what a user passes to `fit`; sets n_features_in_ and others.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Its parameters are checked, and its `n_features_in_` and `feature_names_in_` are set.
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The labels.
-        sample_weight : array-like of shape (n_samples,) or None
-            The weights.
-        sensitive_features : array-like or DataFrame or None
-            The groups.
-        path : bool, default=False
-            See :meth:`bind`.
-        query : array-like of shape (n_samples,) or None, default=None
-            The queries, for rankers.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is not valid.
+        `path` and `query` are those of :meth:`bind` and of rankers.
         """
         passed = X, y, sample_weight, sensitive_features, query
         data, constraints = checked_data(estimator, *passed, path=path)
         rows = RowSplit.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
-            own = rows.training, rows.split
-            rows = rows.moved(cls.first_threshold(estimator, *own, path=path))
+            rows = rows.moved(cls.first_threshold(estimator, rows.training, rows.split, path=path))
         fit = cls.bind(estimator, rows.training, constraints, rows.split, path=path)
         if rows.held_out is None:
             return fit
@@ -166,63 +163,80 @@ class Fit:
         estimator: Any,
         data: TrainingData,
         constraints: Sequence[Constraint],
-        split: tuple[TrainingData, TrainingData] | None = None,
+        split: Split | None = None,
         *,
         path: bool = False,
     ) -> Fit:
         """Return the fit for checked data.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Its parameters are valid.
-        data : TrainingData
-            The rows, from `Parametrization.features`.
-        constraints : sequence of Constraint
-            All must hold; their tolerances are set.
-        split : tuple of TrainingData or None, default=None
-            The rows that the model is trained on and those that choose the iterate.
-        path : bool, default=False
-            Whether the tolerances are to vary, see :meth:`Parametrization.of`.
+        With `path` the tolerances are to vary, so that nothing may depend on them: trees are grown
+        without constraints.
         """
         with limited_threads(data.X):
-            parametrization = estimator.parametrization.of(estimator, data, path=path)
-            free, unconstrained = without_constraints(estimator, parametrization, data, split)
-            rows = parametrization.constrained
-            problem = with_constraints(free, constraints, data, unconstrained, rows)
-        bound = tuple(constraints), unconstrained, problem
-        return cls(estimator, data, parametrization, *bound, split=split)
+            free, grown = estimator._free_problem(data, path=path)
+            return cls.free(estimator, data, free, split, grown).constrained(constraints)
+
+    @classmethod
+    def free(
+        cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None, grown: Any
+    ) -> Fit:
+        """Return the fit of a problem without constraints."""
+        unconstrained = Unconstrained(problem, partial(_train_free, estimator, split))
+        return cls(estimator, data, unconstrained, problem, grown=grown, split=split)
+
+    def constrained(self, constraints: Sequence[Constraint]) -> Fit:
+        """Return the fit with other constraints."""
+        rows = None if self.grown is None else self.grown.constrained
+        problem = with_constraints(self.problem, constraints, self.data, self.unconstrained, rows)
+        return replace(self, constraints=tuple(constraints), problem=problem)
 
     @property
     def model(self) -> Model:
         """The model on the training rows."""
-        return self.parametrization.model
+        return self.problem.objective.model
 
     @cached_property
     def solver(self) -> Solver:
         """The solver with the estimator's options."""
-        return self.parametrization.solver(self.estimator, self.problem)
+        solver: Solver = self.estimator._solver(self.problem)
+        return solver
 
     def start(self) -> Start:
         """Return the unconstrained model as a start."""
         result = self.unconstrained.result
         return Start(self.problem.start_at(result.w), None, result.state)
 
+    def wanted(self) -> tuple[Problem, Start | None]:
+        r"""Return the problem that the goal asks for, and a start.
+
+        For the goal of fairness it is that of the least unfairness for a loss that is nearly the
+        best, from the unconstrained model, which satisfies the bound on the loss (3S-Econ, Problem
+        1):
+
+        .. math::
+            \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad
+            f(w) \le (1 + \delta) \min f.
+        """
+        if self.estimator.goal == "accuracy" or not self.problem.n_constraints:
+            return self.problem, None
+        least, w = self.unconstrained.result.objective, self.start().w
+        level = self.problem.uncounted().at(w).constraints.max()
+        epigraph = self.problem.epigraph((1.0 + self.estimator.max_loss_increase) * least)
+        return epigraph, Start(np.append(w, level))
+
     def with_kappa(self, kappa: float) -> Fit:
         """Return the fit with another kappa, for the constraints that have none of their own."""
         constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
         with without_vacuous_warnings():
-            given = self.data, self.unconstrained, self.parametrization.constrained
-            problem = with_constraints(self.problem, constraints, *given)
-        return replace(self, constraints=tuple(constraints), problem=problem)
+            return self.constrained(constraints)
 
     def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
         scores = ScoresOnRows(self.unconstrained, model)
         free = Problem(loss_part(self.estimator, model, data).add(penalty or Zero()))
-        own = self.problem.constraints
-        return with_constraints(free, self.constraints, data, scores, like=own)
+        like = self.problem.constraints
+        return with_constraints(free, self.constraints, data, scores, like=like)
 
     @cached_property
     def split_problems(self) -> tuple[Problem, Problem] | None:
@@ -230,79 +244,42 @@ class Fit:
         if self.split is None:
             return None
         with without_vacuous_warnings():
-            trained = self.problem_on(self.split[0], self.parametrization.penalty)
+            trained = self.problem_on(self.split[0], self.problem.objective.penalty)
             return trained, self.problem_on(self.split[1])
-
-    def minimize(
-        self,
-        problem: Problem,
-        *,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-    ) -> tuple[Result, Evaluation]:
-        """Return the solution as the estimator's `fit` finds it, and the evaluation there.
-
-        Rows for validation choose the iterate of the problem of this fit, not of others.
-        """
-        return self.parametrization.minimize(
-            self.estimator,
-            problem,
-            split=self.split_problems if problem is self.problem else None,
-            warm=warm,
-            callback=callback,
-        )
 
     def solve(
         self,
         problem: Problem | None = None,
         *,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-    ) -> Result:
-        """Return the solution of this problem, or of another one: see :meth:`solve_at`."""
-        return self.solve_at(problem, warm=warm, callback=callback)[0]
-
-    def solve_at(
-        self,
-        problem: Problem | None = None,
-        *,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-        like: Evaluation | None = None,
         split: tuple[Problem, Problem] | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution of a problem with the same variables, and the evaluation at it.
-
-        It keeps to the data passes of a fit, see :meth:`Parametrization.follow`.
+        """Return the solution of a problem with the same variables, and the evaluation there.
 
         Parameters
         ----------
         problem : Problem or None, default=None
-            For instance this one with other tolerances; None takes this one.
-        warm, callback, like
-            See :meth:`Solver.solve`.
+            None for this fit's.
         split : tuple of Problem or None, default=None
-            See `split_problems`.
+            See `split_problems`, which are those of this fit's problem.
+        like : Evaluation or None, default=None
+            Of the same rows, see :meth:`Problem.at`.
+        warm : Start, Result or None, default=None
+            The start; None for the estimator's.
+        callback : callable or None, default=None
+            Receives every measured iterate.
         """
-        return self.parametrization.follow(
-            self.estimator,
-            self.problem if problem is None else problem,
-            split=split,
-            like=like,
-            warm=warm,
-            callback=callback,
+        if problem is None or problem is self.problem:
+            problem, split = self.problem, self.split_problems if split is None else split
+        solution: tuple[Result, Evaluation] = self.estimator._train(
+            problem, fit=self, split=split, like=like, warm=warm, callback=callback
         )
+        return solution
 
     def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:
-        """Return what a search on decisions starts from.
-
-        Parameters
-        ----------
-        result : Result
-            The solution of the problem, which bounds scores.
-        budget : SearchBudget or None, default=None
-            What the search may cost; None takes the defaults.
-        """
+        """Return what a search on decisions starts from; by default with the usual budget."""
         budget = search_kind(self.problem).usual_budget if budget is None else budget
         return DecisionTask(
             self.problem,
@@ -313,33 +290,43 @@ class Fit:
             self.unconstrained.result.w,
             self.estimator.random_state,
             budget,
-            expected=expected_constraints(self.problem, self.data, self.unconstrained, budget),
+            expected=self._expected_constraints(budget),
         )
+
+    def _expected_constraints(self, budget: SearchBudget) -> tuple[CompositeFunction, ...]:
+        """Return estimates of the constraints on rates of few rows, none where all cells are large.
+
+        The scores of the unconstrained model give the probability of the label.
+        """
+        data, problem = self.data, self.problem
+        in_memory = all(model.in_memory for model in problem.models)
+        if not in_memory or data.several_classes or data.groups is None:
+            return ()
+        if data.y.min() == data.y.max() or not has_few_rows(problem, budget.few_rows):
+            return ()
+        scores, _ = self.unconstrained.weighted_scores(data)
+        labels = SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
+        return labels.constraints(problem, budget.few_rows)
 
     def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
-        Parameters
-        ----------
-        result : Result
-            The solution of the problem, which bounds scores.
-        limits : sequence of CompositeFunction, default=()
-            Further constraints on decisions that the search meets.
+        `limits` are further constraints that its decisions meet.
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
         problem = self.problem.with_constraints([*self.problem.constraints, *limits])
         multipliers = np.zeros(problem.n_constraints)
         multipliers[: self.problem.n_constraints] = result.multipliers
-        wanted = replace(self, problem=problem)
-        space = self.parametrization.search_space(wanted, replace(result, multipliers=multipliers))
+        limited = replace(self, problem=problem)
+        space = self.estimator._search_space(limited, replace(result, multipliers=multipliers))
         search, certificate = space.found(self.estimator.confidence)
         search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)
 
-    def fitted_attributes(self, w: Array) -> dict[str, Any]:
+    def attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""
-        return {**self._names, **self.parametrization.attributes(w[: self.model.n_parameters])}
+        return {**self._names, **self.estimator._fitted(self, w[: self.model.n_parameters])}
 
     @cached_property
     def _names(self) -> dict[str, Any]:
@@ -359,33 +346,39 @@ class Fit:
         *,
         like: Evaluation | None = None,
     ) -> None:
-        """Set the fitted attributes of an estimator.
+        """Set the fitted attributes of the estimator, or of one with another kappa.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one of this fit, or a copy of it.
-        solution : Solution
-            What was found.
-        problem : Problem or None, default=None
-            The problem whose objective and gaps are reported; None takes this one.
-        like : Evaluation or None, default=None
-            An evaluation at the solution, see :meth:`Problem.at`.
+        `problem` is what is reported, by default that of the fit; `like` is an evaluation of the
+        same rows, see :meth:`Problem.at`.
         """
-        problem, goal = self.problem if problem is None else problem, self.estimator.goal
-        if self.parametrization.constrained is not None:
-            given = constraints_of(estimator, self.data), self.data, self.unconstrained
-            problem = on_all_rows(problem, *given)
+        problem = self.problem if problem is None else problem
+        if self.grown is not None and self.grown.constrained is not None:  # reported on all rows
+            like_parts, constraints = problem.constraints, constraints_of(estimator, self.data)
+            with without_vacuous_warnings():
+                problem = with_constraints(
+                    problem, constraints, self.data, self.unconstrained, like=like_parts
+                )
         attributes = {
-            **self.fitted_attributes(solution.result.w),
-            **measures(problem, solution, like, on_loss=goal == "fairness"),
+            **self.attributes(solution.result.w),
+            **measures(problem, solution, like, on_loss=self.estimator.goal == "fairness"),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
             "constraint_choices_": choices(self.constraints, self.problem.constraints, self.data),
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes
-        chosen_on = self.parametrization.validation if self.split is None else self.split[1]
-        if chosen_on is not None and chosen_on.positions is not None:
-            attributes["validation_indices_"] = np.sort(chosen_on.positions)
+        grown = None if self.grown is None else self.grown.held
+        chose = grown if self.split is None else self.split[1]
+        if chose is not None and chose.positions is not None:
+            attributes["validation_indices_"] = np.sort(chose.positions)
         set_fitted(estimator, attributes)
+
+
+def _train_free(estimator: Any, split: Split | None, free: Problem) -> Result:
+    """Return the solution without constraints, trained as the estimator trains."""
+    problems, model = None, free.objective.model
+    if split is not None:
+        trained, others = (loss_part(estimator, model.on(rows.X), rows) for rows in split)
+        problems = Problem(trained.add(free.objective.penalty)), Problem(others)
+    result: Result = estimator._train_free(free, problems)
+    return result

@@ -4,87 +4,78 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, advice_on_groups, check_shared
+from fairconstrained.data.groups import advice_on_groups, check_shared
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.population import check_confidence
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.exceptions import InputWarning
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
-from fairconstrained.utils.meta_estimators import library_class
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.validation import check_seed, check_switch, is_number
+from fairconstrained.utils.meta_estimators import library_class, library_parameters
+from fairconstrained.utils.parameter_constraints import check_parameters
+from fairconstrained.utils.validation import is_number
 
-_ENFORCE = {"score": "the surrogate of the decision", "decision": "what `predict` does"}
-_GOALS = {"accuracy": "least loss", "fairness": "least unfairness"}
 _FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
 
 
 def check_options(estimator: Any) -> None:
-    """Check the options of an estimator that nothing else looks at.
+    """Check the parameters of an estimator, and that they fit together.
 
     Raises
     ------
     ValueError
         With the argument's name, what was found and what is valid.
     """
-    check_option("enforce", estimator.enforce, _ENFORCE)
-    check_confidence(estimator)
-    check_solver_options(estimator)
-    interactions = getattr(estimator, "group_interactions", False)  # of linear models only
-    check_switch("group_interactions", interactions)
-    _check_switches(estimator, "use_sensitive")
-    check_option("combine", estimator.combine, COMBINE)
-    _check_goal(estimator)
-    if interactions and estimator.sensitive_columns is None:
+    check_parameters(estimator, **library_parameters(estimator))
+    if estimator.confidence is not None and estimator.enforce != "decision":
         raise ValueError(
-            "group_interactions=True needs the groups when predicting as well: name the columns of "
-            "X that hold them in sensitive_columns (it is not enough to pass groups to fit)."
+            f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
+            f"{estimator.enforce!r}."
         )
-    missing = check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
-    if interactions and missing is GROUPS_MISSING["ignore_in_constraint"]:
-        raise ValueError(
-            "group_interactions=True gives every row the coefficients of its group, and with "
-            "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
-        )
-    if interactions and estimator.combine == "marginal":
-        raise ValueError(
-            "group_interactions=True gives every row the coefficients of its group, and with "
-            "combine='marginal' a row is in several; use combine='intersection'."
-        )
-
-
-def _check_goal(estimator: Any) -> None:
-    """Check `goal` and `max_loss_increase`."""
-    increase = estimator.max_loss_increase
-    if not (is_number(increase, Real) and 0.0 < increase < np.inf):
-        raise ValueError(
-            "max_loss_increase must be a number > 0, the relative increase of the loss that is "
-            f"allowed (0.01 is one per cent); got {increase!r}."
-        )
-    goal = check_option("goal", estimator.goal, _GOALS)
-    if goal is _GOALS["fairness"] and estimator.enforce == "decision":
-        raise ValueError(
-            "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
-            "does not use kappa; use goal='accuracy'."
-        )
+    if getattr(estimator, "group_interactions", False):  # of linear models only
+        _check_interactions(estimator)
     constraint = estimator.constraint
     if isinstance(constraint, list | tuple) and not constraint:
         raise ValueError(
             f"constraint={constraint!r} names no constraint: name one, such as "
             "'demographic_parity', or pass None for the model without constraints."
         )
-    if goal is _GOALS["fairness"] and constraint is None:
+    if estimator.goal == "accuracy":
+        return
+    if estimator.enforce == "decision":
+        raise ValueError(
+            "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
+            "does not use kappa; use goal='accuracy'."
+        )
+    if constraint is None:
         raise ValueError(
             "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
             "one, such as 'demographic_parity'."
+        )
+
+
+def _check_interactions(estimator: Any) -> None:
+    """Check that every row has the coefficients of one group, also when predicting."""
+    if estimator.sensitive_columns is None:
+        raise ValueError(
+            "group_interactions=True needs the groups when predicting as well: name the columns of "
+            "X that hold them in sensitive_columns (it is not enough to pass groups to fit)."
+        )
+    if estimator.groups_missing == "ignore_in_constraint":
+        raise ValueError(
+            "group_interactions=True gives every row the coefficients of its group, and with "
+            "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
+        )
+    if estimator.combine == "marginal":
+        raise ValueError(
+            "group_interactions=True gives every row the coefficients of its group, and with "
+            "combine='marginal' a row is in several; use combine='intersection'."
         )
 
 
@@ -203,32 +194,6 @@ def check_group_sizes(
             InputWarning,
             stacklevel=6,
         )
-
-
-def check_solver_options(estimator: Any) -> None:
-    """Check the options of solvers, and `fit_intercept` and `warm_start` where they exist.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what is valid.
-    """
-    max_iter, tol = estimator.max_iter, estimator.tol
-    if max_iter is not None and not (is_number(max_iter, Integral) and max_iter >= 1):
-        raise ValueError(f"max_iter must be an integer >= 1 or None; got {max_iter!r}.")
-    if not (is_number(tol, Real) and 0.0 < tol < np.inf):
-        raise ValueError(f"tol must be a number > 0; got {tol!r}.")
-    switches = ("fit_intercept", "warm_start")
-    _check_switches(estimator, *(name for name in switches if hasattr(estimator, name)))
-    check_seed(estimator.random_state)
-    verbose = estimator.verbose
-    if not isinstance(verbose, bool | Integral) or verbose < 0:
-        raise ValueError(f"verbose must be an integer >= 0, 0 for silence; got {verbose!r}.")
-
-
-def _check_switches(estimator: Any, *names: str) -> None:
-    for name in names:
-        check_switch(name, getattr(estimator, name))
 
 
 def penalty_of(alpha: object) -> Penalty:

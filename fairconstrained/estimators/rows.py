@@ -52,7 +52,7 @@ def checked_data(
         If a parameter of the estimator or an argument is not valid.
     """
     check_options(estimator)
-    by_atom = not path and estimator.parametrization.by_atom(estimator)
+    by_atom = not path and estimator._reads_by_atom()
     passed = X, y, sensitive_features, sample_weight, query
     data = TrainingData.check(estimator, *passed, narrow=by_atom)
     data = replace(data, convention=score_convention(estimator, data))
@@ -60,7 +60,7 @@ def checked_data(
     if data.several_classes:
         check_several_classes(estimator, constraints)
     check_group_sizes(constraints, data)
-    data = estimator.parametrization.features(estimator, data)
+    data = estimator._prepared(data)
     found = None
     if data.narrow and all(one.averages_atoms for one in constraints):
         found = rows_by_atom(data)
@@ -113,7 +113,7 @@ class RowSplit:
             check_testable(constraints)
             share, random_state = estimator.holdout, estimator.random_state
             data, held_out, _ = hold_out(data, share, random_state, constraints)
-        aside = estimator.parametrization.validation_share(estimator, data)
+        aside = estimator._validation_share(data)
         if aside is None:
             return cls(data, None, held_out)
         trained, validation, _ = split(data, aside, estimator.random_state)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.estimators.binding import Unconstrained, with_constraints, without_constraints
+from fairconstrained.estimators.binding import Unconstrained, loss_part
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import moved_split
 from fairconstrained.estimators.thresholds import SelectionRate
@@ -25,8 +24,6 @@ from fairconstrained.solvers.result import describe
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
-
-Wanted = Callable[[Fit], tuple[Problem, Start | None]]
 
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
@@ -44,30 +41,19 @@ def rate_of(fit: Fit) -> SelectionRate | None:
 def moved(fit: Fit, by: float) -> Fit:
     """Return the fit with a threshold that is higher; see `moved_variables` for its variables.
 
-    Parameters
-    ----------
-    fit : Fit
-        Its model is kept, and its model without constraints if that is known.
-    by : float
-        What is added to the threshold.
+    The model without constraints is what it was, with its scores measured from that threshold.
     """
-    data = fit.data.moved(by)
-    split, parametrization = moved_split(fit.split, by), fit.parametrization.moved(by)
-    free, unconstrained = without_constraints(fit.estimator, parametrization, data, split)
+    data, old = fit.data.moved(by), fit.problem
+    objective = loss_part(fit.estimator, fit.model, data).add(old.objective.penalty)
+    grown = None if fit.grown is None else fit.grown.moved(by, fit.model)
+    free = Problem(objective, domain=old.domain)
+    made = Fit.free(fit.estimator, data, free, moved_split(fit.split, by), grown)
     if "result" in vars(fit.unconstrained):
-        known = fit.unconstrained.result
-        same = replace(known, w=moved_variables(fit.unconstrained.problem, known.w, by))
-        unconstrained = Unconstrained(free, lambda _: same)
+        result = fit.unconstrained.result
+        same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))
+        made = replace(made, unconstrained=Unconstrained(free, lambda _: same))
     with without_vacuous_warnings():
-        problem = with_constraints(free, fit.constraints, data, unconstrained)
-    return replace(
-        fit,
-        data=data,
-        parametrization=parametrization,
-        unconstrained=unconstrained,
-        problem=problem,
-        split=split,
-    )
+        return replace(made.constrained(fit.constraints), held_out=fit.held_out)
 
 
 def moved_variables(problem: Problem, w: Array, by: float) -> Array:
@@ -90,7 +76,7 @@ def moved_variables(problem: Problem, w: Array, by: float) -> Array:
 
 
 def settle(
-    fit: Fit, rate: SelectionRate, wanted: Wanted, first: Start | None = None
+    fit: Fit, rate: SelectionRate, first: Start | None = None
 ) -> tuple[Fit, Start | None, float]:
     r"""Return the fit at the threshold that selects the share, its solution and the data passes.
 
@@ -105,21 +91,19 @@ def settle(
         At any threshold.
     rate : SelectionRate
         The share.
-    wanted : callable
-        From a fit to the problem that is solved, and a start.
     first : Start or None, default=None
-        Where the first solve starts; None takes the start of `wanted`.
+        Where the first solve starts; None takes that of :meth:`Fit.wanted`.
 
     Warns
     -----
     ConvergenceWarning
         If the threshold is not near the quantile.
     """
-    problem, start = wanted(fit)
+    problem, start = fit.wanted()
     steps, passes, best, nearest = _Steps(), 0.0, (fit, start), np.inf
     warm = start if first is None else first
-    for _ in range(fit.parametrization.most_thresholds):
-        result, at = fit.minimize(problem, warm=warm)
+    for _ in range(fit.estimator.most_thresholds):
+        result, at = fit.solve(problem, warm=warm)
         passes += result.data_passes
         distance = _distance(fit, rate, at)
         if abs(distance) < nearest:
@@ -130,7 +114,7 @@ def settle(
         step = steps.next(fit.data.convention.threshold, distance)
         w = moved_variables(fit.problem, result.w, step)
         fit = moved(fit, step)
-        problem, start = wanted(fit)
+        problem, start = fit.wanted()
         warm = Start(w, result.multipliers) if start is None else start
     if nearest > _NEAR:
         warnings.warn(
@@ -177,7 +161,7 @@ def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
 
 
 def cut_exactly(
-    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation, wanted: Wanted
+    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation
 ) -> tuple[Fit, Result]:
     """Return the fit and the solution with the threshold at the quantile of the solution's scores.
 
@@ -193,8 +177,6 @@ def cut_exactly(
         The solution at that threshold.
     at : Evaluation
         The evaluation at it.
-    wanted : callable
-        See `settle`.
     """
     distance = _distance(fit, rate, at)
     if distance == 0.0:
@@ -204,7 +186,7 @@ def cut_exactly(
     n = fit.problem.n_variables
     if w.size > n:  # goal="fairness" has a variable more, the level of the constraints
         w[n] = fit.problem.uncounted().at(w[:n]).constraints.max()
-    here = wanted(fit)[0].uncounted().at(w)
+    here = fit.wanted()[0].uncounted().at(w)
     iterate = Iterate(here, result.multipliers, result.n_iter)
     measured = Measured.of(iterate, result.solver.tol)
     smooth = here.problem.smooth or abs(distance) > _NEAR

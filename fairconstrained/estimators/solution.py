@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.constraints import Constraint
-from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
-from fairconstrained.exceptions import InputWarning
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.utils.rounding import without_rounding
-from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Gaps
-
-_FAR = 0.1  # a gap of predictions that is larger than kappa by this is hardly what was wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,57 +147,3 @@ def measures(
         **bound.attributes,
         "result_": bound.stated(result),
     }
-
-
-def far_predictions(
-    constraints: Sequence[Constraint], data: TrainingData, at: Evaluation
-) -> tuple[float, float] | None:
-    """Return the gap of predictions that exceeds its bound on rates most, if it does so by far.
-
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        The constraints on scores.
-    data : TrainingData
-        The rows.
-    at : Evaluation
-        The problem at the solution.
-
-    Returns
-    -------
-    found : tuple of float or None
-        The gap and the bound.
-    """
-    parts = iter(at.uncounted().decided.gaps)
-    found: list[tuple[float, float]] = []
-    for one in constraints:
-        for gaps, bounds in islice(parts, len(one.groupings(data))):
-            if one.bounds_rates:
-                found += zip(gaps.tolist(), bounds.tolist(), strict=True)
-    return farthest([pair for pair in found if pair[0] > pair[1] + _FAR])
-
-
-def farthest(pairs: Iterable[tuple[float, float] | None]) -> tuple[float, float] | None:
-    """Return the gap and the bound that differ most, None if there are none."""
-    present = [pair for pair in pairs if pair is not None]
-    return max(present, key=lambda pair: pair[0] - pair[1], default=None)
-
-
-def warn_of_predictions(far: tuple[float, float] | None, stacklevel: int) -> None:
-    """Warn if predictions exceed a bound on scores by far.
-
-    The fits to the folds of a search say nothing: the fit to all rows says it once.
-
-    Warns
-    -----
-    InputWarning
-        Names `enforce`.
-    """
-    if far is None or in_fold():
-        return
-    warnings.warn(
-        f"The bound of {far[1]:.3g} is one on scores: the gap of the predictions, decision_gap_, "
-        f"is {far[0]:.3f}. To bound that of the predictions, use enforce='decision'.",
-        InputWarning,
-        stacklevel=stacklevel,
-    )

@@ -1,21 +1,42 @@
-"""From an estimator's options to a solver, a warm start and a reported run."""
+"""The solver of an estimator's options, its start, and what is tried besides it."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning, InputWarning
+from fairconstrained.exceptions import InputWarning
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Result, Solver, Status, default_solver
-from fairconstrained.solvers.base import Start
+from fairconstrained.solvers import (
+    IPC,
+    SOLVERS,
+    SQP,
+    AugmentedLagrangian,
+    Result,
+    Solver,
+    Status,
+    default_solver,
+)
+from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array
+
+_PASSES = 4000.0
+_FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
+_FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
+_CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
+_SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
+_FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
+_WIDTH = 0.1  # of the kinks that are rounded to compare starts
+_ITERATIONS = 20  # of L-BFGS for every start
 
 
 def solver_of(
@@ -113,57 +134,198 @@ def warm_start(
     return Start(w, last.multipliers if known else None)
 
 
-def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
-    """Warn once if other solvers' models were taken in place of those of the solver asked for.
+def data_pass_limit(problem: Problem, tol: float) -> float:
+    r"""Return the data passes that a fit with a solver chosen by name may make.
 
-    Warns
-    -----
-    ConvergenceWarning
-        It names both solvers.
+    :math:`4000\, (1 + \log_{10}(1 + m) / 4) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m
+    constraints. Half of all problems need less than 50.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    tol : float
+        The tolerance.
     """
-    replaced = [one for one in results if one.replaces is not None]
-    if not replaced:
-        return
-    asked = {type(one.replaces).__name__ for one in replaced}
-    taken = {type(one.solver).__name__ for one in replaced}
-    where = f" of {len(replaced)} of {len(results)} fits" if len(results) > 1 else ""
-    warnings.warn(
-        f"solver: {', '.join(sorted(asked))} did not converge to a model that meets the "
-        f"constraints; the model{where} is that of {', '.join(sorted(taken))}, which is better. "
-        "Use another solver, raise max_iter, or pass the solver as an object with polish=False to "
-        f"keep its own answer. {replaced[0].message}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
+    constraints = 1.0 + 0.25 * float(np.log10(1.0 + problem.n_constraints))
+    return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
+
+
+def minimize_by_default(problem: Problem) -> Result:
+    """Return the default solver's solution of a problem, to a part of its tolerance."""
+    solver = default_solver(problem)
+    limit = data_pass_limit(problem, solver.tol)
+    return solver.minimize(problem, tol=_SHARE * solver.tol, max_data_passes=limit)
+
+
+def best_of(
+    solver: Solver,
+    problem: Problem,
+    options: Any,
+    *,
+    like: Evaluation | None = None,
+    warm: Start | Result | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, Evaluation]:
+    """Return the solver's solution, or another solver's that is better, and the evaluation there.
+
+    Problems of few rows that are not convex often have several local solutions: with
+    ``solver="auto"`` and up to 200 rows, or 4 for each variable, a method that takes another path
+    than the default solver solves them as well: the augmented Lagrangian method, or with kinks
+    :class:`~fairconstrained.solvers.IPC`. Where a solver violates
+    the constraints, or one chosen by name does not converge, the default solver is tried, then
+    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
+    own (after a warm start, which may be a dead end, the same solver as well). With
+    ``solver="auto"`` the solver is also started near local solutions of other kinds that look
+    better, see `better_start`. Of two answers one
+    that meets the constraints is better, then one that converged, then one whose objective is
+    smaller by more than the tolerance on the violation explains.
+
+    An answer that converged and meets the constraints is kept if the solver was chosen by name or
+    passed as an object. Answers of a solver that is not replaceable (a penalty of given strength,
+    or an object with ``polish=False``, such as those of ``paper()``), those that `max_iter` has
+    ended, and those of models whose scores are not linear in the variables are always kept.
+
+    Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
+    proportion where `max_iter` is above the solver's own. One that is passed as an object has
+    limits of its own.
+
+    Parameters
+    ----------
+    solver : Solver
+        With the estimator's options.
+    problem : Problem
+        What is to be minimised.
+    options : estimator
+        Its `solver`, `max_iter` and `random_state`.
+    like, warm, callback
+        See :meth:`~fairconstrained.solvers.Solver.solve`.
+    """
+    passes = _data_passes(problem, solver, options)
+    first, at = solver.solve(
+        problem,
+        like=like,
+        warm=warm,
+        callback=callback,
+        random_state=options.random_state,
+        max_data_passes=passes,
     )
+    best, used = first, first.data_passes
+    failed = _has_failed(first, solver, options)
+    again = failed and warm is not None  # a start may be a dead end
+    near = warm if isinstance(warm, Start) and not again else None
+    tried = [(other, near) for other in _others(solver, problem, options, first, again=again)]
+    if options.solver == "auto" and first.status is not Status.STOPPED:
+        start, more = better_start(problem, at)
+        used += more
+        tried += [] if start is None else [(solver, start)]
+    for other, start in tried:
+        answer, there = other.solve(
+            problem, warm=start, random_state=options.random_state, max_data_passes=passes
+        )
+        used += answer.data_passes
+        if _is_better(answer, best, solver.tol):
+            best, at = replace(answer, state=None), there
+        if failed and not _has_failed(best, solver, options):
+            break
+    if best is not first and options.solver != "auto":
+        best = _in_place_of(first, best)
+    return replace(best, data_passes=used), at
 
 
-def warn_of(result: Result, stacklevel: int) -> None:
-    """Warn if a run ended short of its tolerance, or another solver's model was taken.
+def _is_better(answer: Result, best: Result, tol: float) -> bool:
+    """Return whether an answer is better than the best one so far."""
+    kinds = [(one.violation > tol, not one.converged) for one in (answer, best)]
+    if kinds[0] != kinds[1]:
+        return kinds[0] < kinds[1]
+    if kinds[0][0]:
+        return answer.violation < best.violation
+    return answer.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
 
-    Warns
-    -----
-    InfeasibleConstraintWarning
-        If its violation is above the tolerance and cannot fall near its point.
-    ConvergenceWarning
-        If it did not converge otherwise.
+
+def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
+    """Return whether a result violates the constraints or, of a named solver, did not converge."""
+    named = isinstance(options.solver, str)
+    return result.violation > solver.tol or (named and not result.converged)
+
+
+def _others(
+    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool
+) -> list[Solver]:
+    """Return the solvers that are tried after the first one, with `again` itself as well."""
+    named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
+    limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
+    proven = problem.convex and result.status is Status.INFEASIBLE
+    replaceable = solver.seeks_feasibility if named else solver.replaceable
+    linear = all(model.linear for model in problem.models)
+    if result.status is Status.STOPPED or limited or proven or not replaceable or not linear:
+        return []
+    most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
+    few = problem.n_rows <= most and not problem.convex
+    also = options.solver == "auto" and options.max_iter is None and few
+    others: list[Solver] = []
+    if failed:
+        others.append(default_solver(problem).with_options(tol=solver.tol))
+        others.append(without_kinks(problem, SQP(tol=solver.tol)))
+    if also and not failed and not problem.smooth:
+        others.append(IPC(tol=solver.tol))  # the default rounds kinks for the augmented Lagrangian
+    elif failed or also:
+        others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
+    each = {repr(one): one for one in others if not one.missing(problem)}
+    return [one for text, one in each.items() if again or text != repr(solver)]
+
+
+def _in_place_of(first: Result, best: Result) -> Result:
+    """Return an answer that says how the solver that was asked for ended."""
+    message = (
+        f"{best.message} The model is that of {type(best.solver).__name__}; "
+        f"{type(first.solver).__name__} ended at objective {first.objective:.6g}, violation "
+        f"{first.violation:.2e}."
+    )
+    return replace(best, message=message, replaces=first.solver)
+
+
+def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None:
+    """Return the data passes that a fit may make, None for a solver with limits of its own."""
+    if not isinstance(options.solver, str):
+        return None
+    limit = data_pass_limit(problem, solver.tol)
+    if options.max_iter is None:
+        return limit
+    inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
+    return limit * max(1.0, options.max_iter / type(inner)().max_iter)
+
+
+def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
+    """Return a start near a better local solution of another kind, and the data passes it took.
+
+    Rates that are compared within a range only may be made equal there, or moved beyond one of its
+    ends. From every constant score that a constraint proposes (`Term.other_starts`), one
+    short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
+    the objective at the local solution to a few thousandths.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a linear model that has an intercept; for others None is returned.
+    at : Evaluation
+        The problem at a solution.
     """
-    warn_of_other_solver([result], stacklevel + 1)
-    if result.violation > result.solver.tol and result.status is Status.INFEASIBLE:
-        warnings.warn(
-            f"No model that meets the constraints was found; the least violation is "
-            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-            InfeasibleConstraintWarning,
-            stacklevel=stacklevel,
-        )
-    elif result.violation > result.solver.tol:
-        warnings.warn(
-            f"The run ended before the constraints were met; the least violation is "
-            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
-    elif not result.complete:
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
-
-
-Attributes = Callable[[Array], Mapping[str, Any]]
+    levels: set[float] = set()
+    for part in problem.constraints:
+        levels |= set(part.term.other_starts(at.statistics_of(part)))
+    comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
+    direction = problem.unit_shift() if levels and comparable else None
+    if direction is None:
+        return None, 0.0
+    smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
+    feasible = at.violation <= _FEASIBLE
+    wanted = at.objective - _CLEAR_GAIN * objective_scale(at) if feasible else np.inf
+    best: Start | None = None
+    for level in sorted(levels):
+        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
+        result, there = solver.solve(smooth, warm=Start(smooth.start() + level * direction))
+        value = there.objective + float(result.multipliers @ there.constraints)
+        if value < wanted:
+            wanted, best = value, Start(result.w, result.multipliers)
+    return best, smooth.passes

@@ -19,14 +19,14 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
-from fairconstrained.estimators.solution import (
-    Solution,
+from fairconstrained.estimators.fit_warnings import (
     far_predictions,
     farthest,
+    warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.solving import warn_of_other_solver
+from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
+from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._warm_starts import ORDER, SolvedPoint, fitting, predicted
@@ -314,7 +314,7 @@ def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> 
         problem = problems.at(float(kappa))
         warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
         split = problems.split_at(float(kappa))
-        result, at = fit.solve_at(problem, warm=warm, like=at, split=split)
+        result, at = fit.solve(problem, warm=warm, like=at, split=split)
         solved.append(SolvedPoint.of(float(kappa), result, at))
         yield _point(fit, kappa, problem, (result, at), validation, training)
 
@@ -330,19 +330,14 @@ def _points_at_share(
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
         warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
-        fit, start, passes = settle(fit, rate, _own_problem, warm)
-        result, at = fit.solve_at(warm=start, split=fit.split_problems)
-        fit, result = cut_exactly(fit, rate, result, at, _own_problem)
+        fit, start, passes = settle(fit, rate, warm)
+        result, at = fit.solve(warm=start)
+        fit, result = cut_exactly(fit, rate, result, at)
         result = replace(result, data_passes=result.data_passes + passes)
         warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
         validation = validation_rows(fit, *held_out)
         training = _training_rows(fit)
         yield _point(fit, kappa, fit.problem, (result, here), validation, training)
-
-
-def _own_problem(fit: Fit) -> tuple[Problem, Start | None]:
-    """Return the problem of a fit, without a start."""
-    return fit.problem, None
 
 
 def _training_rows(fit: Fit) -> Rows:
@@ -388,7 +383,7 @@ def _improve(
             continue
         problem = problems.at(float(kappas[k]))
         warm = fitting(Start(stricter.w, stricter.multipliers), problem, fit.model)
-        again, at = fit.solve_at(problem, warm=warm)
+        again, at = fit.solve(problem, warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
             points[k] = _point(fit, kappas[k], problem, (again, at), validation, training)

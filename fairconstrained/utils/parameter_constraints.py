@@ -47,11 +47,24 @@ class Numbers(Number):
         return f"a sequence of numbers, each {super().__str__()}"
 
 
+class Sizes(Numbers):
+    """Sequences of integers >= 1, also empty ones: the units of the hidden layers of a network."""
+
+    def __init__(self) -> None:
+        super().__init__(Number(Integral, 1, None, closed="left"))
+
+    def is_satisfied_by(self, val: object) -> bool:
+        """Return whether a value is such a sequence."""
+        empty = isinstance(val, Sequence) and not isinstance(val, str) and not len(val)
+        return empty or super().is_satisfied_by(val)
+
+
 POSITIVE = Number(Real, 0, None, closed="neither")
 NON_NEGATIVE = Number(Real, 0, np.inf, closed="both")
 STRENGTH = Number(Real, 0, None, closed="left")  # finite
 SHARE = Number(Real, 0, 1, closed="both")
 OPEN_SHARE = Number(Real, 0, 1, closed="neither")
+POSITIVE_SHARE = Number(Real, 0, 1, closed="right")
 LIMIT = Number(Integral, 0, None, closed="left")
 COUNT = Number(Integral, 1, None, closed="left")
 
@@ -98,15 +111,19 @@ def _constraint(part: Any) -> Any:
     return part if isinstance(part, type) and part not in (int, float) else ...
 
 
-def check_parameters(owner: Parametrized, prefix: str = "") -> None:
+def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
     """Check the parameters of an object, and those of its parameters.
+
+    Estimators have valid values in `_parameter_constraints`, other objects in their types.
 
     Parameters
     ----------
-    owner : Parametrized
+    owner : Parametrized or estimator
         The object.
     prefix : str, default=""
         The parameter that the object is, for messages.
+    **given : object
+        Its parameters, by default those of `get_params`.
 
     Raises
     ------
@@ -114,10 +131,13 @@ def check_parameters(owner: Parametrized, prefix: str = "") -> None:
         With the parameter's name, what is valid and what was found.
     """
     kind: Any = type(owner)
-    parameters = owner.get_params(deep=False)
-    check_arguments(f"{prefix}{kind.__name__}", constraints_of(kind), **parameters)
+    constraints = constraints_of(kind).copy() if isinstance(owner, Parametrized) else {}
+    for base in reversed(kind.__mro__):  # those of a parameter that a class inherits hold for it
+        constraints |= vars(base).get("_parameter_constraints", {})
+    parameters = given or owner.get_params(deep=False)
+    check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
     for name, value in parameters.items():
-        if hasattr(value, "get_params") and not isinstance(value, type):
+        if isinstance(value, Parametrized):
             check_parameters(value, f"{name}=")
 
 

@@ -77,7 +77,7 @@ def violation_in_memory(here, there, rows):
     local = there.to_local()
     fit = here.bind(X, y, weight, sensitive_features=groups)
     w = fit.problem.start()
-    variables = fit.parametrization.variables(local)
+    variables = local._variables(fit)
     w[: len(variables)] = variables
     return fit.problem.at(w).zero_one_violation, local.score(X, y, weight)
 
@@ -210,7 +210,7 @@ class TestConfidence:
         model, held = self.fitted(rows)
         kept = fairconstrained.FairLogisticClassifier(kappa=0.1, enforce="decision")
         fit = kept.bind(X[~held], y[~held], sensitive_features=groups[~held])
-        w = fit.parametrization.variables(model.to_local())
+        w = model.to_local()._variables(fit)
         assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
         assert model.decision_gap_ == pytest.approx(fit.problem.at(w).decided.gap, abs=1e-9)
         moved = X.copy()
@@ -268,7 +268,7 @@ class TestConfidence:
         assert held.sum() == model.certificate_.n_held_out
         kept = fairconstrained.FairLogisticClassifier(kappa=0.3, enforce="decision")
         fit = kept.bind(X[~held, :3], y[~held], sensitive_features=groups[~held].astype(str))
-        w = fit.parametrization.variables(model.to_local())
+        w = model.to_local()._variables(fit)
         assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
 
     def test_few_rows(self):

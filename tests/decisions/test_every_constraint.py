@@ -205,7 +205,7 @@ def test_gradient_of_a_float32_model_without_rows():
 def test_a_smaller_budget_solves_less():
     X, y, groups = draw(2, 600)
     fit = Fit.of(FairLogisticClassifier(kappa=0.05, enforce="decision"), X, y, None, groups)
-    first = fit.solve()
+    first = fit.solve()[0]
     small = SearchBudget(max_solves=0, n_repairs=0, n_refined=0)
     none = search_decisions(fit.decision_task(first, small))
     some = search_decisions(fit.decision_task(first))

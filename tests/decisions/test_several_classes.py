@@ -32,7 +32,7 @@ def searched(constraint, kappa=0.02, seed=0, **weights):
     X, y, groups = population(seed)
     clf = FairLogisticClassifier(constraint, kappa, enforce="decision")
     fit = clf.bind(X, y, weights.get("sample_weight"), sensitive_features=groups)
-    return fit, fit.decision_task(fit.solve()).candidates()
+    return fit, fit.decision_task(fit.solve()[0]).candidates()
 
 
 def lines_of(fit, search, random):
@@ -94,7 +94,7 @@ def test_sharp_constraints_have_the_derivatives_of_their_values():
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_refinement_approaches_the_bound_and_keeps_the_accuracy(constraint):
     fit, search = searched(constraint)
-    start = search.evaluate(fit.solve().w)
+    start = search.evaluate(fit.solve()[0].w)
     assert start.violation > 0.01
     Refinement(search, lambda: False).refine(start)
     assert search.best.met and not search.best.constant

@@ -90,7 +90,7 @@ class TestSoftLabels:
         X, y, groups = drawn(3000, 0, share=0.4)
         fit = bound(X, y, groups)
         assert not has_few_rows(fit.problem, 50.0)
-        assert fit.decision_task(fit.solve()).expected == ()
+        assert fit.decision_task(fit.solve()[0]).expected == ()
 
     def test_rates_of_both_labels_have_none(self):
         X, y, groups = drawn(1000, 0)
@@ -215,10 +215,10 @@ class TestSearch:
             fit = FairLogisticClassifier("equal_opportunity", 0.02).bind(
                 X, y, sensitive_features=groups
             )
-            first = fit.solve()
+            first = fit.solve()[0]
             for few_rows, found in gaps.items():
                 task = fit.decision_task(first, SearchBudget(few_rows=few_rows))
-                model = fit.fitted_attributes(search_decisions(task).w)
+                model = fit.attributes(search_decisions(task).w)
                 selected = X_new @ model["coef_"].ravel() + model["intercept_"] > 0.0
                 found.append(selected[large].mean() - selected[small].mean())
         before, after = (np.mean(found) for found in gaps.values())
@@ -229,7 +229,7 @@ class TestSearch:
         for seed in range(3):
             X, y, groups = drawn(3000, seed, share=0.015, shift=-0.7)
             fit = bound(X, y, groups)
-            first = fit.solve()
+            first = fit.solve()[0]
             for price in found:
                 task = fit.decision_task(first, SearchBudget(price=price))
                 scores, _ = fit.model.forward(search_decisions(task).w)

@@ -40,7 +40,7 @@ def test_classifiers_with_thresholds(name, values):
 
 @pytest.mark.parametrize("value", ["nonsense", 3, ["a"], b"x", THING, None])
 def test_activations_of_rankers_without_hidden_layers(value):
-    with pytest.raises(ValueError, match="activation="):
+    with pytest.raises(ValueError, match="activation"):
         FairRanker(activation=value).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
 

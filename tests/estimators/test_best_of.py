@@ -15,8 +15,8 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.estimators.best_of import data_pass_limit
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.solvers import (
     PLADA,
     SOLVERS,

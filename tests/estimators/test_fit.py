@@ -24,7 +24,7 @@ def fit_of(constraint="demographic_parity", **options):
 def test_solve_and_store_are_what_fit_does():
     clf = FairLogisticClassifier(kappa=0.05)
     fit = Fit.of(clf, X, Y, None, GROUPS)
-    fit.store(clf, Solution(fit.solve()))
+    fit.store(clf, Solution(fit.solve()[0]))
     other = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
     assert_array_equal(clf.coef_, other.coef_)
     assert vars(clf).keys() == vars(other).keys()
@@ -76,12 +76,12 @@ def test_other_rows(constraint):
 
 def test_attributes_of_variables_and_back():
     fit = fit_of()
-    w = fit.solve().w
+    w = fit.solve()[0].w
     clf = FairLogisticClassifier()
-    for name, value in fit.fitted_attributes(w).items():
+    for name, value in fit.attributes(w).items():
         setattr(clf, name, value)
-    assert_allclose(fit.parametrization.variables(clf), w)
-    assert fit.parametrization.variables(FairLogisticClassifier()) is None
+    assert_allclose(clf._variables(fit), w)
+    assert FairLogisticClassifier()._variables(fit) is None
     scores = clf.coef_ @ X.T + clf.intercept_[:, None]
     assert_allclose(scores[0], fit.model.forward(w)[0], atol=1e-10)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.utils._param_validation import InvalidParameterError
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -35,10 +36,10 @@ LOSSES = ["'logistic'", "'truncated_logistic'", "'hinge'"]
 
 @contextmanager
 def raises(error, *words):
-    """Expect exactly this class of error, its message holding all the words."""
+    """Expect this class of error or that of parameters, its message holding all the words."""
     with pytest.raises(error) as found:
         yield
-    assert type(found.value) is error
+    assert found.type in (error, InvalidParameterError)
     message = str(found.value)
     assert [word for word in words if word not in message] == [], message
 
@@ -64,7 +65,7 @@ UNKNOWN = {
         "against='all'",
         ["'pairs'", "'overall'"],
     ),
-    "enforce": ({"enforce": "both"}, "enforce='both'", ["'score'", "'decision'"]),
+    "enforce": ({"enforce": "both"}, "enforce", ["'score'", "'decision'"]),
 }
 
 
@@ -104,9 +105,9 @@ NUMBERS = {
 VALID = {
     "kappa": "between 0 and 1",
     "alpha": ">= 0",
-    "tol": "> 0",
-    "max_iter": ">= 1",
-    "verbose": "an integer",
+    "tol": "range (0.0, inf)",
+    "max_iter": "range [1, inf)",
+    "verbose": "an int",
 }
 
 
@@ -114,7 +115,7 @@ VALID = {
     ("argument", "value"), [(name, value) for name, values in NUMBERS.items() for value in values]
 )
 def test_numbers_and_switches(argument, value):
-    with raises(ValueError, argument, repr(value), VALID.get(argument, "True or False")):
+    with raises(ValueError, argument, repr(value), VALID.get(argument, "bool")):
         fit(**{argument: value})
 
 

@@ -6,8 +6,8 @@ import pytest
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.datasets import make_biased_classification
-from fairconstrained.estimators.best_of import better_start
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.solving import better_start
 from fairconstrained.solvers import IPC, AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.base import Start
 

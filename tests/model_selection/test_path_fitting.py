@@ -161,7 +161,7 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     X, y, groups = make_biased_classification(300, 4, gap=0.3, random_state=0)
     kappas = [0.2, 0.1, 0.05]
     right = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
-    original, calls = Fit.solve_at, []
+    original, calls = Fit.solve, []
 
     def ends_badly_at_first(self, problem, **options):
         calls.append(problem)
@@ -171,7 +171,7 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
         w = np.append(np.zeros(result.w.size - 1), -3.0)
         return replace(result, w=w, objective=problem.at(w).objective), problem.at(w)
 
-    monkeypatch.setattr(Fit, "solve_at", ends_badly_at_first)
+    monkeypatch.setattr(Fit, "solve", ends_badly_at_first)
     path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
     assert len(calls) == 4
     objectives = [one.objective_ for one in path.estimators]

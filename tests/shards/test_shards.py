@@ -50,8 +50,8 @@ def in_shards(fit, n_shards=3, n_threads=1):
     ]
     sharded = ShardedLinearModel.of(model, LocalShards(shards, n_threads), totals)
     loss = resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
-    objective = CompositeFunction(sharded, loss, fit.parametrization.penalty)
-    free = Problem(objective, domain=fit.parametrization.domain)
+    objective = CompositeFunction(sharded, loss, fit.problem.objective.penalty)
+    free = Problem(objective, domain=fit.problem.domain)
     return with_constraints(free, fit.constraints, of_atoms, Unconstrained(free))
 
 

@@ -22,8 +22,8 @@ from fairconstrained.constraints import (
     GroupAUCParity,
     ROCParity,
 )
-from fairconstrained.estimators.best_of import data_pass_limit
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.infeasibility import is_stuck, violation_stationarity
 from fairconstrained.problem.kkt import objective_scale

@@ -10,17 +10,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.boosting.features import TreeFeatures
+from fairconstrained.estimators.boosting.growth import Grown
+from fairconstrained.estimators.boosting.leaves import (
+    LeafTraining,
+    check_trees,
+    leaf_attributes,
+    leaf_problem,
+)
+from fairconstrained.estimators.boosting.losses import LogLoss
 from fairconstrained.estimators.boosting.options import TreeParameters
-from fairconstrained.estimators.boosting.parametrization import LeafParametrization
 from fairconstrained.estimators.boosting.trees import plain_booster, raw_scores
-from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, FairClassifier):
+class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, FairClassifier):
     r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.
 
     The scores are :math:`s(x) = b + \sum_t v_{t, \ell_t(x)}`, with an intercept b and the value
@@ -185,7 +194,6 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, FairClassifier)
     True
     """
 
-    parametrization = LeafParametrization
     loss: ClassVar[str] = "logistic"
     warm_start: ClassVar[bool] = False
 
@@ -206,6 +214,25 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, FairClassifier)
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Return the rows as they are, once parameters and codes of categories are checked."""
+        check_trees(self, self, data)
+        return data
+
+    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Grown]:
+        """Return the problem of the leaf values of trees that are grown here, and these."""
+        return leaf_problem(self, self, data, LogLoss, path=path)
+
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
+        """Return a booster with these leaf values and the number of trees."""
+        convention, offset = fit.data.convention, fit.model.offset()
+        assert offset is not None
+        return leaf_attributes(fit.grown, convention.sign * (w + convention.threshold * offset))
+
+    def _variables(self, fit: Fit) -> None:
+        """Return None: every fit grows trees of its own."""
+        return None
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores, the log odds of the second class.

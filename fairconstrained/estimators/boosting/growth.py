@@ -24,9 +24,11 @@ from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting.options import import_lightgbm
 from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
+from fairconstrained.models import Model
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils.typing import Array
 
 ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
@@ -35,23 +37,6 @@ _STEEPER = 2.0  # the surrogate's factor for constraints on predictions
 _ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration
 _FINAL = 0.25  # the share of the iterations, the last ones, that may meet the bound
 _LEAST_HESSIAN = 1e-6
-
-
-@dataclass(frozen=True)
-class EarlyStopping:
-    """Stop where the loss on rows that are not used for growing does not fall any more.
-
-    Attributes
-    ----------
-    fraction : float
-        The share of the rows of every group and label that is set aside.
-    patience : int
-        Growing stops once as many iterations, of those that meet the constraints nearly, have not
-        lowered the loss.
-    """
-
-    fraction: float
-    patience: int
 
 
 @dataclass(frozen=True)
@@ -72,11 +57,13 @@ class Growing:
         Which features hold codes of categories.
     categories : list of list
         The categories of the columns of pandas' category dtype that the booster accepts.
-    early_stopping : EarlyStopping or None
-        When to stop before the last tree.
-    constraint_fraction : float or None
-        The share of the rows on which the constraints are measured; trees are grown on the others.
-        They also are the rows of early stopping. None measures them where trees are grown.
+    share_aside : float or None
+        The share of the rows of every group and label that trees are not grown on.
+    patience : int or None
+        Growing stops once as many iterations, of those that meet the constraints nearly, have not
+        lowered the loss on the rows set aside; None grows all trees.
+    follows_others : bool
+        Whether the multipliers follow the constraints on the rows set aside.
     zero_one : bool
         Whether the constraints are on predictions.
     n_fitted : int or None
@@ -93,19 +80,13 @@ class Growing:
     names: list[str] | str
     is_categorical: Array
     categories: list[list[Any]] = field(default_factory=list)
-    early_stopping: EarlyStopping | None = None
-    constraint_fraction: float | None = None
+    share_aside: float | None = None
+    patience: int | None = None
+    follows_others: bool = False
     zero_one: bool = False
     n_fitted: int | None = None
     seed: int = 0
     loss: LossOf = LogLoss
-
-    @property
-    def share_aside(self) -> float | None:
-        """The share of the rows that is not used for growing, None if there are none."""
-        if self.constraint_fraction is not None:
-            return self.constraint_fraction
-        return None if self.early_stopping is None else self.early_stopping.fraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +110,10 @@ class Grown:
         rows meet them.
     held : TrainingData or None
         The rows that trees were not grown on, None if there are none.
-    constrains_held : bool
-        Whether the constraints are measured on these rows, not on all.
+    constrained : TrainingData or None
+        The rows whose constraints the multipliers followed, None for all training rows.
+    first : Start or None
+        The boosted leaf values, the variables of the constraints' terms and the multipliers.
     """
 
     trees: Trees
@@ -140,7 +123,17 @@ class Grown:
     scores: Array | None = None
     meets: bool = False
     held: TrainingData | None = None
-    constrains_held: bool = False
+    constrained: TrainingData | None = None
+    first: Start | None = None
+
+    def moved(self, by: float, model: Model) -> Grown:
+        """Return the same trees for scores measured from a threshold that is higher by a number."""
+        offset = model.offset()
+        assert self.first is not None and offset is not None
+        w = self.first.w.copy()
+        w[: len(offset)] -= by * offset
+        w[len(offset) :] -= by  # thresholds on scores
+        return replace(self, first=replace(self.first, w=w), meets=False)
 
 
 def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) -> Grown:
@@ -160,7 +153,7 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
     if share is not None:
         data, held, _ = split(data, share, source)
     grown = _Growth(how, data, constraints, held, source).run()
-    return replace(grown, held=held, constrains_held=how.constraint_fraction is not None)
+    return replace(grown, held=held, constrained=held if how.follows_others else None)
 
 
 @dataclass(eq=False)
@@ -173,7 +166,9 @@ class _FreeScores(ScoresByRow):
 
     @cached_property
     def _scores(self) -> Array:
-        how = replace(self.how, early_stopping=None, constraint_fraction=None, zero_one=False)
+        how = replace(
+            self.how, zero_one=False, share_aside=None, patience=None, follows_others=False
+        )
         trees = grow(how, self.data, ()).trees
         return trees.first_score + trees.scores(self.shown.X)
 
@@ -238,7 +233,7 @@ class _Growth:
         ValueError
             If the rows for growing have other constraints.
         """
-        if self.held is None or self.how.constraint_fraction is None:
+        if self.held is None or not self.how.follows_others:
             return ()
         space = ScoreSpace([self.held.X])
         parts = self._parts(self.held, space)
@@ -247,7 +242,7 @@ class _Growth:
         ]
         if names[0] != names[1] or space.n_rows > len(self.held.y):
             raise ValueError(
-                f"constraint_fraction={self.how.constraint_fraction!r}: multipliers that follow "
+                f"constraint_fraction={self.how.share_aside!r}: multipliers that follow "
                 "the constraints on other rows need the same constraints there. "
                 "QueryParity(average=True) has them; a constraint for every query, or one with "
                 "thresholds or rows of its own, has not. Use constraint_fraction=None."
@@ -359,18 +354,18 @@ class _Growth:
 
     def _stops(self) -> bool:
         """Return whether the loss on the held-out rows has stopped falling."""
-        if self.how.early_stopping is None:
+        if self.how.patience is None:
             return False
         allowed = np.flatnonzero(self._allowed())
         if not len(allowed):
             return False
         best = allowed[np.argmin(np.array(self.losses)[allowed])]
-        return int((allowed > best).sum()) >= self.how.early_stopping.patience
+        return int((allowed > best).sum()) >= self.how.patience
 
     def _kept(self, n_trees: int) -> int:
         """Return the number of trees to keep."""
         allowed = np.flatnonzero(self._allowed()[:n_trees])
-        if self.how.early_stopping is not None and len(allowed):
+        if self.how.patience is not None and len(allowed):
             return int(allowed[np.argmin(np.array(self.losses)[allowed])]) + 1
         final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
         if self.how.zero_one and len(final):

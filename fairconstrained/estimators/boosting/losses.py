@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -11,62 +11,17 @@ from scipy.special import expit, logit
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, Objective
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.query_pairs import QueryPairs
 from fairconstrained.utils.typing import Array
 
-LossOf = Callable[[TrainingData], "BoostedLoss"]
-
-
-class BoostedLoss(Protocol):
-    """A loss of the scores of training rows, with what LightGBM needs of it.
-
-    LightGBM minimises the mean loss times `total`, so that its regularisation and its least leaf
-    sizes are per row.
-
-    Attributes
-    ----------
-    total : float
-        The factor of the mean loss.
-    first_score : float
-        The score before the first tree.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows; their sum is `total`.
-    objective_name : str
-        LightGBM's objective that turns scores into the same predictions.
-    """
-
-    objective_name: ClassVar[str]
-    total: float
-    first_score: float
-    weight: Array
-
-    @property
-    def term(self) -> Term:
-        """The mean loss as a function of the scores."""
-
-    def derivatives(self, scores: Array) -> tuple[Array, Array]:
-        """Return the derivatives of the mean loss times `total`, per unit of the rows' weights.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_scores,)
-            The scores of the training rows, and of rows that constraints bring with them.
-
-        Returns
-        -------
-        slopes : ndarray of shape (n_rows,)
-            The gradient in the scores of the training rows.
-        curvatures : ndarray of shape (n_scores,)
-            The second derivatives. Those of other rows are what training rows would have.
-        """
-
-    def on(self, data: TrainingData) -> Callable[[Array], float]:
-        """Return the mean loss on other rows, as a function of their scores."""
+LossOf = Callable[[TrainingData], "LogLoss | PairLoss"]
 
 
 class LogLoss:
-    """The logistic loss of the rows of two classes; see :class:`BoostedLoss`.
+    """The logistic loss of the rows of two classes, as LightGBM needs it.
+
+    LightGBM minimises the mean loss times `total`, so that its regularisation and its least leaf
+    sizes are per row. `objective_name` is LightGBM's objective that turns scores into predictions.
 
     Parameters
     ----------
@@ -101,7 +56,7 @@ class LogLoss:
 
 
 class PairLoss:
-    r"""A loss of pairs within queries; see :class:`BoostedLoss`.
+    r"""A loss of pairs within queries, with the attributes of :class:`LogLoss`.
 
     A row takes part in many pairs. Its second derivative is the sum over them; LambdaMART has the
     same diagonal in place of the Hessian, whose other entries are those of the pairs.

@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from numbers import Integral, Real
+from numbers import Integral
 from types import ModuleType
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.validation import check_count, check_switch, is_number
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    LIMIT,
+    OPEN_SHARE,
+    POSITIVE,
+    POSITIVE_SHARE,
+    STRENGTH,
+    Number,
+    ParameterConstraints,
+)
 from fairconstrained.utils.workers import check_jobs
 
 
@@ -44,53 +51,28 @@ class TreeParameters:
     n_fitted_trees: int | None = 25
     n_jobs: int | None = None
 
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "n_estimators": [COUNT],
+        "learning_rate": [POSITIVE],
+        "num_leaves": [Number(Integral, 2, 131072, closed="both")],
+        "max_depth": [Number(Integral, -1, None, closed="left")],
+        "min_child_samples": [LIMIT],
+        "min_child_weight": [STRENGTH],
+        "min_split_gain": [STRENGTH],
+        "subsample": [POSITIVE_SHARE],
+        "subsample_freq": [LIMIT],
+        "colsample_bytree": [POSITIVE_SHARE],
+        "reg_alpha": [STRENGTH],
+        "reg_lambda": [STRENGTH],
+        "max_bin": [Number(Integral, 2, 65535, closed="both")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [OPEN_SHARE],
+        "n_iter_no_change": [COUNT],
+        "lightgbm_params": [Mapping, None],
+        "alpha": [STRENGTH],
+        "n_fitted_trees": [COUNT, None],
+    }
 
-@dataclass(frozen=True)
-class _Number:
-    """What a parameter must be.
-
-    Attributes
-    ----------
-    kind : type
-        Integral or Real.
-    low, high : float
-        The range.
-    open_low : bool
-        Whether `low` itself is excluded.
-    """
-
-    kind: type
-    low: float
-    high: float = np.inf
-    open_low: bool = False
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise ValueError unless the value is such a number."""
-        good = is_number(value, self.kind) and self.low <= value <= self.high
-        if good and np.isfinite(value) and not (self.open_low and value == self.low):
-            return
-        what = "an integer" if self.kind is Integral else "a number"
-        above = f"{'>' if self.open_low else '>='} {self.low:g}"
-        most = "" if self.high == np.inf else f" and <= {self.high:g}"
-        raise ValueError(f"{name} must be {what} {above}{most}; got {value!r}.")
-
-
-_NUMBERS = {
-    "n_estimators": _Number(Integral, 1),
-    "learning_rate": _Number(Real, 0.0, open_low=True),
-    "num_leaves": _Number(Integral, 2, 131072),
-    "max_depth": _Number(Integral, -1),
-    "min_child_samples": _Number(Integral, 0),
-    "min_child_weight": _Number(Real, 0.0),
-    "min_split_gain": _Number(Real, 0.0),
-    "subsample": _Number(Real, 0.0, 1.0, open_low=True),
-    "subsample_freq": _Number(Integral, 0),
-    "colsample_bytree": _Number(Real, 0.0, 1.0, open_low=True),
-    "reg_alpha": _Number(Real, 0.0),
-    "reg_lambda": _Number(Real, 0.0),
-    "max_bin": _Number(Integral, 2, 65535),
-    "alpha": _Number(Real, 0.0),
-}
 
 _PASSED = {
     "learning_rate": "learning_rate",
@@ -127,51 +109,30 @@ _REFUSED = {  # what would break a fit
 }
 
 
-def check_boosting_options(estimator: Any) -> None:
-    """Check the parameters that only boosted trees have.
+def check_lightgbm_params(trees: TreeParameters) -> None:
+    """Check `lightgbm_params`, which may not name what the estimator sets itself, and `n_jobs`.
 
     Raises
     ------
     ValueError
-        With the parameter's name, what was found and what is valid.
+        With the argument's name, what was found and what is valid.
     """
-    for name, wanted in _NUMBERS.items():
-        wanted.check(name, getattr(estimator, name))
-    check_switch("early_stopping", estimator.early_stopping)
-    fraction = estimator.validation_fraction
-    if not (is_number(fraction, Real) and 0.0 < fraction < 1.0):
-        raise ValueError(f"validation_fraction must be a number > 0 and < 1; got {fraction!r}.")
-    check_count("n_iter_no_change", estimator.n_iter_no_change)
-    if estimator.n_fitted_trees is not None:
-        check_count("n_fitted_trees", estimator.n_fitted_trees)
-    check_jobs(estimator.n_jobs)
-    _check_others(estimator, estimator.lightgbm_params)
-
-
-def _check_others(estimator: Any, given: object) -> None:
-    """Check `lightgbm_params`: a mapping without what the estimator sets itself."""
-    if given is None:
-        return
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ValueError(
-            "lightgbm_params must be None or a dict of LightGBM's other parameters, such as "
-            f"{{'path_smooth': 1.0}}; got {given!r}."
-        )
-    main = main_names()
-    owned = dict(zip(_PASSED.values(), _PASSED, strict=True)) | _SET
-    for name, value in given.items():
+    check_jobs(trees.n_jobs)
+    main = main_names() if trees.lightgbm_params else {}
+    of_estimator = dict(zip(_PASSED.values(), _PASSED, strict=True)) | _SET
+    for name, value in (trees.lightgbm_params or {}).items():
         full = main.get(name, name)
-        if full in owned:
+        if full in of_estimator:
             raise ValueError(
-                f"lightgbm_params must not contain {name!r}: it is the parameter {owned[full]} of "
-                f"{type(estimator).__name__}."
+                f"lightgbm_params must not contain {name!r}: it is the parameter "
+                f"{of_estimator[full]} of {type(trees).__name__}."
             )
         if full in _REFUSED and (full != "boosting" or value not in ("gbdt", "gbrt")):
             raise ValueError(
                 f"lightgbm_params must not contain {name!r}: {value!r}, because {_REFUSED[full]}."
             )
         if main and name not in main:
-            close = " or ".join(map(repr, get_close_matches(name, main)))
+            close = " or ".join(map(repr, get_close_matches(str(name), main)))
             meant = f" Did you mean {close}?" if close else ""
             raise ValueError(f"lightgbm_params: LightGBM has no parameter {name!r}.{meant}")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,22 +18,7 @@ from fairconstrained.utils.typing import Array
 _SAFE_NAME = re.compile(r"^[^\s\[\]{}\":,]+$")  # LightGBM's text format allows these names only
 
 
-class Booster(Protocol):
-    """What is used of lightgbm.Booster."""
-
-    pandas_categorical: list[list[Any]] | None
-
-    def predict(self, data: Any, **options: Any) -> Any:
-        """Return predictions, scores or leaves."""
-
-    def num_trees(self) -> int:
-        """Return the number of trees."""
-
-    def model_to_string(self, num_iteration: int | None = None) -> str:
-        """Return the model as text."""
-
-    def set_leaf_output(self, tree_id: int, leaf_id: int, value: float) -> Any:
-        """Set the value of a leaf."""
+Booster = Any  # lightgbm.Booster, which is imported when it is used
 
 
 def as_lightgbm_data(X: Any) -> Any:

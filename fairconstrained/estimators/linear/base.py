@@ -1,8 +1,9 @@
-"""Linear classifiers of two classes under fairness constraints."""
+"""Linear classifiers under fairness constraints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,24 +12,35 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import in_order, names_in_fit
-from fairconstrained.data.group_interactions import codes_of
+from fairconstrained.data.group_interactions import FeatureMap, codes_of
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
-from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators.binding import loss_part
+from fairconstrained.estimators.classifier import FairClassifier
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.export import exported
-from fairconstrained.estimators.linear.parametrization import ClassifierParametrization
+from fairconstrained.estimators.options import domain_of, penalty_of
+from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import Loss
+from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel, finite_scores
-from fairconstrained.objectives import Objective
+from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
+from fairconstrained.penalties import InUnits, Penalty
+from fairconstrained.penalties import Leading as LeadingPenalty
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.in_memory import ShardedData
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.fitted import coefficients
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.parameter_constraints import ParameterConstraints
+from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     """Linear classifiers of two classes under fairness constraints."""
-
-    parametrization = ClassifierParametrization
 
     loss: str | Loss | Objective = "logistic"
     domain: Domain | None = None
@@ -36,12 +48,74 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     group_interactions: bool = False
     warm_start: bool = False
 
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "fit_intercept": ["boolean"],
+        "group_interactions": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: whether there may be several classes, sparse features."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.several_classes
         tags.input_tags.sparse = True
         return tags
+
+    def _reads_by_atom(self) -> bool:
+        """Return whether rows may be read once per evaluation: no result has an entry per row.
+
+        Solvers that are chosen by name may draw rows, and a search on decisions needs scores.
+        """
+        plain = self.solver == "auto" and self.max_iter is None
+        scores_only = self.enforce == "score" and self.confidence is None
+        mean = isinstance(resolve_objective("loss", self.loss), MeanLoss)
+        fixed = not isinstance(self.threshold, SelectionRate)
+        return plain and scores_only and mean and fixed and not self.group_interactions
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Return the rows with the features of the feature map."""
+        feature_map = feature_map_of(self, data)
+        if not feature_map.n_groups or data.groups is None:
+            return data
+        columns, names = SensitiveColumns.of(self), data.groups.names
+
+        def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
+            values = columns.groups(self, X)
+            codes = codes_of(names, values, features.shape[0], self.groups_missing)
+            return feature_map.expand(features, Groups(codes, names))
+
+        return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
+
+    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
+        """Return the problem without constraints."""
+        return linear_problem(self, data), None
+
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
+        """Return coefficients, intercepts and feature scales in the units of X."""
+        feature_map, model = feature_map_of(fit.estimator, fit.data), fit.model
+        convention = fit.data.convention
+        assert isinstance(model, LinearModel)
+        coef, intercept = feature_map.fold(*model.coefficients(w))
+        attributes = {
+            "coef_": convention.sign * coef,
+            "intercept_": convention.shown(intercept) + 0.0,  # no negative zeros
+            "feature_scale_": shown_scale(feature_map, fit.problem),
+        }
+        if feature_map.n_groups and fit.data.groups is not None:
+            attributes["groups_"] = fit.data.groups.names
+        return attributes
+
+    def _variables(self, fit: Fit) -> Array | None:
+        """Return the variables of the last fit, None if it was to other features."""
+        feature_map, model = feature_map_of(fit.estimator, fit.data), fit.model
+        assert isinstance(model, LinearModel)
+        n_rows = feature_map.n_groups or model.n_outputs
+        coef, convention = coefficients(self), fit.data.convention
+        if coef.shape != (n_rows, feature_map.n_features):
+            return None
+        shown = convention.sign * coef, convention.fitted(self.intercept_)
+        coef, intercept = feature_map.unfold(*shown)
+        return model.variables(coef, intercept) if coef.size == model.n_coefficients else None
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores: the linear function of the features.
@@ -115,3 +189,105 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         True
         """
         return exported(self, sensitive)
+
+
+def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
+    """Return how the model's features come from X and the groups."""
+    columns = SensitiveColumns.of(estimator)
+    crossed = estimator.group_interactions and data.groups is not None
+    n_groups = len(data.groups.names) if crossed and data.groups is not None else 0
+    return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
+
+
+def shown_scale(feature_map: FeatureMap, problem: Problem) -> Array:
+    """Return the feature scales that the penalty refers to, 1 where it is in the units of X."""
+    model, scale = problem.objective.model, np.ones(feature_map.n_features)
+    assert isinstance(model, LinearModel)
+    if problem.domain.whole_space and model.scale is not None:
+        scale[feature_map.kept] = model.scale[: len(feature_map.kept)]
+    return scale
+
+
+def linear_problem(estimator: Any, data: TrainingData) -> Problem:
+    """Return the problem of linear scores without constraints, for rows or shards of rows."""
+    options: Any = {
+        "penalty": penalty_of(estimator.alpha),
+        "domain": domain_of(estimator.domain),
+        "fit_intercept": estimator.fit_intercept,
+    }
+    model: LinearModel
+    if isinstance(data, ShardedData):
+        scale = data.feature_scale
+        no_rows = np.empty((0, len(scale.mean))), np.empty(0)
+        plain, penalty, domain = linear_model(*no_rows, known=scale, **options)
+        model = ShardedLinearModel.of(plain, data.shards, data.sample_weight)
+    else:
+        n_outputs = len(data.classes) if data.several_classes else 1
+        model, penalty, domain = linear_model(
+            data.X, data.loss_weight, n_outputs=n_outputs, **options
+        )
+    return Problem(loss_part(estimator, model, data).add(penalty), domain=domain)
+
+
+def linear_model(
+    X: Features,
+    sample_weight: Array,
+    *,
+    penalty: Penalty,
+    domain: Domain,
+    fit_intercept: bool,
+    n_outputs: int = 1,
+    known: FeatureScale | None = None,
+) -> tuple[LinearModel, Penalty, Domain]:
+    """Return linear scores of centred and scaled features, their penalty and their domain.
+
+    The variables are the coefficients, times a feature scale that is that of the rows unless it is
+    `known`, then the intercepts, which are free.
+    """
+    model = LinearModel.standardized(
+        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
+    )
+    return _in_solver_units(model, penalty, domain)
+
+
+def _in_solver_units(
+    model: LinearModel, penalty: Penalty, domain: Domain
+) -> tuple[LinearModel, Penalty, Domain]:
+    """Return standardised linear scores, their penalty and domain in the variables of solvers.
+
+    In the whole space the penalty is on the model's parameters. Other domains, and then the
+    penalty, are in the units of X, and the solver's variables are the coefficients times factors
+    that give them similar sizes: of every column, where the set in these units is known and the
+    penalty convex, otherwise of all columns together.
+
+    Parameters
+    ----------
+    model : LinearModel
+        From `LinearModel.standardized`.
+    penalty : Penalty
+        The penalty on the coefficients.
+    domain : Domain
+        The set of the coefficients.
+
+    Raises
+    ------
+    ValueError
+        If the domain is a set of another number of variables.
+    """
+    n, scale = model.n_coefficients, model.scale
+    if domain.n_variables not in (None, n):
+        raise ValueError(
+            f"domain is a set of {domain.n_variables} variables, but the model has {n} "
+            f"coefficients; got {domain!r}."
+        )
+    if not domain.whole_space and scale is not None:
+        curvature = max(penalty.modulus, 0.0)  # a strong penalty is what makes variables unlike
+        factors = np.sqrt(scale**2 + curvature)
+        stretched = domain.stretched(np.tile(factors, model.n_outputs)) if penalty.convex else None
+        if stretched is None:
+            factors = np.full_like(scale, np.sqrt(np.mean(scale**2) + curvature))
+            stretched = domain.stretched(np.tile(factors, model.n_outputs))
+        assert stretched is not None
+        model, domain = model.in_units(factors), stretched
+        penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
+    return model, LeadingPenalty(penalty, n), LeadingDomain(domain, n)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairconstrained.estimators.classifier import ProbabilitiesMixin
 from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 from fairconstrained.functions.losses import Loss
 from fairconstrained.objectives import Objective
 

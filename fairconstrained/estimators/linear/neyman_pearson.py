@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
@@ -18,14 +17,11 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.features import NUMERIC, numeric
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
-from fairconstrained.estimators.base import ConstrainedClassifier
-from fairconstrained.estimators.linear.parametrization import (
-    LinearParametrization,
-    linear_parametrization,
-)
-from fairconstrained.estimators.options import check_solver_options, penalty_of
-from fairconstrained.estimators.solution import Bound
-from fairconstrained.estimators.solving import warn_of
+from fairconstrained.estimators.classifier import ConstrainedClassifier
+from fairconstrained.estimators.fit_warnings import warn_of
+from fairconstrained.estimators.linear.base import linear_model
+from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
@@ -33,14 +29,18 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients
+from fairconstrained.utils.parameter_constraints import (
+    POSITIVE,
+    ParameterConstraints,
+    check_arguments,
+    check_parameters,
+)
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import is_number
 
 
 @dataclass(eq=False, repr=False)
@@ -142,6 +142,13 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     fit_intercept: bool = True
     warm_start: bool = False
 
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "kappa": [POSITIVE, Mapping, None],
+        "radius": [POSITIVE, None],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: sparse features."""
         tags = super().__sklearn_tags__()
@@ -175,7 +182,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        check_solver_options(self)
+        check_parameters(self)
         function = self._function()
         features, labels, weight = self._check(X, y, sample_weight)
         first, bounds = self._priority(), self._bounds(function)
@@ -185,18 +192,35 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 "zero, so that there is no loss to minimise."
             )
         with limited_threads(features):
-            linear = self._parametrization(features, weight)
-            problem = self._problem(linear, labels, weight, function, first, bounds)
-            result, _ = self._minimize(
+            problem = self._problem(features, labels, weight, function, first, bounds)
+            model = problem.objective.model
+            assert isinstance(model, LinearModel)
+            result, at = self._minimize(
                 problem,
                 (X, y, sample_weight),
-                linear.attributes,
-                variables=linear.variables(self) if self.warm_start else None,
+                lambda w: dict(zip(("coef_", "intercept_"), model.coefficients(w), strict=True)),
+                self._train,
+                variables=self._variables(model) if self.warm_start else None,
             )
-            self._store(result, problem, linear, function, labels, weight)
+            every = list(range(len(self.classes_)))
+            term = class_losses(function, labels, weight, every, [0.0] * len(every))
+            scores = model.forward(result.w)[0]
+            measured = measures(problem, Solution(result), at, on_loss=False)
+        self.coef_, self.intercept_ = model.coefficients(result.w)
+        for name, value in measured.items():
+            if name not in ("gap_", "decision_gap_"):  # bounds are on losses, not on differences
+                setattr(self, name, value)
+        self.class_losses_, self.class_errors_ = term.value(scores), term.zero_one().value(scores)
         self.priority_, self.kappa_ = self.classes_[first], bounds
         warn_of(result, stacklevel=5)
         return self
+
+    def _variables(self, model: LinearModel) -> Array | None:
+        """Return the variables of the last fit, None if it was to other features."""
+        coef = coefficients(self)
+        if coef.size != model.n_coefficients:
+            return None
+        return model.variables(coef, self.intercept_)
 
     def _function(self) -> ScalarFunction:
         """Return phi."""
@@ -252,7 +276,9 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         bounds = np.full(n, np.inf)
         if isinstance(self.kappa, Mapping):
             for label, kappa in self.kappa.items():
-                bounds[self._position("kappa", label)] = _bound(kappa)
+                name = f"kappa[{label!r}]"
+                check_arguments(type(self).__name__, {name: [POSITIVE]}, **{name: kappa})
+                bounds[self._position("kappa", label)] = kappa
             if np.isfinite(bounds[priority]):
                 raise ValueError(
                     f"kappa has a bound for the class {self.classes_[priority]!r}, which is the "
@@ -260,68 +286,38 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 )
         else:
             guessing = float(function.value(np.zeros(1))[0]) * (n - 1)
-            bounds[:] = guessing if self.kappa is None else _bound(self.kappa)
+            bounds[:] = guessing if self.kappa is None else self.kappa
             bounds[priority] = np.inf
         return bounds
 
-    def _parametrization(self, X: Features, weight: Array) -> LinearParametrization:
-        """Return the scores of the classes; each class's coefficients lie in the ball."""
-        n_classes, ball = len(self.classes_), _ball(self.radius)
-        return linear_parametrization(
-            X,
-            weight,
-            penalty=penalty_of(self.alpha),
-            domain=Blocks(ball, n_classes),
-            fit_intercept=self.fit_intercept,
-            n_outputs=n_classes,
-        )
-
     def _problem(
         self,
-        linear: LinearParametrization,
+        X: Features,
         labels: Array,
         weight: Array,
         function: ScalarFunction,
         first: int,
         bounds: Array,
     ) -> Problem:
+        """Return the problem; each class's coefficients lie in the ball."""
         bounded = np.flatnonzero(np.isfinite(bounds))
+        ball: Domain = WholeSpace() if self.radius is None else L2Ball(float(self.radius))
+        model, penalty, domain = linear_model(
+            X,
+            weight,
+            penalty=penalty_of(self.alpha),
+            domain=Blocks(ball, len(self.classes_)),
+            fit_intercept=self.fit_intercept,
+            n_outputs=len(self.classes_),
+        )
         loss = class_losses(function, labels, weight, [first], [0.0], ["loss"])
-        names = [f"loss of class {self.classes_[k]}" for k in bounded]
         parts = []
         if bounded.size:
-            held = class_losses(
-                function, labels, weight, bounded.tolist(), bounds[bounded].tolist(), names
-            )
-            parts.append(CompositeFunction(linear.model, held))
-        objective = CompositeFunction(linear.model, loss, linear.penalty)
-        return Problem(objective, tuple(parts), linear.domain)
-
-    def _store(
-        self,
-        result: Result,
-        problem: Problem,
-        linear: LinearParametrization,
-        function: ScalarFunction,
-        labels: Array,
-        weight: Array,
-    ) -> None:
-        """Set the fitted attributes."""
-        for name, value in linear.attributes(result.w).items():
-            setattr(self, name, value)
-        self.n_iter_ = result.n_iter
-        self.multipliers_ = result.multipliers
-        self.objective_ = result.objective
-        self.violation_ = result.violation
-        self.kkt_residual_ = result.kkt_residual
-        bound = Bound.of_scores(problem.uncounted().at(result.w), result)
-        self.bound_violation_, self.bound_met_ = bound.violation, bound.met
-        self.result_ = bound.stated(result)
-        every = range(len(self.classes_))
-        term = class_losses(function, labels, weight, list(every), [0.0] * len(self.classes_))
-        scores = linear.model.forward(result.w)[0]
-        self.class_losses_ = term.value(scores)
-        self.class_errors_ = term.zero_one().value(scores)
+            names = [f"loss of class {self.classes_[k]}" for k in bounded]
+            limits = bounds[bounded].tolist()
+            held = class_losses(function, labels, weight, bounded.tolist(), limits, names)
+            parts.append(CompositeFunction(model, held))
+        return Problem(CompositeFunction(model, loss, penalty), tuple(parts), domain)
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores of the classes.
@@ -357,22 +353,3 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
-
-
-def _bound(kappa: object) -> float:
-    """Return a bound as a float."""
-    if not (is_number(kappa, Real) and kappa > 0.0):
-        raise ValueError(
-            "kappa must be a number > 0, a mapping from classes to such numbers, or None; got "
-            f"{kappa!r}."
-        )
-    return float(kappa)
-
-
-def _ball(radius: float | None) -> Domain:
-    """Return the set of one class's coefficients."""
-    if radius is None:
-        return WholeSpace()
-    if not (is_number(radius, Real) and 0.0 < radius < np.inf):
-        raise ValueError(f"radius must be a number > 0 or None; got {radius!r}.")
-    return L2Ball(float(radius))

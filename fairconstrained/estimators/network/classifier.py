@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.utils import Tags
@@ -12,16 +12,43 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.estimators.base import FairClassifier
-from fairconstrained.estimators.network.parametrization import (
-    NetworkParametrization,
-    fitted_model,
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.binding import loss_part
+from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
+from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.network.last_layer import (
+    is_sound,
+    last_layer_space,
+    with_fitted_last_layer,
 )
-from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.estimators.network.training import (
+    BestOnValidation,
+    fitted_network,
+    fitting,
+    network_attributes,
+    network_variables,
+    solver_of_network,
+    uses_validation,
+)
+from fairconstrained.estimators.options import penalty_of
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.linear import checked_scores
-from fairconstrained.models.modules import MakeModule, with_affine_output
+from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
+from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import Objective
+from fairconstrained.penalties import Leading
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    OPEN_SHARE,
+    POSITIVE,
+    ParameterConstraints,
+    Sizes,
+    one_of,
+)
 from fairconstrained.utils.typing import Array, MatrixLike
 
 if TYPE_CHECKING:
@@ -169,7 +196,20 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     (3, 2)
     """
 
-    parametrization = NetworkParametrization
+    most_thresholds: ClassVar[int] = 5
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "hidden_layer_sizes": [Sizes()],
+        "module": [callable, None],
+        "activation": [one_of(*ACTIVATIONS)],
+        "batch_size": [COUNT, None],
+        "max_epochs": [COUNT],
+        "learning_rate": [POSITIVE, None],
+        "early_stopping": ["boolean", one_of("auto")],
+        "validation_fraction": [OPEN_SHARE],
+        "n_iter_no_change": [COUNT],
+        "device": [one_of(*DEVICES)],
+        "warm_start": ["boolean"],
+    }
 
     hidden_layer_sizes: Sequence[int] = (64, 64)
     module: MakeModule | None = None
@@ -190,6 +230,86 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
+        """Return the problem without constraints; the variables are weights, matrices first."""
+        model = TorchModel.standardized(
+            data.X,
+            data.loss_weight,
+            hidden_layer_sizes=self.hidden_layer_sizes,
+            activation=self.activation,
+            module=self.module,
+            device=self.device,
+        )
+        penalty = Leading(penalty_of(self.alpha), model.n_penalized)
+        return Problem(loss_part(self, model, data).add(penalty)), None
+
+    def _validation_share(self, data: TrainingData) -> float | None:
+        """Return the share of the rows that chooses the iterate; None without early stopping."""
+        return self.validation_fraction if uses_validation(self, len(data.y)) else None
+
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
+        """Return the weights, and the centring and the scale of the features."""
+        assert isinstance(fit.model, TorchModel)
+        return network_attributes(fit.model, w)
+
+    def _variables(self, fit: Fit) -> Array | None:
+        """Return the weights of the last fit, None if its network is another one."""
+        assert isinstance(fit.model, TorchModel)
+        return network_variables(self, fit.model)
+
+    def _solver(self, problem: Problem) -> Solver:
+        """Return the solver with the options of this estimator."""
+        return solver_of_network(self, problem)
+
+    def _train(
+        self,
+        problem: Problem,
+        *,
+        fit: Fit | None = None,
+        split: tuple[Problem, Problem] | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the iterate that is best on validation rows, else the solver's solution.
+
+        It is measured on all rows. If it violates the constraints, or is worse than a constant
+        score, its last layer is fitted once more with the others fixed.
+        """
+        trained = problem if split is None else split[0]
+        solver = self._solver(trained)
+        solver.check(trained)
+        choice = None
+        if split is not None:
+            choice = BestOnValidation(*split, solver.tol, self.n_iter_no_change, callback)
+        result, at = solver.solve(
+            trained,
+            warm=None if warm is None else fitting(warm, trained),
+            callback=callback if choice is None else choice,
+            random_state=self.random_state,
+            max_data_passes=float(self.max_epochs),
+        )
+        if choice is not None:
+            result, at = choice.chosen(problem, result)
+        if problem.in_epigraph_form or is_sound(problem, result):
+            return result, at
+        return with_fitted_last_layer(
+            problem,
+            (result, at),
+            penalty_of(self.alpha),
+            self.random_state,
+            validated=choice is not None,
+        )
+
+    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
+        """Return the network without constraints, trained as that with them."""
+        return self._train(problem, split=split)[0]
+
+    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return the last layer with all others fixed, or all weights if there is no such layer."""
+        space = last_layer_space(fit, result, penalty_of(self.alpha))
+        return super()._search_space(fit, result) if space is None else space
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores.
@@ -214,7 +334,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = fitted_model(self, features).scores(self.weights_)
+            scores = fitted_network(self, features).scores(self.weights_)
             return checked_scores(ScoreConvention.of(self).shown(scores))
 
     def to_torch(self) -> Module:
@@ -250,7 +370,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         check_is_fitted(self)
         empty = np.zeros((0, len(self.feature_mean_)))
         network, convention = (
-            fitted_model(self, empty).module(self.weights_),
+            fitted_network(self, empty).module(self.weights_),
             ScoreConvention.of(self),
         )
         if convention == ScoreConvention():

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.search import DecisionTask
+from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.solving import best_of, data_pass_limit
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties import Leading, Penalty
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.typing import Array
+from fairconstrained.solvers import Result, Status, default_solver
+from fairconstrained.solvers.base import Iterate, Measured, Start
+from fairconstrained.terms.base import NoTerm
+from fairconstrained.utils.typing import Array, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,3 +120,108 @@ def with_last_layer(
         return replace(part, model=linear, auxiliary=moved)
 
     return [changed(part) for part in parts]
+
+
+def with_fitted_last_layer(
+    problem: Problem,
+    solution: tuple[Result, Evaluation],
+    penalty: Penalty,
+    random_state: RandomState,
+    *,
+    validated: bool,
+) -> tuple[Result, Evaluation]:
+    """Return a network with its last layer fitted once more, if that is better.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem of the network.
+    solution : tuple of (Result, Evaluation)
+        The network.
+    penalty : Penalty
+        The penalty, for any number of weights.
+    random_state : int, RandomState or None
+        The source of randomness.
+    validated : bool
+        Whether validation rows chose the network.
+    """
+    result = solution[0]
+    last = None
+    if np.all(np.isfinite(result.w)):
+        last = LastLayerProblem.of(problem, result.w, penalty)
+    if last is None:
+        return solution
+    tol = result.solver.tol
+    options = SimpleNamespace(solver="auto", max_iter=None, random_state=random_state)
+    solver = default_solver(last.problem).with_options(tol=tol)
+    refit, _ = best_of(solver, last.problem, options, warm=Start(last.start()))
+    if _worth(refit, tol) >= _worth(result, tol):
+        return solution
+    after = problem.at(last.lift(refit.w))
+    measured = Measured.of(Iterate(after, refit.multipliers, result.n_iter), tol)
+    status = result.status
+    if measured.violation <= tol:
+        status = _status_of_feasible(status, validated)
+    repaired = result.with_point(measured, status)
+    message = f"{repaired.message} The last layer was fitted once more."
+    passes = result.data_passes + refit.data_passes
+    return replace(repaired, message=message, data_passes=passes), after
+
+
+def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace | None:
+    """Return the space of the last layer with all others fixed, None if there is no such layer.
+
+    The constraints hold on its scores as well, so that the search starts from the solution. The
+    unconstrained model is that of the fixed layers.
+    """
+    last = LastLayerProblem.of(fit.problem, result.w, penalty)
+    if last is None:
+        return None
+    problem = last.problem
+    solver = default_solver(problem).with_options(tol=result.solver.tol)
+    limit = data_pass_limit(problem, solver.tol)
+    start = Start(last.start(), result.multipliers)
+    first = solver.minimize(problem, warm=start, max_data_passes=limit)
+    free = problem.with_constraints(())
+    unconstrained = default_solver(free).minimize(free, first.w, max_data_passes=limit)
+    model = problem.objective.model
+    task = DecisionTask(
+        problem,
+        first,
+        solver,
+        fit.data.y,
+        fit.data.loss_weight,
+        unconstrained.w[: model.n_parameters],
+        fit.estimator.random_state,
+        SearchBudget(),
+    )
+    held_out = fit.held_out
+    if held_out is not None:
+        parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
+        held_out = replace(held_out, constraints=tuple(parts))
+    return SearchSpace(task, held_out, last.lift)
+
+
+def is_sound(problem: Problem, result: Result) -> bool:
+    """Return whether a result meets the constraints and is not worse than a constant score."""
+    model, term = problem.objective.model, problem.objective.term
+    if result.violation > result.solver.tol or isinstance(term, NoTerm):
+        return result.violation <= result.solver.tol
+    if model.offset() is None:
+        return result.objective <= float(term.value_at_constant(0.0)[0])
+    least = minimize_scalar(
+        lambda level: float(term.value_at_constant(level)[0]), bounds=(-8.0, 8.0), method="bounded"
+    )
+    return result.objective <= float(least.fun)
+
+
+def _status_of_feasible(status: Status, validated: bool) -> Status:
+    """Return the status of a run whose point is feasible after its last layer was fitted again."""
+    if validated:
+        return Status.VALIDATED
+    return Status.STALLED if status in (Status.INFEASIBLE, Status.DIVERGED) else status
+
+
+def _worth(result: Result, tol: float) -> tuple[float, float]:
+    """Return the violation beyond the tolerance, then the objective; less is better."""
+    return result.violation if result.violation > tol else 0.0, result.objective

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,21 +15,23 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.inputs import known_labels
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.boosting.leaves import LeafTraining
 from fairconstrained.estimators.boosting.trees import plain_booster
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.network.training import fitted_network
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.ranking.models import RankerModel
-from fairconstrained.estimators.ranking.parametrization import (
-    fitted_network,
-    has_trees,
-    ranker_model,
-)
+from fairconstrained.estimators.ranking.models import RankerModel, has_trees, ranker_model
+from fairconstrained.estimators.solving import solver_of
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
+from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.objectives import Objective
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
+from fairconstrained.utils.parameter_constraints import ParameterConstraints, Sizes, one_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class FairRanker(FairEstimator):
+class FairRanker(LeafTraining):
     r"""Pairwise ranking under explicit fairness constraints.
 
     .. math::
@@ -189,6 +191,12 @@ class FairRanker(FairEstimator):
     loss: str | Loss | Objective = "query_pairs"
     warm_start: bool = False
 
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "hidden_layer_sizes": [Sizes()],
+        "activation": [one_of(*ACTIVATIONS)],
+        "warm_start": ["boolean"],
+    }
+
     @property
     def feature_kind(self) -> FeatureKind:
         """What it accepts as features, for developers."""
@@ -289,13 +297,37 @@ class FairRanker(FairEstimator):
         check_is_fitted(self)
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
-        return self.parametrization.scores(self, features, columns.kept(self))
+        return self._scores.scores(self, features, columns.kept(self))
 
     @property
-    def parametrization(self) -> type[Any]:
-        """That of the ranker's model."""
-        found: type[Any] = ranker_model(self.model).parametrization(self)
-        return found
+    def _scores(self) -> RankerModel:
+        """How scores come from features, for the parameters of this ranker."""
+        return ranker_model(self.model).of(self)
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Return the rows as they are, after the parameters of the model were checked."""
+        self._scores.check(self, data)
+        return data
+
+    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Any]:
+        """Return the problem without constraints, and how trees were grown."""
+        return self._scores.problem(self, data, path=path)
+
+    def _fitted(self, fit: Fit, w: Array) -> Mapping[str, Any]:
+        """Return the fitted attributes that `predict` uses."""
+        return self._scores.attributes(fit, w)
+
+    def _variables(self, fit: Fit) -> Array | None:
+        """Return the variables of the last fit, None if it was to other features."""
+        return self._scores.variables(self, fit)
+
+    def _solver(self, problem: Problem) -> Solver:
+        """Return the solver with the options of this estimator."""
+        return solver_of(self, problem, default=self._scores.default_solver)
+
+    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
+        """Return the solution of a problem without constraints."""
+        return self._scores.train_free(self, problem)
 
     @available_if(has_trees)
     def to_lightgbm(self) -> Any:

@@ -1,5 +1,1 @@
 """Thresholds on the scores of any classifier, chosen under constraints on the decisions."""
-
-from fairconstrained.estimators.score_thresholds.classifier import FairThresholds
-
-__all__ = ["FairThresholds"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.held_out import HeldOut, hold_out
@@ -25,10 +27,7 @@ from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.estimators.binding import bound_parts, choices
 from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.options import check_group_sizes
-from fairconstrained.estimators.score_thresholds._rows import (
-    CheckedRows,
-    threshold_codes,
-)
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
     Scoring,
@@ -73,53 +72,52 @@ def routed_params(
 
 
 @dataclass(frozen=True, eq=False)
-class _GivenScores:
-    """The scores of all rows, for constraints that depend on those of an unconstrained model."""
-
-    scores: Array
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return the scores of rows whose features are positions."""
-        return self.scores[data.X], data
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdFit:
-    """Thresholds that were chosen, and the classifier whose scores they are on.
+class Choice:
+    """Thresholds that were chosen.
 
     Attributes
     ----------
-    scored : ScoredRows
-        The classifier, and the rows that chose the thresholds.
-    data : TrainingData
-        Labels, groups and weights of these rows.
-    model : ThresholdModel
-        Their scores.
     problem : Problem
-        The constraints on them.
+        The constraints on the rows that chose them.
     search : DecisionSearch
         The thresholds.
     certificate : Certificate or None
         With a confidence: what the held-out rows show.
-    held_out : ndarray of int
-        The positions of these rows in X.
-    reported : Problem
-        The constraints on all rows that were given, less the held-out ones.
-    validation : ndarray of int or None
-        The positions of the rows that chose the thresholds, None if these are all of the others.
     """
 
-    scored: ScoredRows
-    data: TrainingData
-    model: ThresholdModel
     problem: Problem
     search: DecisionSearch
-    certificate: Certificate | None
-    held_out: Array
-    reported: Problem
-    validation: Array | None = None
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdFit:
+    """A fitted classifier, and its scores of all rows.
+
+    Attributes
+    ----------
+    estimator : FairThresholds
+        Its parameters are valid.
+    rows : CheckedRows
+        All rows.
+    constraints : list of Constraint
+        All must hold; their tolerances are set.
+    scored : ScoredRows
+        The classifier.
+    scores : ndarray of shape (n_rows,)
+        Those that thresholds are chosen by, of other rows those of the classifier.
+    choosing, given, held : ndarray of int
+        The rows that choose the thresholds, the rows that are not held out, and those that are.
+    """
+
+    estimator: Any
+    rows: CheckedRows
+    constraints: list[Constraint]
+    scored: ScoredRows
+    scores: Array
+    choosing: Array
+    given: Array
+    held: Array
 
     @classmethod
     def of(
@@ -130,127 +128,116 @@ class ThresholdFit:
         splitting: Mapping[str, Any],
         tasks: FitTasks,
     ) -> ThresholdFit:
-        """Return the fit for an estimator's options.
-
-        Parameters
-        ----------
-        estimator : FairThresholds
-            Its parameters are valid.
-        rows : CheckedRows
-            All rows.
-        params : mapping
-            What the classifier's `fit` gets.
-        splitting : mapping
-            What the splitter's `split` gets.
-        tasks : FitTasks
-            Reports the parts of the fit to callbacks.
-        """
-        constraints = _constraints(estimator, rows.data)
-        check_group_sizes(constraints, rows.data, by_group=estimator.per_group)
-        tested = estimator.confidence is not None and bool(constraints)
-        held, chosen = None, rows
-        if tested:
+        """Fit the classifier, with `params` and a splitter with `splitting`, and score the rows."""
+        data = rows.data
+        constraints = _constraints(estimator, data)
+        check_group_sizes(constraints, data, by_group=estimator.per_group)
+        every = np.arange(len(data.y))
+        held = every[:0]
+        if estimator.confidence is not None and constraints:
             check_testable(constraints)
-            share, random_state = estimator.holdout, estimator.random_state
-            _, _, out = hold_out(rows.data, share, random_state, constraints)
-            held = rows.take(out)
-            chosen = rows.take(np.setdiff1d(np.arange(len(rows.positions)), out))
-        scored = _scoring(estimator, rows, splitting).of(chosen, params, tasks)
-        with tasks.task("thresholds"):
-            choosing = chosen.take(scored.rows)
-            fit = cls._searched(estimator, constraints, scored, choosing, held)
-            if len(scored.rows) == len(chosen.positions):
-                return fit
-            reported = fit._on_all_rows(estimator, constraints, choosing, chosen)
-        return replace(fit, reported=reported, validation=choosing.positions)
+            _, _, held = hold_out(data, estimator.holdout, estimator.random_state, constraints)
+        given = np.setdiff1d(every, held)
+        scored = Scoring(estimator, data.classes[1], splitting).of(rows.take(given), params, tasks)
+        choosing, scores = given[scored.rows], np.empty(len(every))
+        others = np.setdiff1d(every, choosing)
+        scores[choosing] = scored.scores
+        if len(others):  # what `predict` compares with the thresholds
+            X, labels = rows.take(others).features, np.sort(data.classes).tolist()
+            scores[others] = scores_of(scored.estimator, X, scored.method, data.classes[1], labels)
+        return cls(estimator, rows, constraints, scored, scores, choosing, given, held)
 
-    @classmethod
-    def _searched(
-        cls,
-        estimator: Any,
-        constraints: list[Constraint],
-        scored: ScoredRows,
-        chosen: CheckedRows,
-        held: CheckedRows | None,
-    ) -> ThresholdFit:
-        """Return the thresholds that some rows choose, and what the held-out rows show."""
-        given, model, parts, others = _bound(estimator, constraints, scored, chosen, held)
-        data = chosen.data
-        task = _task(estimator, model, data, parts, limits(given, scored.method))
-        problem = task.problem
-        if held is None or others is None or estimator.confidence is None:
-            search: DecisionSearch = task.search()
-            none = np.zeros(0, dtype=int)
-            return cls(scored, data, model, problem, search, None, none, problem)
-        test = HeldOut.of(
-            constraints,
-            problem=problem,
-            training=data,
-            held_out=others,
-            rows=held.positions,
-            model=model.on(others.X),
-            unconstrained=_GivenScores(given),
-        )
-        search, certificate = search_with_confidence(task, test, estimator.confidence)
-        return cls(scored, data, model, problem, search, certificate, held.positions, problem)
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return the scores of rows whose features are positions, see :class:`HasScores`."""
+        return self.scores[data.X], data
 
-    def _on_all_rows(
-        self,
-        estimator: Any,
-        constraints: list[Constraint],
-        choosing: CheckedRows,
-        given: CheckedRows,
-    ) -> Problem:
-        """Return the constraints on all rows; those that chose keep the scores that they chose by.
+    @cached_property
+    def _groups(self) -> Groups | None:
+        """The groups of the rows that choose."""
+        groups = self.rows.data.groups
+        return None if groups is None else groups.take(self.choosing)
 
-        A group without rows among these has no threshold of its own: it gets the common one.
-        """
-        scores = _scores_of_fitted(self.scored, given)
-        scores[self.scored.rows] = self.scored.scores
-        codes, n = _codes(estimator, [choosing, given])
-        model = ThresholdModel(scores, codes[-len(scores) :], n, np.arange(len(scores)))
-        wrong = wrong_predictions(given.data.y, given.data.loss_weight)
-        like = self.problem.constraints
-        parts = bound_parts(constraints, model, given.data, _GivenScores(scores), like)
+    @cached_property
+    def _codes(self) -> tuple[Array, int]:
+        """Which threshold every row has, and how many there are; the last is of other groups."""
+        groups = self.rows.data.groups
+        if not self.estimator.per_group or groups is None or self._groups is None:
+            return np.zeros(len(self.scores), dtype=int), 1
+        place = {name: k for k, name in enumerate(self._groups.names.tolist())}
+        n = len(place)
+        codes = np.array([place.get(name, n) for name in groups.names.tolist()] + [n])
+        return codes[groups.codes], n + 1
+
+    def _problem_on(self, rows: Array, like: Sequence[CompositeFunction] | None = None) -> Problem:
+        """Return the errors of rows and the constraints on them, by the thresholds."""
+        data = self.rows.data.take(rows)
+        model = ThresholdModel(self.scores, *self._codes, rows)
+        wrong = wrong_predictions(data.y, data.loss_weight)
+        parts = bound_parts(self.constraints, model, data, self, like)
         return Problem(CompositeFunction(model, wrong), tuple(parts))
 
-    def common_threshold(self) -> float:
-        """Return the threshold of rows without a group: the only one, or the most accurate."""
-        if self.model.n_thresholds == 1 or self.data.groups is None:
-            return float(self.search.w[0])
-        return float(self.search.w[-1])
+    def chosen(self) -> Choice:
+        """Return the thresholds that the rows choose, and what the held-out rows show."""
+        problem, data = self._problem_on(self.choosing), self.rows.data.take(self.choosing)
+        ends = limits(self.scores[np.append(self.choosing, self.held)], self.scored.method)
+        task = ThresholdTask(problem, data.y, data.loss_weight, ends)
+        model = problem.objective.model
+        assert isinstance(model, ThresholdModel)
+        if self.estimator.per_group:  # rows without a group have the most accurate common one
+            common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)
+            objective = replace(problem.objective, model=common)
+            free = replace(task, problem=Problem(objective)).search()
+            task = replace(task, fixed={model.n_thresholds - 1: float(free.w[0])})
+        if not len(self.held):
+            return Choice(problem, task.search())
+        held = self.rows.data.take(self.held)
+        test = HeldOut.of(
+            self.constraints,
+            problem=problem,
+            training=data,
+            held_out=held,
+            rows=self.rows.positions[self.held],
+            model=model.on(held.X),
+            unconstrained=self,
+        )
+        return Choice(problem, *search_with_confidence(task, test, self.estimator.confidence))
 
-    def store(self, estimator: Any) -> None:
-        """Set the fitted attributes of an estimator, and warn of what was not found."""
-        groups, at = self.data.groups, self.reported.at(self.search.w)
-        bound = Bound.of_decisions(at, self.certificate)
+    def store(self, choice: Choice) -> None:
+        """Set the fitted attributes of the estimator, and warn of what was not found."""
+        estimator, groups, search = self.estimator, self._groups, choice.search
+        classes, problem = self.rows.data.classes, choice.problem
+        part = len(self.choosing) < len(self.given)
+        reported = self._problem_on(self.given, problem.constraints) if part else problem
+        at = reported.at(search.w)
+        bound = Bound.of_decisions(at, choice.certificate)
+        data = self.rows.data.take(self.choosing)
         attributes = {
             "estimator_": self.scored.estimator,
-            "classes_": np.sort(self.data.classes),
-            "pos_label_": self.data.classes[1],
+            "classes_": np.sort(classes),
+            "pos_label_": classes[1],
             "response_method_": self.scored.method,
             "groups_": np.array([]) if groups is None else groups.listed,
-            "threshold_": self.common_threshold(),
+            "threshold_": float(search.w[-1]),  # of rows without a group
             "decision_gap_": at.decided.gap,
             **bound.attributes,
-            "decision_search_": self.search,
-            "certificate_": self.certificate,
-            "constraint_choices_": choices(
-                _constraints(estimator, self.data), self.problem.constraints, self.data
-            ),
+            "decision_search_": search,
+            "certificate_": choice.certificate,
+            "constraint_choices_": choices(self.constraints, problem.constraints, data),
         }
         if estimator.per_group and groups is not None:
-            attributes["_by_group"] = groups.names.tolist(), self.search.w[:-1]
+            attributes["_by_group"] = groups.names.tolist(), search.w[:-1]
         if groups is not None and groups.column_names:
             attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
-        if self.validation is not None:
-            attributes["validation_indices_"] = self.validation
-        if self.certificate is not None:
-            attributes["holdout_indices_"] = self.held_out
+        if part:
+            attributes["validation_indices_"] = self.rows.positions[self.choosing]
+        if choice.certificate is not None:
+            attributes["holdout_indices_"] = self.rows.positions[self.held]
         set_fitted(estimator, attributes)
-        promised = self.certificate or self.search
+        promised = choice.certificate or search
         promised.warn(stacklevel=5)
-        if self.certificate is None and self.search.met and bound.met is False:
+        if choice.certificate is None and search.met and bound.met is False:
             warnings.warn(
                 f"{type(estimator).__name__}: the thresholds meet the bound on the rows that chose "
                 f"them, validation_indices_; on all rows passed to fit: {bound.text}. Use a "
@@ -286,63 +273,3 @@ def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
         check_kappa(estimator.kappa)
     complete = resolve_constraints(given, kappa=estimator.kappa)
     return [one.naming(data.classes) for one in complete]
-
-
-def _scoring(estimator: Any, rows: CheckedRows, splitting: Mapping[str, Any]) -> Scoring:
-    return Scoring(
-        estimator.estimator,
-        estimator.cv,
-        estimator.response_method,
-        rows.data.classes[1],
-        estimator.n_jobs,
-        estimator.random_state,
-        splitting,
-    )
-
-
-def _bound(
-    estimator: Any,
-    constraints: list[Constraint],
-    scored: ScoredRows,
-    chosen: CheckedRows,
-    held: CheckedRows | None,
-) -> tuple[Array, ThresholdModel, tuple[CompositeFunction, ...], TrainingData | None]:
-    """Return scores, the model and the constraints of the rows that choose, and the other rows."""
-    given, rows = [scored.scores], [chosen]
-    if held is not None:
-        given.append(_scores_of_fitted(scored, held))
-        rows.append(replace(held, data=replace(held.data, X=held.data.X + len(scored.scores))))
-    scores, n = np.concatenate(given), len(scored.scores)
-    model = ThresholdModel(scores, *_codes(estimator, rows), np.arange(n))
-    parts = tuple(bound_parts(constraints, model, chosen.data, _GivenScores(scores)))
-    return scores, model, parts, rows[1].data if held is not None else None
-
-
-def _scores_of_fitted(scored: ScoredRows, rows: CheckedRows) -> Array:
-    """Return the scores that `predict` compares with the thresholds."""
-    classes = rows.data.classes
-    labels = np.sort(classes).tolist()
-    return scores_of(scored.estimator, rows.features, scored.method, classes[1], labels)
-
-
-def _codes(estimator: Any, rows: list[CheckedRows]) -> tuple[Array, int]:
-    """Return which threshold the rows of several parts have, and how many there are."""
-    return threshold_codes(estimator, [part.data for part in rows])
-
-
-def _task(
-    estimator: Any,
-    model: ThresholdModel,
-    data: TrainingData,
-    constraints: tuple[CompositeFunction, ...],
-    ends: tuple[float, float],
-) -> ThresholdTask:
-    """Return the search for thresholds; rows without a group have the most accurate common one."""
-    wrong = wrong_predictions(data.y, data.loss_weight)
-    problem = Problem(CompositeFunction(model, wrong), constraints)
-    task = ThresholdTask(problem, data.y, data.loss_weight, ends)
-    if not estimator.per_group:
-        return task
-    common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)
-    free = replace(task, problem=Problem(CompositeFunction(common, wrong)))
-    return replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})

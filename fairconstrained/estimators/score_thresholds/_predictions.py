@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.score_thresholds._rows import (
     read_rows,
     row_thresholds,
@@ -33,18 +33,8 @@ def _has(method: str) -> Callable[[Any], bool]:
 class ThresholdPredictions(BaseEstimator):
     """The methods of a fitted classifier with thresholds.
 
-    Subclasses have the parameters and set the attributes that are listed here.
+    Subclasses have the parameters of :class:`FairThresholds` and set its attributes.
     """
-
-    per_group: bool
-    sensitive_columns: Columns
-    use_sensitive: bool
-    estimator_: Any
-    threshold_: float
-    classes_: Array
-    pos_label_: Any
-    response_method_: str
-    _by_group: tuple[list[Any], Array]
 
     @property
     def thresholds_(self) -> pd.Series:

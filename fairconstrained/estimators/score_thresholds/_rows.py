@@ -127,23 +127,6 @@ class CheckedRows:
         return replace(self, data=taken, positions=self.positions[rows])
 
 
-def threshold_codes(estimator: Any, parts: list[TrainingData]) -> tuple[Array, int]:
-    """Return which threshold every row has, and how many there are.
-
-    With thresholds for each group, rows without a group have one more, the last.
-    """
-    if not estimator.per_group:
-        return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
-    groups = [one.groups for one in parts if one.groups is not None]
-    place = {name: k for k, name in enumerate(groups[0].names.tolist())}
-    n = len(place)
-    found = []
-    for one in groups:
-        own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
-        found.append(own[one.codes])
-    return np.concatenate(found), n + 1
-
-
 def row_thresholds(estimator: Any, values: Any, name: str, n_rows: int) -> Array:
     """Return the threshold of every row when predicting.
 

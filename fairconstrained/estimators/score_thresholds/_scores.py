@@ -22,11 +22,12 @@ from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
-from fairconstrained.utils.meta_estimators import classes_of
+from fairconstrained.utils.meta_estimators import classes_of, final_estimator
+from fairconstrained.utils.parameter_constraints import check_parameters
 from fairconstrained.utils.splits import splits_of
-from fairconstrained.utils.typing import Array, Classifier, RandomState
+from fairconstrained.utils.typing import Array, Classifier
 from fairconstrained.utils.validation import is_number
-from fairconstrained.utils.workers import workers
+from fairconstrained.utils.workers import check_jobs, workers
 
 _BELOW_ALL = -1e-12  # a threshold that every probability is above, also 0
 _FAR = 1e6  # times the largest score: above all scores
@@ -65,32 +66,10 @@ class ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How scores are made.
+    """How scores are made: by a FairThresholds, of a label, with arguments of its splitter."""
 
-    Attributes
-    ----------
-    estimator : classifier
-        Fitted or not.
-    cv : object
-        See :class:`~fairconstrained.FairThresholds`.
-    response_method : str
-        The method that gives scores, or "auto".
-    pos_label : object
-        The favourable class.
-    n_jobs : int or None
-        How many folds are fitted at once.
-    random_state : int, RandomState or None
-        Chooses the rows of a single split.
-    splitting : mapping
-        Further arguments of the splitter's `split`, such as `groups`.
-    """
-
-    estimator: Any
-    cv: Any
-    response_method: str
+    owner: Any
     pos_label: object
-    n_jobs: int | None
-    random_state: RandomState
     splitting: Mapping[str, Any]
 
     def of(self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks) -> ScoredRows:
@@ -106,13 +85,13 @@ class Scoring:
             Reports the folds and the last fit to callbacks.
         """
         every = np.arange(len(given.positions))
-        if is_fitted_already(self.estimator, self.cv):
-            estimator = check_fitted(self.estimator)
+        if is_fitted_already(self.owner.estimator, self.owner.cv):
+            estimator = check_fitted(self.owner.estimator)
             _check_labels_known(estimator, given.labels)
-            method = response_of(estimator, self.response_method)
+            method = response_of(estimator, self.owner.response_method)
             scores = self._scores(estimator, given.features, given.labels)
             return ScoredRows(estimator, every, scores, method)
-        if is_number(self.cv, Real) and not isinstance(self.cv, Integral):
+        if is_number(self.owner.cv, Real) and not isinstance(self.owner.cv, Integral):
             return self._single_split(given, fit_params, tasks)
         return self._cross_validated(given, fit_params, tasks)
 
@@ -120,33 +99,35 @@ class Scoring:
         self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
     ) -> ScoredRows:
         """Return a classifier fitted to some rows, and the scores of the others."""
-        splitter = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+        splitter = StratifiedShuffleSplit(
+            1, test_size=self.owner.cv, random_state=self.owner.random_state
+        )
         train, rows = next(splitter.split(given.positions, given.data.y))
         fitted = self._fitted(given, fit_params, train, tasks)
-        method = response_of(fitted, self.response_method)
+        method = response_of(fitted, self.owner.response_method)
         X = _safe_indexing(given.X, given.positions[rows])
         return ScoredRows(fitted, rows, self._scores(fitted, X, given.labels), method)
 
     def _splits(self, given: CheckedRows) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
-        positions = given.positions
-        if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+        positions, cv = given.positions, self.owner.cv
+        if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
             params = _check_method_params(given.X, dict(self.splitting), indices=positions)
-            return splits_of(self.cv, given.features, given.labels[positions], params)
+            return splits_of(cv, given.features, given.labels[positions], params)
         place = {int(position): k for k, position in enumerate(positions)}
 
         def here(rows: Array) -> Array:
             asked = np.asarray(rows).tolist()
             return np.array([place[row] for row in asked if row in place], dtype=int)
 
-        return [(here(train), here(test)) for train, test in self.cv]
+        return [(here(train), here(test)) for train, test in cv]
 
     def _cross_validated(
         self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
     ) -> ScoredRows:
         """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
         splits, every = self._splits(given), np.arange(len(given.positions))
-        runs = workers(self.n_jobs, len(every), return_as="generator")(
+        runs = workers(self.owner.n_jobs, len(every), return_as="generator")(
             delayed(self._fold)(given, fit_params, train, test) for train, test in splits
         )
         found = []
@@ -156,12 +137,12 @@ class Scoring:
         rows = np.concatenate([test for _, test in splits])
         if len(np.unique(rows)) < len(rows):
             raise ValueError(
-                f"cv={self.cv!r}: every row may be in one test fold; some are in several. Use "
-                "KFold or StratifiedKFold."
+                f"cv={self.owner.cv!r}: every row may be in one test fold; some are in several. "
+                "Use KFold or StratifiedKFold."
             )
         fitted = self._fitted(given, fit_params, every, tasks)
         order = np.argsort(rows)
-        method = response_of(fitted, self.response_method)
+        method = response_of(fitted, self.owner.response_method)
         return ScoredRows(fitted, rows[order], np.concatenate(found)[order], method)
 
     def _fold(
@@ -182,14 +163,14 @@ class Scoring:
         """Return a copy of the estimator fitted to some of the rows, with `tasks` as a task."""
         rows = _rows_to_fit(given, fit_params, rows)
         own = _check_method_params(given.X, dict(fit_params), indices=rows)
-        model = clone(self.estimator)
+        model = clone(self.owner.estimator)
         X_rows, y_rows = _safe_split(model, given.X, given.labels, rows)
         with nullcontext() if tasks is None else tasks.task("refit", model):
             fitted: Classifier = model.fit(X_rows, y_rows, **own)
         return fitted
 
     def _scores(self, estimator: Any, X: Any, y: Array) -> Array:
-        method = response_of(estimator, self.response_method)
+        method = response_of(estimator, self.owner.response_method)
         return scores_of(estimator, X, method, self.pos_label, np.unique(y).tolist())
 
 
@@ -253,4 +234,40 @@ def check_cv_option(cv: object) -> None:
         raise ValueError(
             "cv must be None (five folds), a number of folds >= 2, a share of the rows between 0 "
             f"and 1, a splitter, or 'prefit'; got {cv!r}."
+        )
+
+
+def check_threshold_options(estimator: Any) -> None:
+    """Check the options that nothing else looks at.
+
+    Raises
+    ------
+    ValueError, TypeError
+        With the argument's name, what was found and what is valid.
+    """
+    fitted = isinstance(estimator.cv, str) and estimator.cv == "prefit"
+    needed = "predict" if fitted else "fit"
+    if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):
+        raise TypeError(
+            f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "
+            f"{estimator.estimator!r}."
+        )
+    check_jobs(estimator.n_jobs)
+    check_cv_option(estimator.cv)
+    check_parameters(estimator)
+    _check_columns(estimator)
+
+
+def _check_columns(estimator: Any) -> None:
+    """Check that the inner classifier's own sensitive columns are not taken out of X."""
+    inner = final_estimator(estimator.estimator)
+    own, inside = (
+        set() if columns is None or callable(columns) else set(np.ravel(np.array(columns, object)))
+        for columns in (estimator.sensitive_columns, getattr(inner, "sensitive_columns", None))
+    )
+    if own & inside and not estimator.use_sensitive:
+        raise ValueError(
+            f"sensitive_columns={estimator.sensitive_columns!r} with use_sensitive=False are taken "
+            f"out of X, and the classifier has sensitive_columns={inner.sensitive_columns!r}: use "
+            "use_sensitive=True, or a classifier without sensitive_columns."
         )

@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.callbacks import FitTasks
@@ -21,9 +22,10 @@ from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, routed_params
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
-from fairconstrained.estimators.score_thresholds.options import check_threshold_options
+from fairconstrained.estimators.score_thresholds._scores import check_threshold_options
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
+from fairconstrained.utils.parameter_constraints import OPEN_SHARE, ParameterConstraints, one_of
 from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
@@ -211,6 +213,15 @@ class FairThresholds(
     __metadata_request__fit: ClassVar = {"sample_weight": True, "sensitive_features": True}
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "per_group": ["boolean"],
+        "use_sensitive": ["boolean"],
+        "combine": [one_of(*COMBINE)],
+        "groups_missing": [one_of(*GROUPS_MISSING)],
+        "confidence": [OPEN_SHARE, None],
+        "holdout": [OPEN_SHARE, one_of("auto")],
+        "random_state": ["random_state"],
+    }
     enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
 
     estimator: Any
@@ -275,7 +286,10 @@ class FairThresholds(
             known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
             params, splitting = routed_params(self, fit_params, **known)
             tasks = FitTasks(self, X, y, sample_weight)
-            ThresholdFit.of(self, rows, params, splitting, tasks).store(self)
+            fit = ThresholdFit.of(self, rows, params, splitting, tasks)
+            with tasks.task("thresholds"):
+                choice = fit.chosen()
+            fit.store(choice)
             tasks.close(partial(fitted_attributes, self))
         return self
 

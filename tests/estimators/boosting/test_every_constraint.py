@@ -80,7 +80,7 @@ def test_curved_surrogates_of_pairs_do_not_make_boosting_diverge():
 def test_many_similar_constraints_that_become_active_together_do_not_make_boosting_diverge():
     X, y, groups = rows(gap=0.6)
     fit = Fit.of(small("roc_parity", kappa=0.05), X, y, None, groups)
-    grown = fit.problem.at(fit.parametrization.first.w)
+    grown = fit.problem.at(fit.grown.first.w)
     assert fit.problem.n_constraints == 800
     assert grown.violation <= 0.02
     assert grown.objective < np.log(2.0)

@@ -181,14 +181,14 @@ def test_contradictory_bounds_are_reported():
 
 MISTAKES = {
     "priority": ({"priority": "rose"}, r"priority names the class 'rose'.*'setosa', 'versicolor'"),
-    "kappa": ({"kappa": 0.0}, "kappa must be a number > 0.*got 0.0"),
-    "kappa text": ({"kappa": "low"}, "kappa must be a number > 0.*got 'low'"),
+    "kappa": ({"kappa": 0.0}, r"kappa.* in the range \(0.0, inf\).*Got 0.0"),
+    "kappa text": ({"kappa": "low"}, "kappa.* must be .*Got 'low'"),
     "a class": ({"kappa": {"rose": 1.0}}, r"kappa names the class 'rose', which y does not have"),
     "the first": ({"kappa": {"setosa": 1.0}}, "kappa has a bound for the class.*priority class"),
     "surrogate": ({"surrogate": "step"}, "surrogate='step' is unknown.*'sigmoid'.*'logistic'"),
-    "radius": ({"radius": -1.0}, "radius must be a number > 0 or None; got -1.0"),
-    "tol": ({"tol": 0.0}, "tol must be a number > 0"),
-    "switch": ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
+    "radius": ({"radius": -1.0}, "radius.* or None. Got -1.0"),
+    "tol": ({"tol": 0.0}, r"tol.* in the range \(0.0, inf\)"),
+    "switch": ({"fit_intercept": "no"}, "fit_intercept.* must be .*bool.*Got 'no'"),
 }
 
 

@@ -215,7 +215,7 @@ class TestConstraintsOnOtherQueries:
     def test_the_bound_holds_on_the_queries_set_aside(self):
         ranker = fitted(AVERAGE, 0.05, trees=SHARE)
         fit = Fit.of(ranker, X, Y, None, GROUPS, query=QUERY)
-        aside = fit.parametrization.constrained
+        aside = fit.grown.constrained
         assert len(aside.query) == 16
         (rows,) = np.nonzero(np.isin(QUERY, aside.query.names))
         bind = QueryParity(0.05, average=True).bind

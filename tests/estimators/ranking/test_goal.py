@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators.ranking import parametrization
+from fairconstrained.estimators.ranking import models
 
 X, Y, QUERY, GROUPS = make_biased_ranking(25, 4, random_state=0)
 AVERAGE = QueryParity(average=True)
@@ -71,7 +71,7 @@ class TestNetworks:
     @pytest.fixture(autouse=True)
     def few_steps(self, monkeypatch):
         pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
-        monkeypatch.setattr(parametrization, "_LEAST_STEPS", 200)
+        monkeypatch.setattr(models, "_LEAST_STEPS", 200)
 
     def network(self, **options):
         return FairRanker(AVERAGE, hidden_layer_sizes=(3,), random_state=0, **options)

@@ -72,7 +72,7 @@ def test_marginal_groups_have_thresholds_for_intersections(data):
         ({"cv": 1.5}, "cv must be"),
         ({"cv": "fitted"}, "cv must be"),
         ({"kappa": 2.0}, "kappa"),
-        ({"per_group": "yes"}, "per_group must be True or False"),
+        ({"per_group": "yes"}, "per_group.* must be .*bool"),
         ({"constraint": "parity"}, "is unknown"),
         ({"response_method": "predict"}, "response_method"),
         ({"confidence": 2}, "confidence"),

@@ -1,0 +1,230 @@
+"""Leaf values of boosted trees as the variables of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairconstrained.data.features import seen_columns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.search import DecisionTask, without_search
+from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.estimators.binding import constraints_of, loss_part
+from fairconstrained.estimators.boosting.features import categorical_mask, check_codes
+from fairconstrained.estimators.boosting.growth import Growing, Grown, grow
+from fairconstrained.estimators.boosting.losses import LossOf
+from fairconstrained.estimators.boosting.options import (
+    TreeParameters,
+    check_lightgbm_params,
+    lightgbm_parameters,
+    thread_count,
+)
+from fairconstrained.estimators.boosting.trees import feature_names
+from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.models.leaves import LeafModel
+from fairconstrained.penalties import Leading, Proximity
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers.base import Callback, Iterate, Start
+from fairconstrained.utils.typing import Array
+
+
+class BoostedTrees(Solver):
+    """Measures the start, the boosted leaf values, and makes no step.
+
+    It stands for the boosting iterations in the result of a fit whose trees meet the constraints.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        The tolerance.
+    max_iter : int, default=1
+        Not used.
+    """
+
+    def __init__(self, tol: float = 1e-4, max_iter: int = 1):
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the start with its multipliers."""
+        yield Iterate(start.at(problem), start.multipliers, 1)
+
+
+class LeafTraining(FairEstimator):
+    """Estimators whose fits may be of leaf values: training starts at the boosted ones."""
+
+    def _train(
+        self,
+        problem: Problem,
+        *,
+        fit: Fit | None = None,
+        split: tuple[Problem, Problem] | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the optimal leaf values, and the evaluation there.
+
+        The start has the multipliers with which the trees were grown. If the constraints are on
+        predictions, and those of the boosted trees meet them, the trees are returned as they are.
+        """
+        grown = None if fit is None else fit.grown
+        first = None if grown is None else _first(grown, problem)
+        kept = first is not None and self.confidence is None and _is_kept(grown, problem, first)
+        if grown is not None and kept:
+            result, at = BoostedTrees(tol=self.tol).solve(problem, warm=first, callback=callback)
+            message = (
+                f"{len(grown.trees.sizes)} boosted trees, whose predictions meet the constraints: "
+                "their leaf values were not fitted again."
+            )
+            return replace(result, message=message), at
+        warm = first if warm is None else warm
+        return super()._train(problem, like=like, warm=warm, callback=callback)
+
+    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return the leaf values, or the boosted trees alone if they are the model."""
+        if not isinstance(result.solver, BoostedTrees):
+            return super()._search_space(fit, result)
+        data, w = fit.data, result.w[: fit.model.n_parameters]
+        task = DecisionTask(fit.problem, result, result.solver, data.y, data.loss_weight, w)
+        return SearchSpace(task, None, lambda w: w, without_search)
+
+
+def _first(grown: Grown, problem: Problem) -> Start | None:
+    """Return the boosted start if it has the variables of the problem, else None."""
+    first = grown.first
+    if first is None or first.w.size != problem.n_variables:
+        return None
+    assert first.multipliers is not None
+    same = len(first.multipliers) == problem.n_constraints
+    return first if same else replace(first, multipliers=None)
+
+
+def _is_kept(grown: Grown | None, problem: Problem, first: Start) -> bool:
+    """Return whether the boosted trees are the model: see `Grown.meets`."""
+    if grown is None or not grown.meets:
+        return False
+    at = problem.uncounted().at(first.w)
+    scores = at.scores_of(problem.objective)
+    constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))
+    return at.zero_one_violation == 0.0 and not constant
+
+
+def check_trees(estimator: Any, trees: TreeParameters, data: TrainingData) -> None:
+    """Check the parameters of trees and the codes of categories; sets `is_categorical_`."""
+    check_lightgbm_params(trees)
+    names = seen_columns(estimator)
+    is_category = np.isin(names, list(estimator.categories_))
+    estimator.is_categorical_ = categorical_mask(
+        trees.categorical_features, names.tolist(), is_category
+    )
+    kept = SensitiveColumns.of(estimator).kept(estimator)
+    check_codes(data.X, estimator.is_categorical_[kept], names[kept].tolist())
+
+
+def leaf_problem(
+    estimator: Any,
+    trees: TreeParameters,
+    data: TrainingData,
+    loss: LossOf,
+    *,
+    path: bool,
+    fit_intercept: bool = True,
+    constraint_fraction: float | None = None,
+) -> tuple[Problem, Grown]:
+    """Grow trees under an estimator's constraints, and return the problem of their leaf values.
+
+    The variables are the values of the leaves, tree after tree, then the intercept, which is the
+    score before the first tree. Where only the last trees have variables, the first variable is the
+    factor of the trees before them. The penalty is the squared distance from the boosted values.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its constraints, goal and random state.
+    trees : TreeParameters
+        The parameters of the trees.
+    data : TrainingData
+        The rows.
+    loss : callable
+        Returns the loss of training rows.
+    path : bool
+        Whether the tolerances are to vary: trees are then grown without constraints.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    constraint_fraction : float or None, default=None
+        See :class:`Growing`.
+    """
+    free = path or estimator.goal == "fairness"
+    constraints = () if free else constraints_of(estimator, data)
+    how = _growing(estimator, trees, loss, constraint_fraction)
+    if not constraints:  # constraints, if any, come later, and need all leaves
+        how = replace(how, n_fitted=None)
+    grown = grow(how, data, constraints)
+    values, alpha = grown.trees.values(), float(trees.alpha)
+    model = LeafModel.of(
+        grown.trees.features(),
+        data.X,
+        data.loss_weight,
+        values,
+        grown.scores,
+        curvature=grown.curvature,
+        alpha=alpha,
+        fit_intercept=fit_intercept,
+    )
+    n = model.n_coefficients
+    penalty = Leading(Proximity(values[:n], alpha), n)
+    start = np.append(values[: model.n_parameters], grown.own)
+    problem = Problem(loss_part(estimator, model, data).add(penalty))
+    return problem, replace(grown, first=Start(start, grown.multipliers))
+
+
+def _growing(
+    estimator: Any, trees: TreeParameters, loss: LossOf, constraint_fraction: float | None
+) -> Growing:
+    """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
+    kept = SensitiveColumns.of(estimator).kept(estimator)
+    source = check_random_state(estimator.random_state)
+    seen = seen_columns(estimator)[kept].tolist()
+    categories = [categories for name, categories in estimator.categories_.items() if name in seen]
+    aside = trees.validation_fraction if trees.early_stopping else None
+    return Growing(
+        n_trees=trees.n_estimators,
+        learning_rate=float(trees.learning_rate),
+        parameters=lightgbm_parameters(
+            trees, source.randint(2**31 - 1), thread_count(trees.n_jobs)
+        ),
+        names=feature_names(seen if hasattr(estimator, "feature_names_in_") else [], len(kept)),
+        is_categorical=estimator.is_categorical_[kept],
+        categories=_saved(categories),
+        share_aside=aside if constraint_fraction is None else constraint_fraction,
+        patience=trees.n_iter_no_change if trees.early_stopping else None,
+        follows_others=constraint_fraction is not None,
+        zero_one=estimator.enforce == "decision",
+        n_fitted=trees.n_fitted_trees,
+        seed=source.randint(2**31 - 1),
+        loss=loss,
+    )
+
+
+def _saved(categories: list[list[Any]]) -> list[list[Any]]:
+    """Return the categories if LightGBM can write them into a model file, else none of them.
+
+    It can write numbers and strings. A booster without categories raises an error for columns of
+    pandas' category dtype; it does not take the codes of another table for those of `fit`.
+    """
+    values = [value for column in categories for value in column]
+    return categories if all(isinstance(value, str | int | float) for value in values) else []
+
+
+def leaf_attributes(grown: Grown, values: Array) -> dict[str, Any]:
+    """Return a booster with these leaf values and intercept, and the number of trees."""
+    trees = grown.trees
+    return {"booster_": trees.with_values(values), "n_estimators_": len(trees.sizes)}

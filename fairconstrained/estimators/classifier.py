@@ -1,0 +1,230 @@
+"""The base classes of classifiers: `fit`, `predict`, probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.labels import ClassWeight, ScoreConvention
+from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.options import warn_of_unused_kappa
+from fairconstrained.estimators.thresholds import Threshold
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.fitted import all_or_nothing
+from fairconstrained.utils.parameter_constraints import OPEN_SHARE, ParameterConstraints, one_of
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+
+class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
+    """Classifiers trained by minimising a constrained problem."""
+
+    __metadata_request__score: ClassVar = {"sample_weight": True}
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, or pandas objects have the same row labels in another order.
+        """
+        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FairClassifier(FairEstimator, ConstrainedClassifier):
+    """Classifiers of two classes under fairness constraints, with any model.
+
+    Subclasses have a `decision_function`, and `warm_start` as a parameter or an attribute.
+    """
+
+    surrogate: str | Surrogate = "sigmoid"
+    class_weight: ClassWeight = None
+    threshold: Threshold = None
+    enforce: str = "score"
+    confidence: float | None = None
+    holdout: float | str = "auto"
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        "enforce": [one_of("score", "decision")],
+        "confidence": [OPEN_SHARE, None],
+        "holdout": [OPEN_SHARE, one_of("auto")],
+    }
+
+    @with_callbacks
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes, or more where `several_classes` is True.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups; `combine` defines how several columns make groups. Not needed with
+            `sensitive_columns` or without a constraint.
+
+        Returns
+        -------
+        self : FairClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
+        """
+        with all_or_nothing(self):
+            warn_of_unused_kappa(self)
+            fit = self.bind(X, y, sample_weight, sensitive_features)
+            return self._solve(fit, (X, y, sample_weight))
+
+    def bind(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+        *,
+        path: bool = False,
+    ) -> Fit:
+        """Return the problem that `fit` would solve, for developers.
+
+        The problem has no rows of weight zero. `data.positions` has the positions of its rows in X,
+        or is None if they are the rows of X.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
+        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters, and which label is favourable if that was not chosen."""
+        text = super().__repr__(N_CHAR_MAX)
+        favourable = getattr(self, "pos_label_", None)
+        if self.pos_label is not None or not isinstance(favourable, str):
+            return text
+        return f"{text} (fitted: the favourable label is {favourable!r}, see pos_label)"
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the class of each row: the favourable one if its score is above the threshold.
+
+        With more than two classes it is the class of the largest score.
+
+        The score of the favourable class is `decision_function` if it is the second of `classes_`,
+        else its negative.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return self.classes_[scores.argmax(axis=1)]
+        convention = ScoreConvention.of(self)
+        favourable = convention.fitted(scores) > 0.0
+        return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]
+
+
+def _gives_log_odds(estimator: Any) -> bool:
+    """Return whether an estimator's scores are log odds; `fit` reports a loss that is not valid."""
+    try:
+        objective = resolve_objective("loss", estimator.loss)
+    except (TypeError, ValueError):
+        return False
+    if not objective.gives_log_odds:
+        raise AttributeError(
+            f"loss={estimator.loss!r} gives scores that are not log odds, hence no probabilities; "
+            "use loss='logistic', or CalibratedClassifierCV on the scores."
+        )
+    return True
+
+
+class ProbabilitiesMixin:
+    """`predict_proba` and `predict_log_proba`, where the loss gives log odds.
+
+    Subclasses have the parameter `loss` and a `decision_function`.
+    """
+
+    @available_if(_gives_log_odds)
+    def predict_proba(self: Any, X: MatrixLike) -> Array:
+        """Return the probabilities of the classes: the logistic or soft-max function of the scores.
+
+        It exists where the scores are log odds, that is with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return softmax(scores, axis=1)
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    @available_if(_gives_log_odds)
+    def predict_log_proba(self: Any, X: MatrixLike) -> Array:
+        """Return the logarithms of the probabilities.
+
+        It exists where the scores are log odds, that is with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return log_softmax(scores, axis=1)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
