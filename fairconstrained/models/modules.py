@@ -47,14 +47,13 @@ def device_of(name: str) -> device:
     """
     check_option("device", name, DEVICES)
     torch = torch_module()
-    has_gpu = torch.cuda.is_available()
-    if name == "cuda" and not has_gpu:
+    gpu = name != "cpu" and torch.cuda.is_available()
+    if name == "cuda" and not gpu:
         raise ValueError(
             "device='cuda': PyTorch finds no GPU; use device='auto', which uses a GPU if there is "
             "one, or 'cpu'."
         )
-    found = torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
-    return cast("device", found)
+    return cast("device", torch.device("cuda" if gpu else "cpu"))
 
 
 def multilayer_perceptron(
@@ -93,44 +92,25 @@ def multilayer_perceptron(
     return cast("Module", torch.nn.Sequential(*layers))
 
 
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed PyTorch's generator on the host, and restore its state afterwards."""
-    generator = torch_module().random.default_generator
-    state = generator.get_state()
-    generator.manual_seed(seed)
-    try:
-        yield
-    finally:
-        generator.set_state(state)
-
-
 def _made(make: MakeModule, n_features: int) -> Any:
-    """Return a copy of the module that a callable makes; a fit does not change the user's own."""
+    """Return a copy of the module that a callable makes: a fit does not change the user's."""
     torch = torch_module()
+    wanted = (
+        "module must be a callable that takes the number of features and returns a new "
+        "torch.nn.Module, such as lambda n: torch.nn.Linear(n, 1); "
+    )
     if isinstance(make, torch.nn.Module):
-        raise ValueError(
-            "module must be a callable that takes the number of features and returns a new "
-            f"torch.nn.Module, such as lambda n: torch.nn.Linear(n, 1); got the module {make!r}."
-        )
+        raise ValueError(f"{wanted}got the module {make!r}.")
     try:
         module = make(n_features)
     except TypeError as error:
-        raise ValueError(
-            "module must be a callable that takes the number of features only; "
-            f"module({n_features}) raises: {error}"
-        ) from error
+        raise ValueError(f"{wanted}module({n_features}) raises: {error}") from error
     if not isinstance(module, torch.nn.Module):
-        raise TypeError(
-            "module must be a callable that takes the number of features and returns a "
-            f"torch.nn.Module; it returns {type(module).__name__}."
-        )
+        raise TypeError(f"{wanted}it returns {type(module).__name__}.")
     try:
         return deepcopy(module)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"module must return a network that can be copied; copy.deepcopy raises: {error}"
-        ) from error
+        raise ValueError(f"{wanted}one that can be copied: copy.deepcopy raises {error}") from error
 
 
 def _dtype(module: Module) -> dtype:
@@ -160,7 +140,8 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
         no weights, or does not return one score per row.
     """
     torch = torch_module()
-    with _seeded(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
         module = _made(make, n_features).cpu().eval()
         try:
             with torch.no_grad():  # a first pass also makes the weights of lazy layers

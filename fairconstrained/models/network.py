@@ -58,8 +58,8 @@ class Network:
     def tensor(self, values: Array) -> Tensor:
         """Return a copy of values, with the device and the precision of the module."""
         like = next(self.module.parameters())
-        made: Tensor = torch_module().tensor(values, dtype=like.dtype, device=like.device)
-        return made
+        made = torch_module().tensor(values, dtype=like.dtype, device=like.device)
+        return cast("Tensor", made)
 
     def rows(self, X: Features) -> Tensor:
         """Return rows with centred and scaled features, on the device."""
@@ -69,8 +69,8 @@ class Network:
     def scores(self, flat: Tensor, X: Tensor) -> Tensor:
         """Return the scores, (n_rows,)."""
         weights = named_weights(self.module, flat)
-        found = torch_module().func.functional_call(self.module, weights, (X,))
-        return cast("Tensor", found.reshape(len(X)))
+        scores = torch_module().func.functional_call(self.module, weights, (X,))
+        return cast("Tensor", scores.reshape(len(X)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +199,6 @@ class TorchModel(Model):
     def n_penalized(self) -> int:
         """The number of weights that are not biases; they come first."""
         return sum(one.numel() for one in self.network.module.parameters() if one.dim() >= 2)
-
-    @property
-    def last_layer(self) -> LastLayer | None:
-        """The layer in whose inputs the scores are linear, None if the module has none."""
-        return self.network.last
 
     @property
     def _work(self) -> int:

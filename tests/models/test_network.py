@@ -144,7 +144,7 @@ def test_the_offset_adds_one_to_every_score(model, w, options):
     if options.get("module") is normalized:
         assert offset is None
     elif options.get("module") is Residual:
-        assert model.last_layer is None
+        assert model.network.last is None
         assert offset is None
     else:
         assert_allclose(model.scores(w + 0.7 * offset), model.scores(w) + 0.7, atol=1e-12)
@@ -152,7 +152,7 @@ def test_the_offset_adds_one_to_every_score(model, w, options):
 
 @pytest.mark.parametrize("options", sorted(OPTIONS.keys() - {"residual"}), indirect=True)
 def test_scores_are_linear_in_the_last_layer(model, w):
-    hidden, last = model.hidden(w), w[model.last_layer.positions]
+    hidden, last = model.hidden(w), w[model.network.last.positions]
     n = hidden.shape[1]
     assert_allclose(hidden @ last[:n] + last[n:].sum(), model.scores(w), atol=1e-12)
 

@@ -60,7 +60,7 @@ class LastLayerProblem:
             The penalty on coefficients.
         """
         model = problem.objective.model
-        last = model.last_layer if isinstance(model, TorchModel) else None
+        last = model.network.last if isinstance(model, TorchModel) else None
         if last is None or not isinstance(model, TorchModel):
             return None
         own = np.arange(model.n_parameters, problem.n_variables)
@@ -98,10 +98,10 @@ def with_last_layer(
     fixed: dict[TorchModel, LinearModel] = {}  # freed with this call; models compare by identity
 
     def model_of(model: Model | None) -> LinearModel | None:
-        if not isinstance(model, TorchModel) or model.last_layer is None:
+        if not isinstance(model, TorchModel) or model.network.last is None:
             return None
         if model not in fixed:
-            bias = model.last_layer.bias
+            bias = model.network.last.bias
             hidden = model.hidden(w[:n_parameters])
             fixed[model] = LinearModel.standardized(
                 hidden,
