@@ -212,14 +212,25 @@ class LinearModel(Model):
             back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
         else:
             back = self.X.T @ v
-        back, total = back.T, np.add.reduce(v, axis=0, keepdims=True).T  # a row for each output
+        totals, n = np.reshape(np.add.reduce(v, axis=0), (-1, 1)), self.X.shape[1]
+        rows = self.in_parameters(np.atleast_2d(back.T), totals)
+        return np.concatenate([rows[:, :n].ravel(), rows[:, n:].ravel()])
+
+    def in_parameters(self, slopes: Array, totals: Array) -> Array:
+        """Return gradients in the parameters of one output.
+
+        Parameters
+        ----------
+        slopes : ndarray of shape (m, n_features)
+            Gradients in the coefficients of X, before shift and scale.
+        totals : ndarray of shape (m, 1)
+            Those in the intercept.
+        """
         if self.shift is not None:
-            back -= self.shift * total
+            slopes = slopes - totals * self.shift
         if self.scale is not None:
-            back /= self.scale
-        if not self.fit_intercept:
-            return back.ravel()
-        return np.concatenate([back.ravel(), total.ravel()])
+            slopes = slopes / self.scale
+        return np.hstack([slopes, totals]) if self.fit_intercept else slopes
 
     @property
     def gram_is_cheap(self) -> bool:
@@ -250,7 +261,7 @@ class LinearModel(Model):
 
     def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
         """Return the gradients of several weighted sums of the scores, of one score per row."""
-        X, total = self.X, np.ravel(weights.sum(axis=1))
+        X = self.X
         if self.n_outputs > 1:
             return None
         if isinstance(X, np.ndarray) and X.dtype == float:
@@ -262,11 +273,7 @@ class LinearModel(Model):
             back = sum(blocks, np.zeros((len(weights), X.shape[1])))
         else:
             back = np.ascontiguousarray((self._transpose @ weights.T).T)
-        if self.shift is not None:
-            back -= total[:, None] * self.shift
-        if self.scale is not None:
-            back /= self.scale
-        return np.column_stack([back, total]) if self.fit_intercept else back
+        return self.in_parameters(back, np.reshape(weights.sum(axis=1), (-1, 1)))
 
     def on(self, X: Matrix) -> LinearModel:
         """Return the model of other rows, with the same parameters, shift and scale.

@@ -326,8 +326,7 @@ class Evaluation:
         rows = np.zeros((len(which), self.problem.n_variables))
         for k, places, outputs in self._by_part(which):
             part, of = self.problem.parts[k], self._term(k)
-            weights = part.term.rows_of(of.statistics, outputs)
-            on_model, on_own = self.model_pass(part.model).rows(of, weights, self._beside(k))
+            on_model, on_own = self.model_pass(part.model).rows(of, outputs, self._beside(k))
             rows[places, : on_model.shape[1]] = on_model
             rows[places, part.auxiliary] = on_own
             rows[places] += part.added_gradient(self.w)

@@ -23,7 +23,7 @@ from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullbac
 from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
@@ -159,15 +159,15 @@ class ModelPass:
                 own = np.reshape([own for _, own in backs[place]], (size, one.term.n_auxiliary))
                 one.slopes = products[place], own
 
-    def rows(self, of: TermPass, weights: Matrix, beside: TermPass | None) -> Jacobian:
-        """Return the gradients of several weighted sums of a term's statistics.
+    def rows(self, of: TermPass, outputs: Array, beside: TermPass | None) -> Jacobian:
+        """Return the gradients of some outputs of a term.
 
         Parameters
         ----------
         of : TermPass
             The term.
-        weights : ndarray or CSR of shape (m, n_statistics)
-            The weights.
+        outputs : ndarray of int of shape (m,)
+            The outputs.
         beside : TermPass or None
             See `slopes`.
 
@@ -176,16 +176,20 @@ class ModelPass:
         rows : tuple of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
             The gradients in the parameters of the model and in the term's own variables.
         """
-        rows, spread = self.slopes(of, beside, weights.shape[0]), weights
-        if rows is None:
-            table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
-            used = np.flatnonzero(table.any(axis=0))
-            if len(used) < len(table):  # statistics are fewer than the sums
-                table, spread = np.eye(table.shape[1])[used], table[:, used]
-            else:
-                spread = np.eye(len(table))
-            (rows,) = self.jacobian_rows([(of, table)])
-        return spread @ rows[0], spread @ rows[1]
+        slopes, term = self.slopes(of, beside, len(outputs)), of.term
+        if slopes is not None:
+            on_model, on_own = slopes
+            rows = term.rows_times(of.statistics, outputs, on_model)
+            if not term.n_auxiliary:
+                return rows, np.zeros((len(outputs), 0))
+            return rows, term.rows_times(of.statistics, outputs, on_own)
+        weights = term.rows_of(of.statistics, outputs)
+        table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
+        used = np.flatnonzero(table.any(axis=0))
+        if len(used) >= len(table):
+            return self.jacobian_rows([(of, table)])[0]
+        ((on_model, on_own),) = self.jacobian_rows([(of, np.eye(table.shape[1])[used])])
+        return table[:, used] @ on_model, table[:, used] @ on_own
 
     def jacobian_rows(self, weighted: Weighted) -> list[Jacobian]:
         """Return the gradients of several weighted sums of the statistics of each term.

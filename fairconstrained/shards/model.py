@@ -123,12 +123,7 @@ class ShardedLinearModel(LinearModel):
         sums : ndarray of shape (m, n_features + 1)
             The derivatives with respect to coefficients of X and intercept.
         """
-        slopes, total = sums[:, :-1], sums[:, -1:]
-        if self.shift is not None:
-            slopes = slopes - total * self.shift
-        if self.scale is not None:
-            slopes = slopes / self.scale
-        return np.hstack([slopes, total]) if self.fit_intercept else slopes
+        return self.in_parameters(sums[:, :-1], sums[:, -1:])
 
     def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
         """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""

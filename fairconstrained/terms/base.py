@@ -142,6 +142,10 @@ class Term(ABC):
             unit[output] = 0.0
         return np.array(rows)
 
+    def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
+        """Return the gradients of some outputs, given those of the statistics."""
+        return np.asarray(self.rows_of(statistics, outputs) @ table)
+
     def largest(
         self, statistics: Array, least: float, most: int, *, distinct: bool = False
     ) -> Array:

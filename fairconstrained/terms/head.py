@@ -108,11 +108,17 @@ class AffineHead(Term):
         """Return the gradient of <v, some outputs> with respect to the statistics."""
         if self._pairs is None:
             return super().vjp_of(statistics, outputs, v)
-        return self._pairs[outputs].T @ v
+        return self._pairs.weighted(v, outputs)
 
     def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
         """Return the gradients of some outputs: rows of R."""
         return super().rows_of(statistics, outputs) if self._pairs is None else self._pairs[outputs]
+
+    def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
+        """Return some rows of R times a table."""
+        if self._pairs is None:
+            return super().rows_times(statistics, outputs, table)
+        return self._pairs.values(table, outputs)
 
     def largest(
         self, statistics: Array, least: float, most: int, *, distinct: bool = False

@@ -69,7 +69,11 @@ class OrderedPairs:
 
     def __rmatmul__(self, v: Array) -> Array:
         """Return v times the matrix, of shape (n_columns,)."""
-        a, b = self.ends(np.arange(self.shape[0]))
+        return self.weighted(v, np.arange(self.shape[0]))
+
+    def weighted(self, v: Array, pairs: Array) -> Array:
+        """Return v times some rows, of shape (n_columns,), without making a matrix of them."""
+        a, b = self.ends(pairs)
         total = self.first * np.bincount(a, v, self._n_numbers)
         total += self.second * np.bincount(b, v, self._n_numbers)
         return total if self.numbers is None else self.numbers.T @ total
