@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -115,8 +116,8 @@ def _rate_slopes(part: CompositeFunction, w: Array, active: Array, window: float
     assert isinstance(term, CellMeans)
     rows = forward_pass(part.model, w[: part.model.n_parameters])
     steep = averages(term, Sigmoid(window * np.sqrt(3.0) / np.pi))
-    at = rows.term(steep, NO_AUXILIARY, tuple)
-    return rows.rows(at, term.combination[active], None)[0]
+    steep = replace(steep, combination=term.combination)
+    return rows.rows(rows.term(steep, NO_AUXILIARY, tuple), active, None)[0]
 
 
 def _class_slopes(
