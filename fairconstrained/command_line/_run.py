@@ -87,26 +87,53 @@ class Comparison:
         classifier: FairLogisticClassifier = self.models["fair"][-1]
         return classifier
 
-    def table(self) -> str:
-        """Return accuracy, selection rates and gaps, a line for each model and its rows."""
-        rates = pd.concat(
+    def figures(self) -> list[dict[str, Any]]:
+        """Return accuracy, selection rates and gaps, for each model and its rows.
+
+        None stands for what could not be measured.
+        """
+        rates = {
+            rows: report.groups["selection_rate"].groupby("model").head(-1).unstack()
+            for rows, report in self.reports.items()
+        }
+        groups = pd.concat(rates, sort=True).columns  # test rows may lack some
+        return [
             {
-                rows: report.groups["selection_rate"].groupby("model").head(-1).unstack()
-                for rows, report in self.reports.items()
-            },
-            sort=True,
-        )
-        groups = list(map(str, rates)) if rates.shape[1] <= _SHOWN_GROUPS else []
+                "model": model,
+                "rows": rows,
+                "accuracy": report.summary.at["accuracy", model],
+                "rates": {one: _or_none(rates[rows].loc[model].get(one)) for one in groups},
+                "decision_gap": _or_none(gaps["decisions"]),
+                "score_gap": _or_none(gaps["scores"]),
+                "seconds": seconds if rows == "training" else None,
+            }
+            for model, seconds in self.seconds.items()
+            for rows, report in self.reports.items()
+            for gaps in [report.constraints.droplevel("constraint").loc[model]]
+        ]
+
+    def table(self) -> str:
+        """Return the figures as a table in plain text."""
+        figures = self.figures()
+        groups = list(map(str, figures[0]["rates"]))
+        groups = groups if len(groups) <= _SHOWN_GROUPS else []
         lines: list[list[str]] = [["", "", "", *["selected"] * len(groups), "gap of", "gap on", ""]]
         lines += [["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]]
-        for model, seconds in self.seconds.items():
-            for rows, report in self.reports.items():
-                gaps = report.constraints[["decisions", "scores"]].droplevel("constraint")
-                figures: list[Any] = [report.summary.at["accuracy", model]]
-                figures += [*rates.loc[(rows, model), groups], *gaps.loc[model]]
-                spent = f"{seconds:.2f}" if rows == "training" else ""
-                lines.append([model, rows, *(number(float(value)) for value in figures), spent])
+        for line in figures:
+            rates = [*line["rates"].values()][: len(groups)]
+            shown = [line["accuracy"], *rates, line["decision_gap"], line["score_gap"]]
+            spent = "" if line["seconds"] is None else f"{line['seconds']:.2f}"
+            numbers = (number(np.nan if value is None else float(value)) for value in shown)
+            lines.append([line["model"], line["rows"], *numbers, spent])
         return "\n".join(aligned(lines, n_left=2))
+
+    @property
+    def _tolerance(self) -> tuple[str, float]:
+        """The name and the value of what bounds the gap."""
+        ((_, constraint),) = constraints_of(self.fair)
+        given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
+        name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
+        return name, float(given[name])
 
     def introduction(self, read_as: str) -> str:
         """Return whether the bound is met, and what the rows, groups and constraint are."""
@@ -118,8 +145,7 @@ class Comparison:
         columns = " and ".join(options.sensitive)
         hidden = set(options.sensitive).isdisjoint(train.X)
         ((_, constraint),) = constraints_of(self.fair)  # with what it chose on the training rows
-        given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
-        name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
+        name, value = self._tolerance
         bounded = "predictions" if options.enforce == "decision" else "scores"
         where = "in the population" if options.confidence else "on the training rows"
         lines = [
@@ -132,7 +158,7 @@ class Comparison:
             f"and {train.negative!r}.",
             f"Groups by {columns}, with their training rows: {counts}. The models "
             f"{'do not use' if hidden else 'use'} {columns}.",
-            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {given[name]:g}, "
+            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "
             f"on {bounded}.",
             f"Its gap: {constraint.gap_title}; on scores, with {constraint.scores_title} "
             "in place of predictions.",
@@ -153,14 +179,28 @@ class Comparison:
 
     def as_json(self) -> str:
         """Return the options and all measures."""
+        options, (train, test), result = self.options, self.rows.values(), self.fair.result_
+        measures = ("objective", "violation", "kkt_residual", "data_passes")
         content = {
             "bound_met": self.fair.bound_met_,
             "bound_violation": self.fair.bound_violation_,
-            "options": vars(self.options),
-            "positive": self.rows["training"].positive,
-            "negative": self.rows["training"].negative,
-            "left_out": self.rows["training"].left_out,
-            "seconds": self.seconds,
+            "data": {
+                "file": options.file,
+                "target": options.target,
+                "positive": train.positive,
+                "negative": train.negative,
+                "sensitive": options.sensitive,
+                "training_rows": len(train.y),
+                "test_rows": len(test.y),
+                "left_out": train.left_out,
+            },
+            "constraint": {
+                "name": options.constraint,
+                **dict([self._tolerance]),
+                "enforce": options.enforce,
+            },
+            "solver": {"status": result.status.value, **{k: getattr(result, k) for k in measures}},
+            "models": [{**line, "rates": [*line["rates"].values()]} for line in self.figures()],
             **{rows: report.to_dict() for rows, report in self.reports.items()},
         }
         return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
@@ -182,6 +222,10 @@ class Comparison:
         )
         figure: Any = FairnessPathDisplay.from_path(path).figure_
         figure.savefig(file, bbox_inches="tight")
+
+
+def _or_none(value: Any) -> float | None:
+    return None if value is None or np.isnan(value) else float(value)
 
 
 def run(options: Namespace) -> int:

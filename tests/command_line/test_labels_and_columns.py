@@ -45,7 +45,7 @@ def test_labels_keep_the_values_of_the_file(
     y = read["granted"] if as_text is None else read["granted"].map(str)
     favourable, other = as_text or labels
     assert model.classes_.tolist() == sorted([favourable, other])
-    assert (written["positive"], written["negative"]) == (favourable, other)
+    assert (written["data"]["positive"], written["data"]["negative"]) == (favourable, other)
     measures = [
         {one["measure"]: one["fair"] for one in written[rows]["summary"]}
         for rows in ("training", "test")

@@ -83,7 +83,7 @@ def test_all_files_are_written(file, table, tmp_path, capsys):
     assert page.startswith("<!DOCTYPE html>") and "group" in page
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     figures = json.loads((tmp_path / "out.json").read_text())
-    assert figures["options"]["constraint"] == "equal_opportunity"
+    assert figures["constraint"]["name"] == "equal_opportunity"
     for rows, n_rows in (("training", 450), ("test", 150)):
         assert figures[rows]["rows"] == n_rows
         assert [one["model"] for one in figures[rows]["constraints"]] == ["unconstrained", "fair"]
