@@ -22,7 +22,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_weight
 from fairconstrained.estimators.fit_warnings import warn_of_other_solver
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
-from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.options import check_options, penalty_of
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._folds import folds_of
 from fairconstrained.model_selection._progress import SearchProgress
@@ -215,6 +215,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         check_jobs(self.n_jobs)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
+        check_options(base)
         on_path = clone(base).set_params(enforce="score", confidence=None)
         self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas)
         weight = sample_weight
