@@ -131,9 +131,10 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
         With the parameter's name, what is valid and what was found.
     """
     kind: Any = type(owner)
-    constraints = constraints_of(kind).copy() if isinstance(owner, Parametrized) else {}
+    constraints: ParameterConstraints = {}
     for base in reversed(kind.__mro__):  # those of a parameter that a class inherits hold for it
         constraints |= vars(base).get("_parameter_constraints", {})
+    constraints = constraints or constraints_of(kind)
     parameters = given or owner.get_params(deep=False)
     check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
     for name, value in parameters.items():

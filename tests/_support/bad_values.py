@@ -63,7 +63,7 @@ FAIR = {
 OWN_CV = {
     "kappas": NUMBERS,
     "n_kappas": [1, *COUNT, None],
-    "alphas": ["a", 3, [], ["x"], [-1], None, [None]],
+    "alphas": ["a", 3, [], ["x"], [-1], [None]],
     "max_gap": ["a", -1, NAN, None, [1], True],
     "refit": ["best", 3, None, ["a"], True],
     "cv": [1, 0, "a", 1.5, True, THING],
