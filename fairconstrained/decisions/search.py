@@ -216,7 +216,10 @@ class DecisionSearch:
         first : Result
             The fit on scores.
         """
-        at = problem.uncounted().at(self.w)
+        w = self.w
+        if self.constant:  # thresholds of ranks that suit other scores say nothing
+            w = problem.start_at(w[: problem.objective.model.n_parameters])
+        at = problem.uncounted().at(w)
         kkt = KKT.of(at, first.multipliers)
         message = (
             f"enforce='decision': violation on decisions {self.violation:.2e}; on scores the model "
@@ -225,7 +228,7 @@ class DecisionSearch:
         )
         return replace(
             first,
-            w=self.w,
+            w=w,
             objective=at.objective,
             violation=at.violation,
             zero_one_violation=at.zero_one_violation,

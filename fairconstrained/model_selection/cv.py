@@ -34,7 +34,7 @@ from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_att
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.splits import splitter_params, with_splitter
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_seed, is_number
+from fairconstrained.utils.validation import is_number
 from fairconstrained.utils.workers import check_jobs, workers
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
@@ -211,11 +211,10 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
-        check_seed(self.random_state)
         check_jobs(self.n_jobs)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
-        check_options(base)
+        check_options(self)
         on_path = clone(base).set_params(enforce="score", confidence=None)
         self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas)
         weight = sample_weight

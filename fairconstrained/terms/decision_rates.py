@@ -73,5 +73,8 @@ class Steepness(ScalarFunction):
         return np.abs(self.function.derivative(t, self.function.value(t)))
 
     def derivative(self, t: Array, value: Array) -> Array:
-        """Return zeros: it is not known."""
-        return np.zeros_like(t)
+        """Return sign(psi'(t)) psi''(t), zeros where psi is linear between kinks."""
+        slope = self.function.derivative(t, self.function.value(t))
+        if not self.function.twice_differentiable:
+            return np.zeros_like(t)
+        return np.sign(slope) * self.function.second_derivative(t, slope)

@@ -175,7 +175,7 @@ class TestMarginal:
 
     def test_unknown_values(self, data):
         X, y, table = data
-        with pytest.raises(ValueError, match=r"combine='each' is unknown.*'intersection', 'marg"):
+        with pytest.raises(ValueError, match=r"'combine' parameter .*'marginal'.*'each'"):
             fitted(X, y, table, combine="each")
 
     def test_bind_takes_one_grouping(self, data):

@@ -177,7 +177,7 @@ MISTAKES = {
     "not columns": ({"sensitive_columns": None}, "group_interactions=True.*sensitive_columns"),
     "not a switch": (
         {"group_interactions": "yes"},
-        "group_interactions must be True or False.*'yes'",
+        "'group_interactions' parameter .*'bool'.*'yes'",
     ),
 }
 

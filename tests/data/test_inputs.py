@@ -216,7 +216,7 @@ class TestOtherArguments:
     )
     def test_random_state(self, kind, value):
         groups = {} if kind is NeymanPearsonClassifier else {"sensitive_features": GROUPS}
-        with pytest.raises(ValueError, match="random_state must be an integer") as found:
+        with pytest.raises(ValueError, match="'random_state' parameter") as found:
             kind(random_state=value).fit(X, Y, **groups)
         assert repr(value) in str(found.value)
 

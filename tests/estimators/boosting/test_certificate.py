@@ -132,4 +132,7 @@ def test_certificates_of_all_constraints_follow_from_values_alone(name, options)
     assert clf.violation_ <= 1e-4
     assert np.all(clf.multipliers_ >= 0.0)
     assert residual <= 1.01e-4
-    assert clf.kkt_residual_ == pytest.approx(residual, rel=1e-2, abs=1e-6)
+    if fit.problem.smooth:
+        assert clf.kkt_residual_ == pytest.approx(residual, rel=1e-2, abs=1e-6)
+    else:  # near a kink another subgradient than the difference may be better
+        assert clf.kkt_residual_ <= 1.01 * residual + 1e-6

@@ -331,8 +331,8 @@ def test_check_estimator(estimator):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"hidden_layer_sizes": 64}, ValueError, "hidden_layer_sizes must be"),
-        ({"hidden_layer_sizes": (0,)}, ValueError, "hidden_layer_sizes must be"),
+        ({"hidden_layer_sizes": 64}, ValueError, "'hidden_layer_sizes' parameter .*must be"),
+        ({"hidden_layer_sizes": (0,)}, ValueError, "'hidden_layer_sizes' parameter .*must be"),
         ({"activation": "step"}, ValueError, "activation='step'"),
         ({"module": 3}, TypeError, "module must be"),
         ({"batch_size": 0}, ValueError, "batch_size must be"),
@@ -342,7 +342,7 @@ def test_check_estimator(estimator):
             ValueError,
             "batch_size=20 is given",
         ),
-        ({"learning_rate": -1.0}, ValueError, "learning_rate must be"),
+        ({"learning_rate": -1.0}, ValueError, "'learning_rate' parameter .*must be"),
         ({"learning_rate": 0.1, "solver": "3s-econ"}, ValueError, "learning_rate=0.1 is given"),
         ({"max_epochs": 0}, ValueError, "max_epochs must be"),
         ({"early_stopping": "yes"}, ValueError, "early_stopping must be"),
