@@ -62,9 +62,7 @@ class Stretched(Surrogate):
 
     Examples
     --------
-    >>> from operator import attrgetter
-
-    import numpy as np
+    >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp, Stretched
     >>> Stretched(Ramp(), factor=2.0).value(np.array([-1.0, 0.0, 0.125, 1.0]))
     array([0.  , 0.5 , 0.75, 1.  ])
@@ -145,9 +143,7 @@ class Sigmoid(Surrogate):
 
     Examples
     --------
-    >>> from operator import attrgetter
-
-    import numpy as np
+    >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import Sigmoid
     >>> Sigmoid(scale=0.5).value(np.array([-800.0, 0.0, 0.5]))
     array([0.        , 0.5       , 0.73105858])
@@ -227,9 +223,7 @@ class Ramp(Surrogate):
 
     Examples
     --------
-    >>> from operator import attrgetter
-
-    import numpy as np
+    >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp
     >>> Ramp().value(np.array([-1.0, 0.0, 0.25, 1.0]))
     array([0.  , 0.5 , 0.75, 1.  ])
@@ -268,9 +262,7 @@ class ShiftedSquare(ScalarFunction):
 
     Examples
     --------
-    >>> from operator import attrgetter
-
-    import numpy as np
+    >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import ShiftedSquare
     >>> ShiftedSquare().value(np.array([-1.0, 0.0, 1.0]))
     array([0. , 0.5, 2. ])

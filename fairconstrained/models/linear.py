@@ -261,16 +261,14 @@ class LinearModel(Model):
 
     def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
         """Return the gradients of several weighted sums of the scores, of one score per row."""
-        X = self.X
-        if self.n_outputs > 1:
+        X, plain = self.X, isinstance(self.X, np.ndarray) and self.X.dtype == float
+        if self.n_outputs > 1 or not (plain or isinstance(weights, np.ndarray)):
             return None
-        if isinstance(X, np.ndarray) and X.dtype == float:
+        if plain:
             back = weights @ X
-        elif not isinstance(weights, np.ndarray):
-            return None
         elif isinstance(X, np.ndarray):
             blocks = (weights[:, rows] @ X[rows].astype(float) for rows in row_blocks(X))
-            back = sum(blocks, np.zeros((len(weights), X.shape[1])))
+            back = sum(blocks, np.zeros((weights.shape[0], X.shape[1])))
         else:
             back = np.ascontiguousarray((self._transpose @ weights.T).T)
         return self.in_parameters(back, np.reshape(weights.sum(axis=1), (-1, 1)))
