@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -128,7 +129,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         The number of threads of LightGBM; None takes its default, all cores.
     random_state : int, RandomState or None, default=None
         The source of randomness of subsamples, validation rows, held-out rows and stochastic
-        solvers. Equal seeds give equal models.
+        solvers. Equal seeds give equal models, and so does None: trees then have a fixed seed.
     verbose : int, default=0
         0 prints nothing; 1 prints a line per iteration of the solver.
 
@@ -143,6 +144,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         `categories_` for the categories of its columns.
     n_estimators_ : int
         The number of trees.
+    feature_importances_ : ndarray of int of shape (n_features,)
+        How often the trees split by each column of X, as in LightGBM's estimators; 0 for sensitive
+        columns that are not features.
     is_categorical_ : ndarray of bool of shape (n_features,)
         Which columns of X are categorical.
     categories_ : dict of str to list
@@ -201,6 +205,14 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
     def n_classes_(self) -> int:
         """The number of classes, as LightGBM's classifiers have it."""
         return len(self.classes_)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """How often the trees split by each column of X, (n_features,), as LightGBM counts."""
+        check_is_fitted(self)
+        importances = np.zeros(self.n_features_in_, dtype=int)
+        importances[SensitiveColumns.of(self).kept(self)] = self.booster_.feature_importance()
+        return importances
 
     @property
     def feature_kind(self) -> FeatureKind:

@@ -191,7 +191,8 @@ def _growing(
 ) -> Growing:
     """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
     kept = SensitiveColumns.of(estimator).kept(estimator)
-    source = check_random_state(estimator.random_state)
+    # As with LightGBM's own estimators, fits without a random_state are alike.
+    source = check_random_state(estimator.random_state or 0)
     seen = seen_columns(estimator)[kept].tolist()
     categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     aside = trees.validation_fraction if trees.early_stopping else None

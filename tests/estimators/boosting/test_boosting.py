@@ -137,12 +137,27 @@ class TestFit:
             small("equal_opportunity", **options).fit(X, y, sensitive_features=groups)
         assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
 
-    def test_equal_seeds_give_equal_models(self, data):
+    @pytest.mark.parametrize("seed", [0, None])
+    def test_equal_seeds_give_equal_models(self, data, seed):
         options = {"subsample": 0.7, "subsample_freq": 1, "colsample_bytree": 0.6}
-        first, second = (fitted(data=data, **options) for _ in range(2))
+        first, second = (fitted(data=data, random_state=seed, **options) for _ in range(2))
         other = fitted(data=data, random_state=1, **options)
         assert_array_equal(first.decision_function(data[0]), second.decision_function(data[0]))
         assert np.any(first.decision_function(data[0]) != other.decision_function(data[0]))
+
+    def test_importances_are_numbers_of_splits(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+        table.insert(1, "group", groups)
+        clf = small(sensitive_columns="group").fit(table, y)
+        text = clf.booster_.model_to_string()
+        splits = [line for line in text.splitlines() if line.startswith("split_feature=")]
+        counted = np.bincount(
+            np.concatenate([np.array(line.split("=")[1].split(), int) for line in splits]),
+            minlength=X.shape[1],
+        )
+        assert_array_equal(clf.feature_importances_, np.insert(counted, 1, 0))
+        assert counted.max() > 0
 
     def test_the_number_of_threads_does_not_matter(self, data):
         first, second = (fitted(data=data, n_jobs=n_jobs, n_estimators=3) for n_jobs in (1, 2))
