@@ -89,8 +89,8 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
         The categorical columns: those of pandas' category dtype, or names, positions or a mask.
-        Columns of another dtype must hold integers >= 0. Categories that were not seen in `fit` are
-        treated as missing values.
+        These may hold text, in tables of pandas, polars and other libraries, or integers >= 0.
+        Categories that were not seen in `fit` are treated as missing values.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation rows, among the iterations
         that violate the constraints by at most 0.002 (that do not violate them, with
@@ -150,7 +150,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
     is_categorical_ : ndarray of bool of shape (n_features,)
         Which columns of X are categorical.
     categories_ : dict of str to list
-        The categories of the columns of pandas' category dtype.
+        The categories of the categorical columns that do not hold numbers.
     classes_, n_features_in_, feature_names_in_, n_iter_, groups_
         See :class:`FairLogisticClassifier`.
     pos_label_, threshold_, score_threshold_

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from fairconstrained.data.features import FeatureKind
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, FrameLike
 from fairconstrained.utils.validation import is_number
 
 
 class TreeFeatures(FeatureKind):
     """Numbers, NaN for missing values, and categories as their codes.
 
-    With columns of pandas' category dtype the codes are positions in the categories seen in `fit`;
-    categories that were not seen there are missing values. Other categorical columns hold integers
-    >= 0, which are used as they are.
+    With columns of pandas' category dtype, of text and of other values that are not numbers, the
+    codes are positions in the categories seen in `fit`; categories that were not seen there are
+    missing values. Other categorical columns hold integers >= 0, which are used as they are.
 
     Parameters
     ----------
@@ -50,15 +51,18 @@ class TreeFeatures(FeatureKind):
         ValueError
             If `categorical_features` does not fit X.
         """
-        if not isinstance(X, pd.DataFrame):
+        if not isinstance(X, FrameLike):
             if reset:
                 estimator.categories_ = {}
             return X
+        if not isinstance(X, pd.DataFrame):  # of another library, such as polars
+            X = pd.DataFrame({name: np.asarray(X[name]) for name in X.columns})
         if reset:
             is_category = np.array([_is_category(dtype) for dtype in X.dtypes], dtype=bool)
             mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
-            names = X.columns[mask & is_category]
-            estimator.categories_ = {name: X[name].cat.categories.tolist() for name in names}
+            names = X.columns[mask & ~np.array([*map(is_numeric_dtype, X.dtypes)], dtype=bool)]
+            columns = {name: pd.Series(X[name]).astype("category") for name in names}
+            estimator.categories_ = {k: one.cat.categories.tolist() for k, one in columns.items()}
         encoded = X.copy(deep=False)
         for name, categories in estimator.categories_.items():
             if name in X.columns:

@@ -145,6 +145,22 @@ class TestFit:
         assert_array_equal(first.decision_function(data[0]), second.decision_function(data[0]))
         assert np.any(first.decision_function(data[0]) != other.decision_function(data[0]))
 
+    @pytest.mark.parametrize("kind", ["object", "string", "polars"])
+    def test_text_may_be_categorical(self, towns, kind):
+        table, y, groups = towns
+        expected = small().fit(table, y, sensitive_features=groups).decision_function(table)
+        if kind == "polars":
+            text = pytest.importorskip("polars").DataFrame(
+                {"town": table["town"].astype(str).to_numpy(), "x": table["x"].to_numpy()}
+            )
+        else:
+            text = table.astype({"town": kind})
+        clf = small(categorical_features=["town"]).fit(text, y, sensitive_features=groups)
+        assert clf.categories_ == {"town": ["a", "b", "c", "d"]}
+        assert_array_equal(clf.decision_function(text), expected)
+        unseen = pd.DataFrame({"town": ["zz", None], "x": [0.0, 0.0]})
+        assert len(set(clf.decision_function(unseen))) == 1  # both are missing
+
     def test_importances_are_numbers_of_splits(self, data):
         X, y, groups = data
         table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
