@@ -63,7 +63,7 @@ class StepRule(Parametrized, ABC):
         return tol / norm_squared
 
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
-        r"""Return the length of a step on the constraint of value `level` > 0: G / |G'|^2."""
+        r"""Return the length of a step on the constraint of value `level` > 0: ``G / |G'|^2``."""
         return level / norm_squared
 
 
