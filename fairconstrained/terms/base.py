@@ -135,12 +135,12 @@ class Term(ABC):
 
     def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
         """Return the gradients of some outputs in the statistics, (n_chosen, n_statistics)."""
-        rows, unit = [], np.zeros(self.n_outputs)
-        for output in outputs:
+        rows, unit = np.zeros((len(outputs), len(statistics))), np.zeros(self.n_outputs)
+        for row, output in zip(rows, outputs, strict=True):
             unit[output] = 1.0
-            rows.append(self.head_vjp(statistics, unit))
+            row[:] = self.head_vjp(statistics, unit)
             unit[output] = 0.0
-        return np.array(rows)
+        return rows
 
     def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
         """Return the gradients of some outputs, given those of the statistics."""

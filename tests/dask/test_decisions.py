@@ -140,7 +140,10 @@ def test_warnings_are_those_of_rows_in_memory(options, category):
     assert category in at_home
     assert elsewhere == at_home
     assert there.decision_search_.constant == here.decision_search_.constant
-    assert there.decision_search_.violation <= here.decision_search_.violation + 1e-9
+    # Rows in memory have one search more, in one variable after another.
+    assert there.decision_search_.violation == pytest.approx(
+        here.decision_search_.violation, abs=5e-3
+    )
 
 
 @pytest.mark.cases(1)

@@ -40,7 +40,9 @@ class Slope(Surrogate):
 @pytest.mark.parametrize("constraint", RATES)
 def test_a_surrogate_needs_no_scale(constraint):
     X, y, groups = make_biased_classification(400, 4, gap=0.3, random_state=0)
+    # At .1 the search finds no model with equal rates in all ranks but constant decisions.
     options = {} if constraint == "disparate_impact" else {"kappa": 0.1}
+    options |= {"kappa": 0.2} if constraint == "partial_dp" else {}
     found, expected = (
         FairLogisticClassifier(constraint, surrogate=one, enforce="decision", **options)
         .fit(X, y, sensitive_features=groups)
