@@ -297,7 +297,10 @@ class Constraint(Parametrized):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
         """Return the numbers that are compared, for a constraint that held-out rows can test."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be tested on held-out rows: define `_compared`, or give "
+            "the reason in `cannot_be_tested`."
+        )
 
     def claims_on(self, data: TrainingData, n_rows: int | None = None) -> list[Claim]:
         """Return the claims on the rows whose group is known.
