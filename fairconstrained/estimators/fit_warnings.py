@@ -98,7 +98,7 @@ def far_predictions(
     found : tuple of float or None
         The gap and the bound.
     """
-    parts = iter(at.uncounted().decided.gaps)
+    parts = iter(at.decided.gaps)
     found: list[tuple[float, float]] = []
     for one in constraints:
         for gaps, bounds in islice(parts, len(one.groupings(data))):
@@ -201,7 +201,7 @@ def warn_of_equal_predictions(fit: Fit, at: Evaluation, stacklevel: int) -> None
     small = [(one, span) for one, span in spans if span and one.checked_kappa() < span[0]]
     if not small or not resolve_objective("loss", fit.estimator.loss).determines_intercept:
         return
-    if not _all_equal(at.uncounted().model_pass(fit.problem.objective.model).distribution()[0]):
+    if not _all_equal(at.model_pass(fit.problem.objective.model).distribution()[0]):
         return
     if _all_equal(fit.unconstrained.weighted_scores(fit.data)[0]):
         return

@@ -128,9 +128,8 @@ def measures(
         See :meth:`Bound.of_scores`.
     """
     result = solution.result
-    if like is not None and like.problem is problem and like.w is result.w:
-        at = like.uncounted()
-    else:
+    at = like
+    if at is None or at.problem is not problem or at.w is not result.w:
         at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
     if solution.search is not None:
         bound = Bound.of_decisions(at, solution.certificate)

@@ -57,12 +57,6 @@ class Evaluation:
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
         self._terms: list[TermPass | None] = [None] * len(problem.parts)
 
-    def uncounted(self) -> Evaluation:
-        """Return an evaluation of the same for measurements, which count no data passes."""
-        if all(model in self._passes for model in self.problem.models):
-            return self
-        return self.problem.uncounted().at(self.w, like=self)
-
     def model_pass(self, model: Model) -> ModelPass:
         """Return the pass over the rows of a model."""
         made = self._passes.get(model)
@@ -268,15 +262,6 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        if multipliers is None and objective == 1.0:
-            return self._gradient_of_objective.copy()
-        return self._gradient(multipliers, objective)
-
-    @cached_property
-    def _gradient_of_objective(self) -> Array:
-        return self._gradient(None, 1.0)
-
-    def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, weights, of, on_statistics in self._weighted(multipliers, objective):

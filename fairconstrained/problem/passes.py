@@ -136,9 +136,12 @@ class ModelPass:
         if of.slopes is None:
             alone = beside is None or beside is of or beside.slopes is not None
             terms = [of] if alone else [of, cast("TermPass", beside)]
-            sizes = [len(one.statistics) for one in terms]
+            sizes = [len(each.statistics) for each in terms]
             if sum(sizes) <= _FEW_STATISTICS:
-                self._few_slopes(terms, sizes)
+                if self.model.linear and self.scores.ndim == 1:
+                    units = zip(terms, map(np.eye, sizes), strict=True)
+                    for each, slopes in zip(terms, self.jacobian_rows([*units]), strict=True):
+                        each.slopes = slopes
             elif n_asked > _FEW_ROWS and isinstance(of.pullback, FactoredPullback):
                 small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
                 basis = of.pullback.basis() if small else None
@@ -146,18 +149,6 @@ class ModelPass:
                 if products and all(one is not None for one in products):
                     of.slopes = of.pullback.jacobian(cast("list[Array]", products))
         return of.slopes
-
-    def _few_slopes(self, terms: list[TermPass], sizes: list[int]) -> None:
-        units = zip(terms, map(np.eye, sizes), strict=True)
-        backs = [cast("Pullback", one.pullback)(row) for one, eye in units for row in eye]
-        # A constraint whose cells have no rows may have no statistics.
-        on_scores = [back for back, _ in backs] or np.zeros((0, self.model.n_rows))
-        products, end = self.model.rows_times(np.asarray(on_scores)), 0
-        for one, size in zip(terms, sizes, strict=True):
-            if products is not None:
-                place, end = slice(end, end + size), end + size
-                own = np.reshape([own for _, own in backs[place]], (size, one.term.n_auxiliary))
-                one.slopes = products[place], own
 
     def rows(self, of: TermPass, outputs: Array, beside: TermPass | None) -> Jacobian:
         """Return the gradients of some outputs of a term.
@@ -204,14 +195,24 @@ class ModelPass:
         rows : list of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
             For each term the gradients in the parameters of the model and in its own variables.
         """
-        jacobians = []
+        every = [(of, row) for of, table in weighted for row in table]
+        gradients, owns = np.zeros((len(every), self.model.n_parameters)), []
+        for start in range(0, len(every), _FEW_STATISTICS):  # each has the length of the rows
+            some = slice(start, start + _FEW_STATISTICS)
+            backs = [cast("Pullback", of.pullback)(row) for of, row in every[some]]
+            gradients[some] = self._pulled(np.array([back for back, _ in backs]))
+            owns += [own for _, own in backs]
+        jacobians, end = [], 0
         for of, table in weighted:
-            backs = [cast("Pullback", of.pullback)(weights) for weights in table]
-            rows = np.array([self._pullback(back) for back, _ in backs])
-            rows = rows.reshape(len(table), self.model.n_parameters)
-            own = np.array([own for _, own in backs]).reshape(len(table), of.term.n_auxiliary)
-            jacobians.append((rows, own))
+            start, end = end, end + len(table)
+            own = np.reshape(owns[start:end], (len(table), of.term.n_auxiliary))
+            jacobians.append((gradients[start:end], own))
         return jacobians
+
+    def _pulled(self, on_scores: Array) -> Array:
+        """Return the gradients of sums with these weights of the scores, in one pass if it can."""
+        rows = self.model.rows_times(on_scores)
+        return np.array([self._pullback(row) for row in on_scores]) if rows is None else rows
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian of a weighted sum of statistics of curved terms.
@@ -232,11 +233,7 @@ class ModelPass:
             if of.auxiliary.size:
                 by_variable = pullback.by_variable(weights)
                 total += by_variable.sum(axis=1)
-                product = self.model.rows_times(by_variable.T)
-                if product is None:
-                    product = np.array([self._pullback(column) for column in by_variable.T])
-                mixed = -product
-                squares = by_variable.sum(axis=0)
+                mixed, squares = -self._pulled(by_variable.T), by_variable.sum(axis=0)
             else:
                 total += pullback.second_derivatives(weights)
             own.append((mixed, squares))

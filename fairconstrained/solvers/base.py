@@ -246,7 +246,7 @@ class Solver(Parametrized, ABC):
         at = run.kept.iterate.at
         result = Result(
             **measures(run.kept, status, run.n_iter, run.last.iterate.note),
-            zero_one_violation=at.uncounted().zero_one_violation if within is None else np.nan,
+            zero_one_violation=at.zero_one_violation if within is None else np.nan,
             data_passes=run.trace.data_passes[-1],
             trace=run.trace,
             solver=self,

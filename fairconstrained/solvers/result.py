@@ -227,7 +227,7 @@ class Result:
 
     def with_point(self, measured: Measured, status: Status) -> Result:
         """Return the result of the same run with another point, its measures and no state."""
-        zero_one = measured.iterate.at.uncounted().zero_one_violation
+        zero_one = measured.iterate.at.zero_one_violation
         found = measures(measured, status, measured.iterate.iteration)
         return replace(self, **found, zero_one_violation=zero_one, state=None)
 
