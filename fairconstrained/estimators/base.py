@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
@@ -33,13 +33,15 @@ from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.compat import CallbackSupportMixin
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    POSITIVE,
-    ParameterConstraints,
+    Count,
+    Positive,
+    Seed,
+    Strength,
+    Verbosity,
     one_of,
 )
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.typing import Array
 
 Attributes = Callable[[Array], Mapping[str, Any]]
 
@@ -53,19 +55,13 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
 
     solver: str | Solver = "auto"
     beta: float | None = None
-    alpha: float | Penalty = 1e-4
-    max_iter: int | None = None
-    tol: float = 1e-4
-    random_state: RandomState = None
-    verbose: int = 0
+    alpha: Strength | Penalty = 1e-4
+    max_iter: Count | None = None
+    tol: Positive = 1e-4
+    random_state: Seed = None
+    verbose: Verbosity = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "max_iter": [COUNT, None],
-        "tol": [POSITIVE],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
 
     @classmethod
     @cache
@@ -151,22 +147,15 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     constraint: ConstraintLike = "demographic_parity"
     kappa: float = 0.05
     _: KW_ONLY
-    goal: str = "accuracy"
-    max_loss_increase: float = 0.001
+    goal: Literal["accuracy", "fairness"] = "accuracy"
+    max_loss_increase: Positive = 0.001
     sensitive_columns: Columns = None
     use_sensitive: bool = False
-    combine: str = "intersection"
-    groups_missing: str = "raise"
+    combine: Annotated[str, one_of(*COMBINE)] = "intersection"
+    groups_missing: Annotated[str, one_of(*GROUPS_MISSING)] = "raise"
     pos_label: object = None
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "goal": [one_of("accuracy", "fairness")],
-        "max_loss_increase": [POSITIVE],
-        "use_sensitive": ["boolean"],
-        "combine": [one_of(*COMBINE)],
-        "groups_missing": [one_of(*GROUPS_MISSING)],
-    }
     several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False

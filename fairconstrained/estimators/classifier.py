@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -20,7 +20,7 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
-from fairconstrained.utils.parameter_constraints import OPEN_SHARE, ParameterConstraints, one_of
+from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -64,15 +64,9 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
     surrogate: str | Surrogate = "sigmoid"
     class_weight: ClassWeight = None
     threshold: Threshold = None
-    enforce: str = "score"
-    confidence: float | None = None
-    holdout: float | str = "auto"
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "enforce": [one_of("score", "decision")],
-        "confidence": [OPEN_SHARE, None],
-        "holdout": [OPEN_SHARE, one_of("auto")],
-    }
+    enforce: Literal["score", "decision"] = "score"
+    confidence: OpenShare | None = None
+    holdout: OpenShare | Literal["auto"] = "auto"
 
     @with_callbacks
     def fit(

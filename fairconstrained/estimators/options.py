@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import advice_on_groups, check_shared
@@ -19,7 +16,6 @@ from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
 from fairconstrained.utils.meta_estimators import library_class, library_parameters
 from fairconstrained.utils.parameter_constraints import check_parameters
-from fairconstrained.utils.validation import is_number
 
 _FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
 
@@ -196,39 +192,22 @@ def check_group_sizes(
         )
 
 
-def penalty_of(alpha: object) -> Penalty:
+def penalty_of(alpha: float | Penalty) -> Penalty:
     """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty.
 
     Raises
     ------
     ValueError
-        If it is neither a number >= 0 nor a penalty with a valid strength.
+        If its strength is not valid.
     """
-    if isinstance(alpha, Penalty):
-        alpha.check()
-        return alpha
-    if not (is_number(alpha, Real) and 0.0 <= alpha < np.inf):
-        raise ValueError(
-            f"alpha must be a number >= 0 or a penalty such as SCAD(0.02); got {alpha!r}."
-        )
-    return L2(float(alpha))
+    penalty = alpha if isinstance(alpha, Penalty) else L2(float(alpha))
+    penalty.check()
+    return penalty
 
 
-def domain_of(domain: object) -> Domain:
-    """Return the whole space for None, else the domain.
-
-    Raises
-    ------
-    TypeError
-        If it is not an instance of Domain, for instance a class.
-    """
+def domain_of(domain: Domain | None) -> Domain:
+    """Return the whole space for None, else the domain, once its parameters are checked."""
     if domain is None:
         return WholeSpace()
-    if not isinstance(domain, Domain):
-        raise TypeError(
-            "domain must be None (the whole space) or an instance of Domain, such as L1Ball(20.0), "
-            f"L2Ball(5.0) or Box(-1.0, 1.0); got {domain!r}"
-            + (" (a class: add parentheses)." if isinstance(domain, type) else ".")
-        )
     domain.check()
     return domain

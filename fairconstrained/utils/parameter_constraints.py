@@ -5,18 +5,20 @@ Parameters have them in their types, such as ``eta: Positive | None = None``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
+from inspect import get_annotations
 from numbers import Integral, Real
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.typing import RandomState
 
 ParameterConstraints = dict[str, list[Any]]
 
@@ -76,6 +78,10 @@ Share = Annotated[float, SHARE]
 OpenShare = Annotated[float, OPEN_SHARE]
 Limit = Annotated[int, LIMIT]
 Count = Annotated[int, COUNT]
+PositiveShare = Annotated[float, POSITIVE_SHARE]
+LayerSizes = Annotated[Sequence[int], Sizes()]
+Seed = Annotated[RandomState, "random_state"]
+Verbosity = Annotated[int, "verbose"]
 
 
 def one_of(*names: str) -> StrOptions:
@@ -87,9 +93,11 @@ def one_of(*names: str) -> StrOptions:
 def constraints_of(kind: Any) -> ParameterConstraints:
     """Return what the types of the parameters of a class or function say about valid values."""
     hints, constraints = dict[str, Any](), ParameterConstraints()
-    with suppress(NameError):  # annotations that only type checkers can read say nothing
-        plain = isinstance(kind, type) and not is_dataclass(kind)
-        hints = get_type_hints(kind.__init__ if plain else kind, include_extras=True)
+    bases = getattr(kind, "__mro__", ())
+    plain = [kind.__init__] if bases else [kind]
+    for source in reversed(bases) if is_dataclass(kind) else plain:
+        with suppress(NameError):  # annotations that only type checkers can read say nothing
+            hints |= get_annotations(source, eval_str=True)
     for name, hint in hints.items():
         parts = [hint] if get_origin(hint) in (None, Annotated, Literal) else get_args(hint)
         valid = [_constraint(part) for part in parts]
@@ -100,21 +108,22 @@ def constraints_of(kind: Any) -> ParameterConstraints:
 
 def _constraint(part: Any) -> Any:
     """Return the constraint of a type, an ellipsis where it says nothing."""
-    if get_origin(part) is Annotated:
+    origin = get_origin(part)
+    if origin is Annotated:
         return get_args(part)[1]
-    if get_origin(part) is Literal:
+    if origin is Literal:
         return one_of(*get_args(part))
+    if origin in (Callable, Mapping):
+        return origin
     if part is NoneType:
         return None
     if part is bool:
         return "boolean"
-    return part if isinstance(part, type) and part not in (int, float) else ...
+    return part if isinstance(part, type) and part not in (int, float, str, Any) else ...
 
 
 def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
     """Check the parameters of an object, and those of its parameters.
-
-    Estimators have valid values in `_parameter_constraints`, other objects in their types.
 
     Parameters
     ----------
@@ -131,13 +140,13 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
         With the parameter's name, what is valid and what was found.
     """
     kind: Any = type(owner)
-    constraints: ParameterConstraints = {}
-    for base in reversed(kind.__mro__):  # those of a parameter that a class inherits hold for it
-        constraints |= vars(base).get("_parameter_constraints", {})
-    constraints = constraints or constraints_of(kind)
-    parameters = given or owner.get_params(deep=False)
-    check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
-    for name, value in parameters.items():
+    values = given or owner.get_params(deep=False)
+    # the defaults of a dataclass are valid, and most values are defaults
+    others = {
+        name: value for name, value in values.items() if value is not getattr(kind, name, ...)
+    }
+    check_arguments(f"{prefix}{kind.__name__}", constraints_of(kind), **others)
+    for name, value in others.items():
         if isinstance(value, Parametrized):
             check_parameters(value, f"{name}=")
 

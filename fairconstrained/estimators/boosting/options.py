@@ -9,18 +9,17 @@ from difflib import get_close_matches
 from functools import cache
 from numbers import Integral
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    LIMIT,
-    OPEN_SHARE,
-    POSITIVE,
-    POSITIVE_SHARE,
-    STRENGTH,
+    Count,
+    Limit,
     Number,
-    ParameterConstraints,
+    OpenShare,
+    Positive,
+    PositiveShare,
+    Strength,
 )
 from fairconstrained.utils.workers import check_jobs
 
@@ -29,49 +28,27 @@ from fairconstrained.utils.workers import check_jobs
 class TreeParameters:
     """The parameters of boosted trees."""
 
-    n_estimators: int = 100
-    learning_rate: float = 0.1
-    num_leaves: int = 15
-    max_depth: int = -1
-    min_child_samples: int = 50
-    min_child_weight: float = 1e-3
-    min_split_gain: float = 0.0
-    subsample: float = 1.0
-    subsample_freq: int = 0
-    colsample_bytree: float = 1.0
-    reg_alpha: float = 0.0
-    reg_lambda: float = 10.0
-    max_bin: int = 255
+    n_estimators: Count = 100
+    learning_rate: Positive = 0.1
+    num_leaves: Annotated[int, Number(Integral, 2, 131072, closed="both")] = 15
+    max_depth: Annotated[int, Number(Integral, -1, None, closed="left")] = -1
+    min_child_samples: Limit = 50
+    min_child_weight: Strength = 1e-3
+    min_split_gain: Strength = 0.0
+    subsample: PositiveShare = 1.0
+    subsample_freq: Limit = 0
+    colsample_bytree: PositiveShare = 1.0
+    reg_alpha: Strength = 0.0
+    reg_lambda: Strength = 10.0
+    max_bin: Annotated[int, Number(Integral, 2, 65535, closed="both")] = 255
     categorical_features: str | Sequence[str | int | bool] | None = "from_dtype"
     early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 10
+    validation_fraction: OpenShare = 0.1
+    n_iter_no_change: Count = 10
     lightgbm_params: Mapping[str, Any] | None = None
-    alpha: float = 0.1
-    n_fitted_trees: int | None = 25
+    alpha: Strength = 0.1
+    n_fitted_trees: Count | None = 25
     n_jobs: int | None = None
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "n_estimators": [COUNT],
-        "learning_rate": [POSITIVE],
-        "num_leaves": [Number(Integral, 2, 131072, closed="both")],
-        "max_depth": [Number(Integral, -1, None, closed="left")],
-        "min_child_samples": [LIMIT],
-        "min_child_weight": [STRENGTH],
-        "min_split_gain": [STRENGTH],
-        "subsample": [POSITIVE_SHARE],
-        "subsample_freq": [LIMIT],
-        "colsample_bytree": [POSITIVE_SHARE],
-        "reg_alpha": [STRENGTH],
-        "reg_lambda": [STRENGTH],
-        "max_bin": [Number(Integral, 2, 65535, closed="both")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [OPEN_SHARE],
-        "n_iter_no_change": [COUNT],
-        "lightgbm_params": [Mapping, None],
-        "alpha": [STRENGTH],
-        "n_fitted_trees": [COUNT, None],
-    }
 
 
 _PASSED = {

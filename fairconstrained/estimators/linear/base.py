@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -34,7 +34,6 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.fitted import coefficients
-from fairconstrained.utils.parameter_constraints import ParameterConstraints
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
@@ -47,12 +46,6 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     fit_intercept: bool = True
     group_interactions: bool = False
     warm_start: bool = False
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "fit_intercept": ["boolean"],
-        "group_interactions": ["boolean"],
-        "warm_start": ["boolean"],
-    }
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: whether there may be several classes, sparse features."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
@@ -34,7 +34,7 @@ from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients
 from fairconstrained.utils.parameter_constraints import (
     POSITIVE,
-    ParameterConstraints,
+    Positive,
     check_arguments,
     check_parameters,
 )
@@ -135,19 +135,12 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     """
 
     priority: Any = None
-    kappa: float | Mapping[Any, float] | None = None
+    kappa: Positive | Mapping[Any, float] | None = None
     _: KW_ONLY
     surrogate: str | Surrogate | Loss = "sigmoid"
-    radius: float | None = None
+    radius: Positive | None = None
     fit_intercept: bool = True
     warm_start: bool = False
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "kappa": [POSITIVE, Mapping, None],
-        "radius": [POSITIVE, None],
-        "fit_intercept": ["boolean"],
-        "warm_start": ["boolean"],
-    }
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: sparse features."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils import Tags
@@ -42,11 +41,10 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.parameter_constraints import (
-    COUNT,
-    OPEN_SHARE,
-    POSITIVE,
-    ParameterConstraints,
-    Sizes,
+    Count,
+    LayerSizes,
+    OpenShare,
+    Positive,
     one_of,
 )
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -197,31 +195,17 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     """
 
     most_thresholds: ClassVar[int] = 5
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "hidden_layer_sizes": [Sizes()],
-        "module": [callable, None],
-        "activation": [one_of(*ACTIVATIONS)],
-        "batch_size": [COUNT, None],
-        "max_epochs": [COUNT],
-        "learning_rate": [POSITIVE, None],
-        "early_stopping": ["boolean", one_of("auto")],
-        "validation_fraction": [OPEN_SHARE],
-        "n_iter_no_change": [COUNT],
-        "device": [one_of(*DEVICES)],
-        "warm_start": ["boolean"],
-    }
-
-    hidden_layer_sizes: Sequence[int] = (64, 64)
+    hidden_layer_sizes: LayerSizes = (64, 64)
     module: MakeModule | None = None
-    activation: str = "relu"
-    batch_size: int | None = None
-    max_epochs: int = 200
-    learning_rate: float | None = None
-    early_stopping: bool | str = "auto"
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 30
+    activation: Annotated[str, one_of(*ACTIVATIONS)] = "relu"
+    batch_size: Count | None = None
+    max_epochs: Count = 200
+    learning_rate: Positive | None = None
+    early_stopping: bool | Literal["auto"] = "auto"
+    validation_fraction: OpenShare = 0.1
+    n_iter_no_change: Count = 30
     loss: str | Loss | Objective = "logistic"
-    device: str = "auto"
+    device: Annotated[str, one_of(*DEVICES)] = "auto"
     warm_start: bool = False
 
     def __sklearn_tags__(self) -> Tags:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
-from fairconstrained.utils.parameter_constraints import OPEN_SHARE, ParameterConstraints
+from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -267,11 +267,7 @@ class BoostedScores(TreeParameters, RankerModel):
     True
     """
 
-    constraint_fraction: float | None = None
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "constraint_fraction": [OPEN_SHARE, None]
-    }
+    constraint_fraction: OpenShare | None = None
 
     @property
     def feature_kind(self) -> FeatureKind:

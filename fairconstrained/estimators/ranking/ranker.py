@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
@@ -31,7 +31,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
-from fairconstrained.utils.parameter_constraints import ParameterConstraints, Sizes, one_of
+from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
@@ -186,16 +186,10 @@ class FairRanker(LeafTraining):
     kappa: float = 0.25
     _: KW_ONLY
     model: str | RankerModel = "layers"
-    hidden_layer_sizes: Sequence[int] = ()
-    activation: str = "relu"
+    hidden_layer_sizes: LayerSizes = ()
+    activation: Annotated[str, one_of(*ACTIVATIONS)] = "relu"
     loss: str | Loss | Objective = "query_pairs"
     warm_start: bool = False
-
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "hidden_layer_sizes": [Sizes()],
-        "activation": [one_of(*ACTIVATIONS)],
-        "warm_start": ["boolean"],
-    }
 
     @property
     def feature_kind(self) -> FeatureKind:

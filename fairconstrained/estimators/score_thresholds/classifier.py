@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
@@ -25,9 +25,9 @@ from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.estimators.score_thresholds._scores import check_threshold_options
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
-from fairconstrained.utils.parameter_constraints import OPEN_SHARE, ParameterConstraints, one_of
+from fairconstrained.utils.parameter_constraints import OpenShare, Seed, one_of
 from fairconstrained.utils.splits import with_splitter
-from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 @dataclass(eq=False, repr=False)
@@ -213,15 +213,6 @@ class FairThresholds(
     __metadata_request__fit: ClassVar = {"sample_weight": True, "sensitive_features": True}
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
-    _parameter_constraints: ClassVar[ParameterConstraints] = {
-        "per_group": ["boolean"],
-        "use_sensitive": ["boolean"],
-        "combine": [one_of(*COMBINE)],
-        "groups_missing": [one_of(*GROUPS_MISSING)],
-        "confidence": [OPEN_SHARE, None],
-        "holdout": [OPEN_SHARE, one_of("auto")],
-        "random_state": ["random_state"],
-    }
     enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
 
     estimator: Any
@@ -230,17 +221,17 @@ class FairThresholds(
     _: KW_ONLY
     per_group: bool = False
     cv: Any = None
-    confidence: float | None = None
-    holdout: float | str = "auto"
+    confidence: OpenShare | None = None
+    holdout: OpenShare | Literal["auto"] = "auto"
     sensitive_columns: Columns = None
     use_sensitive: bool = False
-    combine: str = "intersection"
-    groups_missing: str = "raise"
+    combine: Annotated[str, one_of(*COMBINE)] = "intersection"
+    groups_missing: Annotated[str, one_of(*GROUPS_MISSING)] = "raise"
     pos_label: object = None
     class_weight: ClassWeight = None
     response_method: str = "auto"
     n_jobs: int | None = None
-    random_state: RandomState = None
+    random_state: Seed = None
 
     @with_callbacks
     def fit(
