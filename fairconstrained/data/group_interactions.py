@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,39 +96,3 @@ def _products(membership: Any, rows: Any) -> Any:
     shift = np.repeat(membership.indices * rows.shape[1], np.diff(rows.indptr))
     shape = (rows.shape[0], membership.shape[1] * rows.shape[1])
     return sp.csr_array((rows.data, rows.indices + shift, rows.indptr), shape=shape)
-
-
-def codes_of(known: Array, values: MatrixLike, n_rows: int, missing: str = "raise") -> Array:
-    """Return the position of each row's group among the known ones.
-
-    Parameters
-    ----------
-    known : ndarray of shape (n_groups,)
-        The groups seen in `fit`.
-    values : array-like of shape (n_rows,) or (n_rows, n_columns)
-        The groups of new rows.
-    n_rows : int
-        How many rows there are.
-    missing : {"raise", "own_group"}, default="raise"
-        What missing values mean.
-
-    Raises
-    ------
-    ValueError
-        If there is a group that was not seen.
-    """
-    groups = Groups.encode(values, name="sensitive_columns", missing=missing)
-    position = {name: k for k, name in enumerate(known.tolist())}
-    names = groups.names.tolist()
-    new = [name for name in names if name not in position]
-    if new:
-        raise ValueError(
-            f"group_interactions=True: X has rows of the group {new[0]!r}, which no row had in "
-            f"fit; the model has coefficients for the groups {list(position)}. Leave these rows "
-            "out, or fit with rows of that group."
-        )
-    if len(groups.codes) != n_rows:
-        raise ValueError(
-            f"sensitive_columns returned {len(groups.codes)} groups for {n_rows} rows of X."
-        )
-    return np.array([position[name] for name in names], dtype=int)[groups.codes]

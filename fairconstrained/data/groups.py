@@ -89,6 +89,25 @@ class Groups:
         attributes = tuple(one.widened() for one in self.attributes)
         return replace(self, codes=self.codes.astype(np.intp, copy=False), attributes=attributes)
 
+    def among(self, names: list[Any], what: str = "") -> Array:
+        """Return the position of each row's group among names, their number where it is none.
+
+        Raises
+        ------
+        ValueError
+            If a group is none of them, and the message is to say `what` they have.
+        """
+        place = {name: k for k, name in enumerate(names)}
+        new = [name for name in self.names.tolist() if name not in place]
+        if new and what:
+            raise ValueError(
+                f"X has rows of the group {self.called(new)[0]!r}, which no row had in fit; {what} "
+                f"the groups {self.called(names)}. Leave these rows out, or fit with rows of that "
+                "group."
+            )
+        table = [place.get(name, len(names)) for name in self.names.tolist()]
+        return np.array([*table, len(names)])[self.codes]
+
     @property
     def known(self) -> Array:
         """Which rows' group is known, (n_rows,) of bool."""

@@ -160,10 +160,21 @@ class SensitiveColumns:
             f"{why}. Pass X with them, or the groups as sensitive_features where that is possible."
         )
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether all columns of X are features of the model."""
+        return self.columns is None or callable(self.columns) or self.use_sensitive
+
     def kept(self, estimator: BaseEstimator) -> Array:
-        """Return the positions of the model's features."""
+        """Return the positions of the model's features; raise a ValueError if there are none."""
         left_out = [] if self.use_sensitive else self.positions(estimator)
-        return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
+        kept = np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
+        if len(left_out) and not kept.size:
+            raise ValueError(
+                f"sensitive_columns={self.columns!r} are all the columns of X, and with "
+                "use_sensitive=False the model may not see them: no features are left."
+            )
+        return kept
 
     def features(self, estimator: BaseEstimator, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return what the model sees of X as a float ndarray or CSR.
@@ -173,7 +184,7 @@ class SensitiveColumns:
         with them.
         """
         kind = feature_kind(estimator)
-        if self.columns is None or callable(self.columns) or self.use_sensitive:
+        if self.sees_all:
             X = kind.encode(estimator, X, reset=reset)
             return numeric(X, partial(validate_data, estimator, reset=reset, **kind.checks), name)
         X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
@@ -181,13 +192,7 @@ class SensitiveColumns:
         if there is not None:
             return self._converted(estimator, _safe_indexing(X, there, axis=1), name)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        kept = self.kept(estimator)
-        if kept.size == 0:
-            raise ValueError(
-                f"sensitive_columns={self.columns!r} are all the columns of X, and with "
-                "use_sensitive=False the model may not see them: no features are left."
-            )
-        return self._converted(estimator, _safe_indexing(X, kept, axis=1), name)
+        return self._converted(estimator, _safe_indexing(X, self.kept(estimator), axis=1), name)
 
     def _without_sensitive(self, estimator: BaseEstimator, X: Any) -> list[int] | None:
         """Return the positions of the model's features in an X that lacks sensitive columns.

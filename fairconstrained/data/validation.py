@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.attributes import in_order
@@ -31,128 +30,6 @@ from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 
-def check_passed(
-    estimator: BaseEstimator,
-    columns: SensitiveColumns,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    sensitive_features: MatrixLike | None,
-    sample_weight: ArrayLike | None,
-    query: ArrayLike | None = None,
-) -> None:
-    """Check that labels are given, groups are given at most once, and all lengths are those of X.
-
-    Parameters
-    ----------
-    estimator : estimator
-        For messages.
-    columns : SensitiveColumns
-        The columns of X that hold groups.
-    X, y, sensitive_features, sample_weight, query
-        What `fit` is passed.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what to do.
-    """
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
-    columns.check_only_source(sensitive_features)
-    check_same_rows(
-        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight, query=query
-    )
-
-
-def given_groups(
-    sensitive_features: MatrixLike | None,
-    sensitive_columns: Any,
-    n_rows: int,
-    combine: str,
-    missing: str,
-    narrow: bool = False,
-) -> Groups | None:
-    """Return the groups that were passed or, without them, those in columns of X; None for neither.
-
-    Parameters
-    ----------
-    sensitive_features : array-like or DataFrame or None
-        The groups that were passed.
-    sensitive_columns : array-like or DataFrame or None
-        The values of the sensitive columns of X.
-    n_rows : int
-        The number of rows.
-    combine, missing : str
-        See :class:`Reader`.
-    narrow : bool, default=False
-        See :meth:`Groups.encode`.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ or a group is missing; the message names the argument.
-    """
-    given = {"sensitive_features": sensitive_features, "sensitive_columns": sensitive_columns}
-    for name, values in given.items():
-        if values is not None:
-            options: Any = {"combine": combine, "missing": missing}
-            return check_groups(values, n_rows, name=name, narrow=narrow, **options)
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """How rows other than the training rows are read: as X was in `fit`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It knows the columns that X had.
-    columns : SensitiveColumns
-        Which of them are sensitive.
-    combine : {"intersection", "marginal"}
-        What several sensitive attributes mean.
-    expand : callable or None, default=None
-        From the features and X to what the model sees, where that is more than the features.
-    missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        What missing sensitive attributes mean.
-    """
-
-    estimator: BaseEstimator
-    columns: SensitiveColumns
-    combine: str
-    expand: Callable[[Any, Any], Any] | None = None
-    missing: str = "raise"
-
-    def read(
-        self,
-        X: MatrixLike,
-        groups: MatrixLike | None,
-        name: str,
-        rows: str,
-        titles: tuple[str, ...] = (),
-    ) -> tuple[Any, Groups | None]:
-        """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`.
-
-        `titles` are the names of the groups' columns in `fit`, if they had any.
-        """
-        arguments: dict[str, Any] = {rows: X, name: groups}
-        check_same_rows(**arguments)
-        X = self.columns.table(self.estimator, X, rows)
-        features = self.columns.features(self.estimator, X, reset=False, name=rows)
-        values, source = groups, name
-        if values is None:
-            values, source = self.columns.groups(self.estimator, X), "sensitive_columns"
-        found = None
-        if values is not None:
-            options: Any = {"combine": self.combine, "missing": self.missing}
-            values = in_order(values, titles, source)
-            found = check_groups(values, features.shape[0], name=source, rows=rows, **options)
-        return (features if self.expand is None else self.expand(features, X)), found
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingData:
     """Checked data: rows of weight zero are left out, labels are numbers.
@@ -169,8 +46,8 @@ class TrainingData:
         The groups, if any were given.
     sample_weight : ndarray of shape (n_rows,)
         The weights, > 0.
-    reader : Reader or None
-        Reads rows that constraints bring with them.
+    estimator : estimator or None
+        The one that is fitted; it knows the columns that X has.
     query : Queries or None
         The queries, for rankers.
     counts : ndarray of int of shape (n_rows,) or None
@@ -181,6 +58,8 @@ class TrainingData:
         What the weights of the classes' rows are multiplied by in the loss; None for ones.
     convention : ScoreConvention
         How the scores of the fit are related to those that users see.
+    expand : callable or None
+        From the features and X to what the model sees, where that is more than the features.
     positions : ndarray of int of shape (n_rows,) or None
         The positions of the rows among those passed to `fit`; None if these are all of them, in
         their order.
@@ -191,12 +70,13 @@ class TrainingData:
     classes: Array
     groups: Groups | None
     sample_weight: Array
-    reader: Reader | None = None
+    estimator: Any = field(default=None, kw_only=True)
     query: Queries | None = None
     counts: Array | None = None
     squares: Array | None = field(default=None, kw_only=True)
     class_weight: Array | None = None
     convention: ScoreConvention = field(default_factory=ScoreConvention)
+    expand: Callable[[Any, Any], Any] | None = field(default=None, kw_only=True)
     positions: Array | None = field(default=None, kw_only=True)
 
     @property
@@ -249,42 +129,53 @@ class TrainingData:
         query: ArrayLike | None = None,
         *,
         narrow: bool = False,
+        features: Array | None = None,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
 
         With `narrow`, many dense rows have labels, groups and weights that take a byte per row;
-        `widened` returns what can be calculated with.
+        `widened` returns what can be calculated with. `features` are given if X was read before.
 
         Raises
         ------
         ValueError
             With the argument's name, what was found and what to do.
         """
-        columns, missing = SensitiveColumns.of(estimator), estimator.groups_missing
-        check_passed(estimator, columns, X, y, sensitive_features, sample_weight, query)
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            )
+        columns, to_square = SensitiveColumns.of(estimator), features is None
+        columns.check_only_source(sensitive_features)
+        check_same_rows(
+            X=X,
+            y=y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            query=query,
+        )
         X = columns.table(estimator, X)
-        features = columns.features(estimator, X, reset=True)
+        if features is None:
+            features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
         narrow = narrow and n_rows >= MANY_ROWS and isinstance(features, np.ndarray)
         weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         narrow = narrow and int(np.count_nonzero(weight)) >= MANY_ROWS
         labels = check_labels("y", y, n_rows)
-        values = None
-        if sensitive_features is None:
-            values = columns.groups(estimator, X)
+        values, source = sensitive_features, "sensitive_features"
+        if values is None:
+            values, source = columns.groups(estimator, X), "sensitive_columns"
             check_same_rows(X=X, sensitive_columns=values)
-        groups = given_groups(
-            sensitive_features, values, n_rows, estimator.combine, missing, narrow
-        )
+        groups = _groups(estimator, values, n_rows, name=source, narrow=narrow)
         read = class_labels if estimator.several_classes else binary_labels
         classes, labels = read(labels, estimator.pos_label, narrow)
         queries = None if query is None else Queries.encode(query, n_rows)
-        if feature_kind(estimator).squared:
+        if to_square and feature_kind(estimator).squared:
             kept = columns.kept(estimator)
             check_squares(features, weight.sum(), seen_columns(estimator)[kept])
-        reader = Reader(estimator, columns, estimator.combine, missing=missing)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
-        rows = cls(features, labels, classes, groups, weight, reader, queries).counted()
+        rows = cls(features, labels, classes, groups, weight, queries, estimator=estimator)
+        rows = rows.counted()
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
 
@@ -324,8 +215,7 @@ class TrainingData:
         self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None
     ) -> TrainingData:
         """Return the same rows with other features, and what makes them of other rows."""
-        reader = None if self.reader is None else replace(self.reader, expand=expand)
-        return replace(self, X=X, reader=reader)
+        return replace(self, X=X, expand=expand)
 
     def others(
         self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X"
@@ -349,7 +239,24 @@ class TrainingData:
             If the columns of the rows or of the groups are not those of `fit`, or there is not one
             group per row.
         """
-        if self.reader is None:
+        if self.estimator is None:
             raise ValueError("these training data were not made by an estimator's fit.")
-        titles = () if self.groups is None else self.groups.column_names
-        return self.reader.read(X, groups, name, rows, titles)
+        arguments: dict[str, Any] = {rows: X, name: groups}
+        check_same_rows(**arguments)
+        columns = SensitiveColumns.of(self.estimator)
+        X = columns.table(self.estimator, X, rows)
+        features = columns.features(self.estimator, X, reset=False, name=rows)
+        if groups is None:
+            groups, name = columns.groups(self.estimator, X), "sensitive_columns"
+        if groups is not None and self.groups is not None:
+            groups = in_order(groups, self.groups.column_names, name)
+        encoded = _groups(self.estimator, groups, features.shape[0], name=name, rows=rows)
+        return (features if self.expand is None else self.expand(features, X)), encoded
+
+
+def _groups(estimator: Any, values: Any, n_rows: int, **options: Any) -> Groups | None:
+    """Return the groups of rows by an estimator's options, None where there are none."""
+    if values is None:
+        return None
+    combine, missing = estimator.combine, estimator.groups_missing
+    return check_groups(values, n_rows, combine=combine, missing=missing, **options)

@@ -26,7 +26,7 @@ from fairconstrained.estimators.binding import (
     with_constraints,
 )
 from fairconstrained.estimators.rows import RowSplit, checked_data
-from fairconstrained.estimators.solution import Solution, measures
+from fairconstrained.estimators.solution import Solution, measures, names_in_data
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
@@ -331,12 +331,7 @@ class Fit:
     @cached_property
     def _names(self) -> dict[str, Any]:
         """The fitted attributes that do not depend on the solution."""
-        groups = self.data.groups
-        listed = np.array([]) if groups is None else groups.listed
-        names = {"classes_": np.unique(self.data.classes), "groups_": listed}
-        if groups is not None and groups.column_names:
-            names["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
-        return names | decision_attributes(self.estimator, self.data)
+        return names_in_data(self.data) | decision_attributes(self.estimator, self.data)
 
     def store(
         self,

@@ -108,16 +108,23 @@ class RowSplit:
         ValueError
             If held-out rows cannot test a constraint.
         """
-        held_out = None
-        if estimator.confidence is not None and constraints:
-            check_testable(constraints)
-            share, random_state = estimator.holdout, estimator.random_state
-            data, held_out, _ = hold_out(data, share, random_state, constraints)
+        data, held_out = without_held_out(estimator, data, constraints)
         aside = estimator._validation_share(data)
         if aside is None:
             return cls(data, None, held_out)
         trained, validation, _ = split(data, aside, estimator.random_state)
         return cls(data, (trained, validation), held_out)
+
+
+def without_held_out(
+    estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
+) -> tuple[TrainingData, TrainingData | None]:
+    """Return the rows to train on, and those held out for `confidence`; see `RowSplit.of`."""
+    if estimator.confidence is None or not constraints:
+        return data, None
+    check_testable(constraints)
+    share, random_state = estimator.holdout, estimator.random_state
+    return hold_out(data, share, random_state, constraints)[:2]
 
 
 def moved_split(

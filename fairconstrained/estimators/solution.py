@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.problem.evaluation import Evaluation
@@ -109,6 +110,16 @@ def _not_met(violation: float, gaps: Gaps) -> str:
         return f"bound not met: exceeded by {violation:.3g}"
     digits = max(3, 1 - int(np.floor(np.log10(gap - bound))))
     return f"bound not met: {gap:.{digits}f} > {bound:.{digits}f}"
+
+
+def names_in_data(data: TrainingData) -> dict[str, Any]:
+    """Return the fitted attributes that name classes, groups and the columns of groups."""
+    groups = data.groups
+    listed = np.array([]) if groups is None else groups.listed
+    names = {"classes_": np.unique(data.classes), "groups_": listed}
+    if groups is not None and groups.column_names:
+        names["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
+    return names
 
 
 def measures(

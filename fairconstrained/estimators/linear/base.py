@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import in_order, names_in_fit
-from fairconstrained.data.group_interactions import FeatureMap, codes_of
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.group_interactions import FeatureMap
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
@@ -74,10 +74,16 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
 
         def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
             values = columns.groups(self, X)
-            codes = codes_of(names, values, features.shape[0], self.groups_missing)
+            codes = self._group_codes(names, values, features.shape[0])
             return feature_map.expand(features, Groups(codes, names))
 
         return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
+
+    def _group_codes(self, names: Array, values: MatrixLike, n_rows: int) -> Array:
+        """Return which of the groups in `fit` each row belongs to."""
+        source, missing = "sensitive_columns", self.groups_missing
+        groups = check_groups(values, n_rows, name=source, missing=missing)
+        return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
     def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
         """Return the problem without constraints."""
@@ -141,7 +147,7 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
             return scores
         groups = columns.groups(self, columns.table(self, X))
         groups = in_order(groups, names_in_fit(self), "sensitive_columns")
-        codes = codes_of(self.groups_, groups, model.n_rows, self.groups_missing)
+        codes = self._group_codes(self.groups_, groups, model.n_rows)
         return scores.reshape(model.n_rows, -1)[np.arange(model.n_rows), codes]
 
     def to_sklearn(self, *, sensitive: str = "zero") -> ClassifierMixin:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.attributes import in_order, names_in_fit
+from fairconstrained.data.groups import check_groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.estimators.score_thresholds._rows import (
-    read_rows,
-    row_thresholds,
-)
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -89,7 +88,7 @@ class ThresholdPredictions(BaseEstimator):
             `decision_margin`.
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.decision_function(self._read(X)[0]))
+        return np.asarray(self.estimator_.decision_function(self._seen(X)))
 
     def decision_margin(self, X: MatrixLike, sensitive_features: MatrixLike | None = None) -> Array:
         """Return the scores that `predict` compares with the thresholds, minus the thresholds.
@@ -113,14 +112,11 @@ class ThresholdPredictions(BaseEstimator):
             See `predict`.
         """
         check_is_fitted(self, "estimator_")
-        seen, values = self._read(X)
-        margin = scores_of(
-            self.estimator_, seen, self.response_method_, self.pos_label_, self.classes_.tolist()
+        classes = self.classes_.tolist()
+        scores = scores_of(
+            self.estimator_, self._seen(X), self.response_method_, self.pos_label_, classes
         )
-        if self.per_group:
-            margin = margin - self._thresholds_of(X, sensitive_features, values)
-        else:
-            margin = margin - self.threshold_
+        margin = scores - self._thresholds_of(X, sensitive_features)
         return margin if self.pos_label_ == self.classes_[1] else -margin
 
     def predict(self, X: MatrixLike, sensitive_features: MatrixLike | None = None) -> Array:
@@ -144,10 +140,8 @@ class ThresholdPredictions(BaseEstimator):
             With `per_group`, if there are no groups, or one of them was not seen in `fit`.
         """
         margin = self.decision_margin(X, sensitive_features)
-        sign = 1.0 if self.pos_label_ == self.classes_[1] else -1.0
-        favoured = sign * margin > 0.0
-        other = self.classes_[0] if sign > 0.0 else self.classes_[1]
-        return np.where(favoured, self.pos_label_, other).astype(self.classes_.dtype)
+        last = self.pos_label_ == self.classes_[1]
+        return self.classes_[(margin > 0.0 if last else margin >= 0.0).astype(int)]
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: MatrixLike) -> Array:
@@ -164,22 +158,36 @@ class ThresholdPredictions(BaseEstimator):
             In the order of `classes_`.
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict_proba(self._read(X)[0]))
+        return np.asarray(self.estimator_.predict_proba(self._seen(X)))
 
-    def _read(self, X: Any) -> tuple[Any, Any]:
-        """Return what the classifier sees of X, and the values of the sensitive columns."""
+    def _seen(self, X: Any, *, reset: bool = False) -> Any:
+        """Return what the classifier sees of X; with `reset` also set what is known of its columns.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, or no features are left.
+        """
         columns = SensitiveColumns.of(self)
-        return read_rows(self, columns, X, reset=False)
-
-    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any) -> Array:
-        """Return the threshold of every row."""
-        name = "sensitive_features"
-        if sensitive_features is not None and values is not None:
+        (X,) = indexable(columns.table(self, X))
+        if reset and _num_samples(X) == 0:
             raise ValueError(
-                "Groups are given twice, by sensitive_features and by sensitive_columns."
+                "X has no rows: found 0 samples, and at least one of each class is needed."
             )
+        if reset or columns.columns is not None:  # else the classifier compares X
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        kept = None if columns.sees_all else columns.kept(self)
+        return X if kept is None else _safe_indexing(X, kept, axis=1)
+
+    def _thresholds_of(self, X: Any, sensitive_features: Any) -> Any:
+        """Return the threshold of every row, or the one of all rows."""
+        if not self.per_group:
+            return self.threshold_
+        columns, name = SensitiveColumns.of(self), "sensitive_features"
+        columns.check_only_source(sensitive_features)
         if sensitive_features is None:
-            sensitive_features, name = values, "sensitive_columns"
+            name = "sensitive_columns"
+            sensitive_features = columns.groups(self, columns.table(self, X))
         if sensitive_features is None:
             raise ValueError(
                 "per_group=True: every group has a threshold of its own, so that the groups are "
@@ -187,4 +195,9 @@ class ThresholdPredictions(BaseEstimator):
                 "sensitive_columns when the estimator is made."
             )
         check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
-        return row_thresholds(self, sensitive_features, name, _num_samples(X))
+        values = in_order(sensitive_features, names_in_fit(self), name)
+        options = {"combine": self.combine, "missing": self.groups_missing}
+        groups = check_groups(values, _num_samples(X), name=name, **options)
+        names, thresholds = self._by_group
+        positions = groups.among(names, "there are thresholds for")
+        return np.append(thresholds, self.threshold_)[positions]  # the last is of missing groups

@@ -14,12 +14,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
@@ -42,78 +43,106 @@ def limits(scores: Array, method: str) -> tuple[float, float]:
     return far, -far
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """A fitted classifier and the rows that choose thresholds on its scores.
+def routed_params(
+    estimator: Any, fit_params: Mapping[str, Any], **given: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the inner classifier's `fit` gets, and what the splitter's `split` gets.
 
-    Attributes
+    Parameters
     ----------
-    estimator : classifier
-        It is used when predicting.
-    rows : ndarray of int of shape (n_rows,)
-        The positions of the rows.
-    scores : ndarray of shape (n_rows,)
-        Their scores.
-    method : str
-        What returned the scores.
+    estimator : FairThresholds
+        It routes metadata where that is enabled.
+    fit_params : mapping
+        Further arguments of its `fit`.
+    **given : object
+        Weights and groups, which the classifier gets if it takes them; None stands for nothing.
     """
-
-    estimator: Classifier
-    rows: Array
-    scores: Array
-    method: str
+    splits = hasattr(estimator.cv, "split")
+    if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
+        given = {**given, "sensitive_features": None}  # it needs no groups: they may be missing
+    passed = {name: value for name, value in given.items() if value is not None}
+    if _routing_enabled():
+        routed = process_routing(estimator, "fit", **passed, **fit_params)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
+    taken = {k: v for k, v in passed.items() if has_fit_parameter(estimator.estimator, k)}
+    others = {k: v for k, v in fit_params.items() if not (splits and k == "groups")}
+    return {**taken, **others}, {k: v for k, v in fit_params.items() if k not in others}
 
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How scores are made: by a FairThresholds, of a label, with arguments of its splitter."""
+    """How the classifier of a FairThresholds is fitted, and which rows it scores.
+
+    Attributes
+    ----------
+    owner : FairThresholds
+        Its parameters are valid.
+    X : array-like, DataFrame or sparse matrix
+        What the classifier sees of all rows that `fit` was passed.
+    labels : ndarray of shape (n_samples,)
+        Their labels.
+    rows : TrainingData
+        The rows to fit to and to choose by; their features are positions in X.
+    params, splitting : mapping
+        What `fit` of the classifier is passed for all rows, such as weights, and the splitter.
+    added : ndarray of int
+        Rows of weight zero that the classifier is also fitted to: of labels that no other row has.
+    """
 
     owner: Any
-    pos_label: object
+    X: Any
+    labels: Array
+    rows: TrainingData
+    params: Mapping[str, Any]
     splitting: Mapping[str, Any]
+    added: Array
 
-    def of(self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks) -> ScoredRows:
-        """Return the fitted classifier and the scores of the rows that choose thresholds.
-
-        Parameters
-        ----------
-        given : CheckedRows
-            The rows to fit to and to choose by.
-        fit_params : mapping
-            What `fit` of the estimator is passed, such as weights, for all rows of X.
-        tasks : FitTasks
-            Reports the folds and the last fit to callbacks.
-        """
-        every = np.arange(len(given.positions))
-        if is_fitted_already(self.owner.estimator, self.owner.cv):
-            estimator = check_fitted(self.owner.estimator)
-            _check_labels_known(estimator, given.labels)
-            method = response_of(estimator, self.owner.response_method)
-            scores = self._scores(estimator, given.features, given.labels)
-            return ScoredRows(estimator, every, scores, method)
-        if is_number(self.owner.cv, Real) and not isinstance(self.owner.cv, Integral):
-            return self._single_split(given, fit_params, tasks)
-        return self._cross_validated(given, fit_params, tasks)
-
-    def _single_split(
-        self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
-    ) -> ScoredRows:
-        """Return a classifier fitted to some rows, and the scores of the others."""
-        splitter = StratifiedShuffleSplit(
-            1, test_size=self.owner.cv, random_state=self.owner.random_state
+    def scored(self, tasks: FitTasks) -> tuple[Classifier, Array, Array]:
+        """Return the fitted classifier, the rows that choose thresholds, and their scores."""
+        owner, positions = self.owner, self.rows.X
+        every = np.arange(len(positions))
+        if is_fitted_already(owner.estimator, owner.cv):
+            fitted = check_fitted(owner.estimator)
+            _check_labels_known(fitted, self.labels)
+            return fitted, every, self.scores(fitted, positions)
+        if is_number(owner.cv, Real) and not isinstance(owner.cv, Integral):
+            source = owner.random_state
+            splitter = StratifiedShuffleSplit(1, test_size=owner.cv, random_state=source)
+            train, rows = next(splitter.split(every, self.rows.y))
+            fitted = self._fitted(train, tasks)
+            return fitted, rows, self.scores(fitted, positions[rows])
+        splits = self._splits()
+        runs = workers(owner.n_jobs, len(every), return_as="generator")(
+            delayed(self._fold)(train, test) for train, test in splits
         )
-        train, rows = next(splitter.split(given.positions, given.data.y))
-        fitted = self._fitted(given, fit_params, train, tasks)
-        method = response_of(fitted, self.owner.response_method)
-        X = _safe_indexing(given.X, given.positions[rows])
-        return ScoredRows(fitted, rows, self._scores(fitted, X, given.labels), method)
+        scores = []
+        for k in range(len(splits)):
+            with tasks.task(f"fold {k + 1} of {len(splits)}"):
+                scores.append(next(runs))
+        rows = np.concatenate([test for _, test in splits])
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(
+                f"cv={owner.cv!r}: every row may be in one test fold; some are in several. "
+                "Use KFold or StratifiedKFold."
+            )
+        order = np.argsort(rows)
+        return self._fitted(every, tasks), rows[order], np.concatenate(scores)[order]
 
-    def _splits(self, given: CheckedRows) -> list[tuple[Array, Array]]:
+    def scores(self, fitted: Classifier, positions: Array, X: Any = None) -> Array:
+        """Return the scores of rows of X; `X` are their features, if these are at hand."""
+        if X is None:
+            whole = len(positions) == len(self.labels)
+            X = self.X if whole else _safe_indexing(self.X, positions)
+        classes, method = self.rows.classes, response_of(fitted, self.owner.response_method)
+        return scores_of(fitted, X, method, classes[1], np.sort(classes).tolist())
+
+    def _splits(self) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
-        positions, cv = given.positions, self.owner.cv
+        positions, cv = self.rows.X, self.owner.cv
         if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
-            params = _check_method_params(given.X, dict(self.splitting), indices=positions)
-            return splits_of(cv, given.features, given.labels[positions], params)
+            params = _check_method_params(self.X, dict(self.splitting), indices=positions)
+            X = _safe_indexing(self.X, positions)
+            return splits_of(cv, X, self.labels[positions], params)
         place = {int(position): k for k, position in enumerate(positions)}
 
         def here(rows: Array) -> Array:
@@ -122,62 +151,22 @@ class Scoring:
 
         return [(here(train), here(test)) for train, test in cv]
 
-    def _cross_validated(
-        self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
-    ) -> ScoredRows:
-        """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
-        splits, every = self._splits(given), np.arange(len(given.positions))
-        runs = workers(self.owner.n_jobs, len(every), return_as="generator")(
-            delayed(self._fold)(given, fit_params, train, test) for train, test in splits
-        )
-        found = []
-        for k in range(len(splits)):
-            with tasks.task(f"fold {k + 1} of {len(splits)}"):
-                found.append(next(runs))
-        rows = np.concatenate([test for _, test in splits])
-        if len(np.unique(rows)) < len(rows):
-            raise ValueError(
-                f"cv={self.owner.cv!r}: every row may be in one test fold; some are in several. "
-                "Use KFold or StratifiedKFold."
-            )
-        fitted = self._fitted(given, fit_params, every, tasks)
-        order = np.argsort(rows)
-        method = response_of(fitted, self.owner.response_method)
-        return ScoredRows(fitted, rows[order], np.concatenate(found)[order], method)
+    def _fold(self, train: Array, test: Array) -> Array:
+        """Return the scores of a test fold."""
+        fitted, positions = self._fitted(train), self.rows.X[test]
+        columns = np.append(self.rows.X[train], self.added)  # of a precomputed kernel
+        X, _ = _safe_split(fitted, self.X, self.labels, positions, columns)
+        return self.scores(fitted, positions, X)
 
-    def _fold(
-        self, given: CheckedRows, fit_params: Mapping[str, Any], train: Array, test: Array
-    ) -> Array:
-        fitted, test = self._fitted(given, fit_params, train), given.positions[test]
-        columns = _rows_to_fit(given, fit_params, train)  # of a precomputed kernel
-        X, _ = _safe_split(fitted, given.X, given.labels, test, columns)
-        return self._scores(fitted, X, given.labels)
-
-    def _fitted(
-        self,
-        given: CheckedRows,
-        fit_params: Mapping[str, Any],
-        rows: Array,
-        tasks: FitTasks | None = None,
-    ) -> Classifier:
-        """Return a copy of the estimator fitted to some of the rows, with `tasks` as a task."""
-        rows = _rows_to_fit(given, fit_params, rows)
-        own = _check_method_params(given.X, dict(fit_params), indices=rows)
+    def _fitted(self, rows: Array, tasks: FitTasks | None = None) -> Classifier:
+        """Return a copy of the classifier fitted to some of the rows, with `tasks` as a task."""
+        positions = np.append(self.rows.X[rows], self.added)
+        params = _check_method_params(self.X, dict(self.params), indices=positions)
         model = clone(self.owner.estimator)
-        X_rows, y_rows = _safe_split(model, given.X, given.labels, rows)
+        X, y = _safe_split(model, self.X, self.labels, positions)
         with nullcontext() if tasks is None else tasks.task("refit", model):
-            fitted: Classifier = model.fit(X_rows, y_rows, **own)
+            fitted: Classifier = model.fit(X, y, **params)
         return fitted
-
-    def _scores(self, estimator: Any, X: Any, y: Array) -> Array:
-        method = response_of(estimator, self.owner.response_method)
-        return scores_of(estimator, X, method, self.pos_label, np.unique(y).tolist())
-
-
-def _rows_to_fit(given: CheckedRows, fit_params: Mapping[str, Any], rows: Array) -> Array:
-    """Return the positions in X of rows, with weights also a row of each label that has none."""
-    uncounted = given.uncounted if "sample_weight" in fit_params else given.uncounted[:0]
-    return np.append(given.positions[rows], uncounted)
 
 
 def is_fitted_already(estimator: object, cv: object) -> bool:

@@ -6,23 +6,28 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, routed_params
+from fairconstrained.estimators.score_thresholds._fit import ThresholdFit
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
-from fairconstrained.estimators.score_thresholds._rows import CheckedRows
-from fairconstrained.estimators.score_thresholds._scores import check_threshold_options
+from fairconstrained.estimators.score_thresholds._scores import (
+    check_threshold_options,
+    routed_params,
+)
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.parameter_constraints import OpenShare, Seed, one_of
@@ -213,7 +218,12 @@ class FairThresholds(
     __metadata_request__fit: ClassVar = {"sample_weight": True, "sensitive_features": True}
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
-    enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
+    # The options of other estimators, which are not parameters here.
+    enforce: ClassVar[str] = "decision"
+    goal: ClassVar[str] = "accuracy"
+    surrogate: ClassVar[None] = None
+    loss: ClassVar[None] = None
+    several_classes: ClassVar[bool] = False
 
     estimator: Any
     constraint: ConstraintLike = "demographic_parity"
@@ -273,14 +283,18 @@ class FairThresholds(
         with all_or_nothing(self):
             check_threshold_options(self)
             warn_of_unused_kappa(self)
-            rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
-            known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-            params, splitting = routed_params(self, fit_params, **known)
+            passed: dict[str, Any] = {
+                "sample_weight": sample_weight,
+                "sensitive_features": sensitive_features,
+            }
+            seen = self._seen(X, reset=True)
+            data = TrainingData.check(self, X, y, features=np.arange(_num_samples(seen)), **passed)
+            params = routed_params(self, fit_params, **passed)
             tasks = FitTasks(self, X, y, sample_weight)
-            fit = ThresholdFit.of(self, rows, params, splitting, tasks)
+            fit = ThresholdFit.of(self, seen, column_or_1d(y), data, params, tasks)
             with tasks.task("thresholds"):
-                choice = fit.chosen()
-            fit.store(choice)
+                chosen = fit.chosen()
+            fit.store(*chosen)
             tasks.close(partial(fitted_attributes, self))
         return self
 

@@ -113,7 +113,7 @@ def test_groups_are_needed_to_predict(data, fitted):
     assert clf.groups_at_prediction
     with pytest.raises(ValueError, match="needed to predict"):
         clf.predict(X)
-    with pytest.raises(ValueError, match="group 'c', which has no threshold"):
+    with pytest.raises(ValueError, match="group 'c', which no row had in fit"):
         clf.predict(X[:2], sensitive_features=["a", "c"])
     with pytest.raises(ValueError, match="one group per row"):
         clf.predict(X, sensitive_features=groups[:5])
