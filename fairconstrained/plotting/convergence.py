@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-_MARKS_PER_LINE = 8
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
 _SMALLEST = 1e-16  # smaller values are rounding errors
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay:
     """Convergence of solver runs: objective, violation and KKT residual, in three panels.
 
@@ -62,18 +63,11 @@ class ConvergenceDisplay:
     ['objective', 'violation', 'KKT residual']
     """
 
-    def __init__(
-        self,
-        traces: Mapping[str, Trace],
-        *,
-        x: str = "data_passes",
-        reference: float | None = None,
-        feasible: float = 1e-4,
-    ):
-        self.traces = traces
-        self.x = x
-        self.reference = reference
-        self.feasible = feasible
+    traces: Mapping[str, Trace]
+    _: KW_ONLY
+    x: str = "data_passes"
+    reference: float | None = None
+    feasible: float = 1e-4
 
     @classmethod
     def from_results(
@@ -141,13 +135,12 @@ class ConvergenceDisplay:
         self.axes_ = self._make_axes(axes)
         self.figure_ = self.axes_[0].figure
         self.lines_: dict[str, list[Line2D]] = {}
-        floor = self._violation_floor()
         log_x = self._is_long_tailed() if log_x is None else log_x
         for i, (name, trace) in enumerate(self.traces.items()):
             x = np.asarray(getattr(trace, self.x), dtype=float)
-            style = {**self._style(i), "label": name, "markevery": _marker_positions(x, i, log_x)}
-            self.lines_[name] = self._draw(x, trace, floor, {**style, **(line_kw or {})})
-        self._scale(log_x, floor)
+            style = {**self._style(i), "label": name, **(line_kw or {})}
+            self.lines_[name] = self._draw(x, trace, style)
+        self._scale(log_x)
         self._legend(new_figure=axes is None)
         return self
 
@@ -183,17 +176,18 @@ class ConvergenceDisplay:
             "markersize": 5.5,
             "markeredgecolor": "white",
             "markeredgewidth": 0.5,
+            "markevery": (0.04 * (i % 3), 0.12),  # as shares of the diagonal of the axes
             "zorder": 3.0 + 0.01 * i,
         }
 
-    def _draw(self, x: Array, trace: Trace, floor: float, style: dict[str, Any]) -> list[Line2D]:
+    def _draw(self, x: Array, trace: Trace, style: dict[str, Any]) -> list[Line2D]:
         """Draw the lines of a run in the three panels, with a larger marker at the end."""
         violation = np.asarray(trace.violation, dtype=float)
-        columns = (
-            self._objective(trace),
-            np.maximum(violation, floor),
-            np.maximum(trace.kkt_residual, _SMALLEST),
-        )
+        objective = np.asarray(trace.objective, dtype=float)
+        if self.reference is not None:
+            gap = np.abs(objective - self.reference) / max(abs(self.reference), _SMALLEST)
+            objective = np.maximum(gap, _SMALLEST)
+        columns = objective, violation, np.maximum(trace.kkt_residual, _SMALLEST)
         last = {**style, "linestyle": "none", "label": "_end", "markevery": None, "markersize": 8.0}
         if not violation[-1] <= self.feasible:
             last |= {"markerfacecolor": "white", "markeredgecolor": style["color"]}
@@ -201,30 +195,24 @@ class ConvergenceDisplay:
         lines = []
         for axis, column in zip(self.axes_, columns, strict=True):
             y = np.where(np.isfinite(column), column, np.nan)  # values of diverging runs
-            lines += axis.plot(x, y, **style)
+            empty = {} if np.isfinite(y).any() else {"markevery": None}  # it needs a point
+            lines += axis.plot(x, y, **{**style, **empty})
             axis.plot(x[-1:], y[-1:], **last)
         return lines
 
-    def _objective(self, trace: Trace) -> Array:
-        values = np.asarray(trace.objective, dtype=float)
-        if self.reference is None:
-            return values
-        scale = max(abs(self.reference), _SMALLEST)
-        return np.maximum(np.abs(values - self.reference) / scale, _SMALLEST)
-
     def _violation_floor(self) -> float:
-        """Return the height at which violations of zero are drawn, below all others."""
+        """Return the violation below which the axis is linear."""
         values = np.concatenate([np.asarray(t.violation) for t in self.traces.values()])
         positive = values[np.isfinite(values) & (values > 0.0)]
         least = min(positive.min(initial=np.inf), self.feasible)
-        return max(10.0 ** np.floor(np.log10(least)), 1e-3 * self.feasible) / 10.0
+        return max(10.0 ** np.floor(np.log10(least)), 1e-3 * self.feasible)
 
     def _is_long_tailed(self) -> bool:
         """Return whether the longest run is more than ten times as long as the shortest."""
         lengths = [getattr(trace, self.x)[-1] for trace in self.traces.values()]
         return min(lengths) > 0 and max(lengths) > 10.0 * min(lengths)
 
-    def _scale(self, log_x: bool, floor: float) -> None:
+    def _scale(self, log_x: bool) -> None:
         """Set the scales and the labels, and draw the band of feasible points."""
         objective, violation, residual = self.axes_
         for axis in self.axes_:
@@ -236,18 +224,15 @@ class ConvergenceDisplay:
         if self.reference is not None:
             objective.set_ylabel("relative gap of the objective")
             objective.set_yscale("log")
-        violation.set_yscale("log")
         violation.set_ylabel("violation")
-        violation.axhspan(0.5 * floor, self.feasible, color="0.93", zorder=0)
-        violation.set_ylim(bottom=0.5 * floor)
-        violation.set_yticks([floor, *_decades(floor, violation.get_ylim()[1])])
+        floor = self._violation_floor()
+        violation.set_yscale("symlog", linthresh=floor, linscale=0.5)  # 0 has a place
+        violation.axhspan(-floor, self.feasible, color="0.93", zorder=0)
+        violation.set_ylim(bottom=-0.5 * floor)
         violation.annotate(
             "feasible", (0.98, self.feasible), (0, -3), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right", va="top", fontsize="small", color="0.35",
         )  # fmt: skip
-        labels = ["0", *(f"$10^{{{round(np.log10(t))}}}$" for t in violation.get_yticks()[1:])]
-        violation.set_yticklabels(labels)
-        violation.minorticks_off()
         residual.set_yscale("log")
         residual.set_ylabel("KKT residual")
 
@@ -282,19 +267,3 @@ def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[st
         for i, kind in enumerate(kinds)
     ]
     return dict(zip(names, given, strict=True))
-
-
-def _marker_positions(x: Array, i: int, log_x: bool) -> list[int]:
-    """Return the positions of the markers: evenly spaced, with a different offset for each line."""
-    place = np.log(np.maximum(x, 1e-12)) if log_x else x
-    shift = (i % 3) / (3.0 * _MARKS_PER_LINE)
-    shares = np.linspace(0.0, 1.0, _MARKS_PER_LINE, endpoint=False) + shift
-    wanted = place[0] + shares * (place[-1] - place[0])
-    return [int(k) for k in np.unique(np.searchsorted(place, wanted))]
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """Return at most seven powers of ten above `low` and up to `high`."""
-    first, last = round(np.log10(low)) + 1, int(np.floor(np.log10(high)))
-    step = max(1, -(-(last - first + 1) // 7))
-    return [10.0**k for k in range(first, last + 1, step)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ from fairconstrained.plotting.style import (
     COLOURS,
     GREY,
     HATCHES,
-    axes_for,
+    AxesDisplay,
     legend_above,
     line_style,
     plain_text,
-    style_axes,
+    ranks_label,
 )
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks
@@ -27,7 +27,6 @@ from fairconstrained.utils.validation import check_ranks
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.patches import StepPatch
 
 _MAX_BINS = 40
 _MOST_OVERLAID = 4  # groups; more of them are drawn one below the other
@@ -51,8 +50,22 @@ class Density:
     n_rows: int
     inside: tuple[float, float] | None = None
 
+    @classmethod
+    def of(
+        cls, scores: Array, shares: Array, edges: Array, ranks: tuple[float, float] | None
+    ) -> Density:
+        """Return the histogram of scores, whose shares of the weight sum to one."""
+        heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)
+        if ranks is None:
+            return cls(heights, len(scores))
+        # Ranks are counted from the highest score.
+        ends = 1.0 - np.array(ranks)[::-1]
+        low, high = np.quantile(scores, ends, weights=shares, method="inverted_cdf")
+        return cls(heights, len(scores), (float(low), float(high)))
 
-class ScoreDensityDisplay:
+
+@dataclass(eq=False, repr=False)
+class ScoreDensityDisplay(AxesDisplay):
     """Score densities by group, with the decision threshold and a range of ranks.
 
     Up to four groups are drawn over each other. More groups are drawn below each other, with equal
@@ -103,20 +116,12 @@ class ScoreDensityDisplay:
     'probability of the positive class'
     """
 
-    def __init__(
-        self,
-        edges: Array,
-        densities: Mapping[str, Density],
-        *,
-        threshold: float,
-        unit: str = "score",
-        ranks: tuple[float, float] | None = None,
-    ):
-        self.edges = edges
-        self.densities = densities
-        self.threshold = threshold
-        self.unit = unit
-        self.ranks = ranks
+    edges: Array
+    densities: Mapping[str, Density]
+    _: KW_ONLY
+    threshold: float
+    unit: str = "score"
+    ranks: tuple[float, float] | None = None
 
     @classmethod
     def from_estimator(
@@ -177,7 +182,7 @@ class ScoreDensityDisplay:
         )  # fmt: skip
         scores = replace(scores, unit=plain_text(scores.unit))  # it may name a class
         ranks = ranks_of(estimator) if ranks is None else ranks
-        return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
+        return cls._of(scores, ranks, bins).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -218,32 +223,28 @@ class ScoreDensityDisplay:
         scores = GroupScores.from_arrays(
             None, y_pred, sensitive_features, sample_weight, threshold, unit
         )
-        return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
+        return cls._of(scores, ranks, bins).plot(ax=ax)
 
     @classmethod
-    def from_group_scores(
+    def _of(
         cls,
-        group_scores: GroupScores,
-        ranks: tuple[float, float] | None = None,
-        bins: int | ArrayLike | None = None,
+        scores: GroupScores,
+        ranks: tuple[float, float] | None,
+        bins: int | ArrayLike | None,
     ) -> ScoreDensityDisplay:
-        """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
+        """Return the display, not drawn."""
         ranks = None if ranks is None else check_ranks(ranks)
-        group_scores = group_scores.chosen()
+        scores = scores.chosen()
         if bins is None:  # Rice's rule for the smallest group
-            sizes = np.bincount(group_scores.groups.codes[group_scores.groups.known])
+            sizes = np.bincount(scores.groups.codes[scores.groups.known])
             typical = sizes.min() if len(sizes) <= _MOST_OVERLAID else np.median(sizes)
             bins = int(np.clip(2.0 * typical ** (1.0 / 3.0), 8, _MAX_BINS))
-        edges = np.histogram_bin_edges(group_scores.scores, bins)
-        densities = {}
-        for k, name in enumerate(group_labels(group_scores.groups)):
-            scores, shares = group_scores.of_group(k)
-            heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)
-            inside = None if ranks is None else _scores_between(scores, shares, ranks)
-            densities[name] = Density(heights, len(scores), inside)
-        return cls(
-            edges, densities, threshold=group_scores.threshold, unit=group_scores.unit, ranks=ranks
-        )
+        edges = np.histogram_bin_edges(scores.scores, bins)
+        densities = {
+            name: Density.of(*scores.of_group(k), edges, ranks)
+            for k, name in enumerate(group_labels(scores.groups))
+        }
+        return cls(edges, densities, threshold=scores.threshold, unit=scores.unit, ranks=ranks)
 
     def plot(self, *, ax: Axes | None = None) -> ScoreDensityDisplay:
         """Draw the densities.
@@ -258,98 +259,55 @@ class ScoreDensityDisplay:
         display : ScoreDensityDisplay
             The display itself.
         """
-        n = len(self.densities)
-        height = 4.2 if not self._in_rows else 1.3 + 0.42 * n
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=(5.6, height))
-        self.figure_ = self.ax_.figure
+        in_rows, n = len(self.densities) > _MOST_OVERLAID, len(self.densities)
+        self._start(ax, (5.6, 1.3 + 0.42 * n if in_rows else 4.2))
         self.lines_, self.shades_ = {}, {}
         for k, (name, density) in enumerate(self.densities.items()):
-            label, base = f"{plain_text(name)} (n = {density.n_rows})", self._base(k)
-            style = {"color": COLOURS[0]} if self._in_rows else line_style(k)
+            look = {"color": COLOURS[0]} if in_rows else line_style(k)
+            base, heights = 0.0, density.heights
+            if in_rows:  # the highest bin of each group has the same height
+                base, heights = n - 1.0 - k, 0.85 * heights / max(heights.max(), 1e-300)
             self.lines_[name] = self.ax_.stairs(
-                base + self._scaled(density), self.edges, baseline=base, label=label,
-                linewidth=1.2 if self._in_rows else 1.8, zorder=3.0, **style,
+                base + heights, self.edges, baseline=base, linewidth=1.2 if in_rows else 1.8,
+                label=f"{plain_text(name)} (n = {density.n_rows})", zorder=3.0, **look,
             )  # fmt: skip
-            if self._in_rows and density.inside is None:
-                self._fill(density, base)
             if density.inside is not None:
-                self.shades_[name] = self._shade(density, density.inside, k)
+                low, high = density.inside
+                self.shades_[name] = self.ax_.stairs(
+                    base + heights, np.clip(self.edges, low, max(high, low + 1e-12)), baseline=base,
+                    fill=True, facecolor=(look["color"], 0.22), edgecolor=look["color"],
+                    hatch=HATCHES[1 + k % (len(HATCHES) - 1)], linewidth=0.0, zorder=2.0,
+                )  # fmt: skip
+            elif in_rows:
+                self.ax_.stairs(
+                    base + heights, self.edges, baseline=base, fill=True, alpha=0.25,
+                    color=COLOURS[0], zorder=2.0,
+                )  # fmt: skip
         self.threshold_line_ = self.ax_.axvline(
             self.threshold, color="black", linewidth=1.0, label="decision threshold"
         )
-        self._finish()
+        self._label(in_rows)
         return self
 
-    @property
-    def _in_rows(self) -> bool:
-        """Whether the groups are drawn one below the other."""
-        return len(self.densities) > _MOST_OVERLAID
-
-    def _scaled(self, density: Density) -> Array:
-        """Return the drawn heights; in rows, the highest bin of each group has the same height."""
-        if not self._in_rows:
-            return density.heights
-        return 0.85 * density.heights / max(density.heights.max(), 1e-300)
-
-    def _fill(self, density: Density, base: float) -> None:
-        """Fill the histogram of a row."""
-        self.ax_.stairs(
-            base + self._scaled(density), self.edges, baseline=base, fill=True, alpha=0.25,
-            color=COLOURS[0], zorder=2.0,
-        )  # fmt: skip
-
-    def _base(self, k: int) -> float:
-        """Return the height at which the histogram of a group starts."""
-        return float(len(self.densities) - 1 - k) if self._in_rows else 0.0
-
-    def _shade(self, density: Density, inside: tuple[float, float], k: int) -> StepPatch:
-        """Shade the part of a histogram between two scores."""
-        low, high = inside
-        between = self.edges[(self.edges > low) & (self.edges < high)]
-        edges = np.unique(np.concatenate([[low], between, [max(high, low + 1e-12)]]))
-        bins = np.clip(np.searchsorted(self.edges, edges[:-1], side="right") - 1, 0, None)
-        bins = np.minimum(bins, len(density.heights) - 1)
-        colour = COLOURS[0] if self._in_rows else line_style(k)["color"]
-        return self.ax_.stairs(
-            self._base(k) + self._scaled(density)[bins], edges, baseline=self._base(k),
-            fill=True, facecolor=(colour, 0.22), edgecolor=colour,
-            hatch=HATCHES[1 + k % (len(HATCHES) - 1)], linewidth=0.0, zorder=2.0,
-        )  # fmt: skip
-
-    def _finish(self) -> None:
-        """Set the labels and the legend."""
+    def _label(self, in_rows: bool) -> None:
+        """Label the axes, and draw the legend."""
         from matplotlib.patches import Patch
 
-        style_axes(self.ax_)
         self.ax_.set_xlabel(self.unit)
-        if self._in_rows:
-            places = [self._base(k) for k in range(len(self.densities))]
-            labels = [
-                f"{plain_text(fill(name, 26))} (n = {one.n_rows})"
-                for name, one in self.densities.items()
+        if in_rows:
+            names = [
+                f"{plain_text(fill(name, 26))} (n = {density.n_rows})"
+                for name, density in self.densities.items()
             ]
-            self.ax_.set_yticks(places, labels)
+            self.ax_.set_yticks(np.arange(len(names))[::-1], names)
             self.ax_.tick_params(axis="y", length=0.0)
-            self.ax_.set_ylim(-0.05, len(places))
+            self.ax_.set_ylim(-0.05, len(names))
         else:
             self.ax_.set_ylabel("density")
             self.ax_.set_ylim(bottom=0.0)
-        handles: list[Artist] = [] if self._in_rows else [*self.lines_.values()]
+        handles: list[Artist] = [] if in_rows else [*self.lines_.values()]
         handles.append(self.threshold_line_)
         if self.ranks is not None:
-            low, high = (f"{100.0 * end:g}%" for end in self.ranks)
-            label = f"ranks {low} to {high}"
+            label = ranks_label(self.ranks)
             handles.append(Patch(facecolor="0.88", edgecolor=GREY, hatch="///", label=label))
         legend_above(self.ax_, handles)
-
-
-def _scores_between(
-    scores: Array, shares: Array, ranks: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the scores at the ends of a range of ranks, counted from the highest score."""
-    above = 1.0 - np.cumsum(shares)  # shares strictly above each score
-    low, high = ranks
-    # The lowest scores with a share of at most `high`, and at most `low`, above them.
-    places = np.searchsorted(-above, [-high - 1e-12, -low - 1e-12])
-    first, last = scores[np.minimum(places, len(scores) - 1)]
-    return float(first), float(last)

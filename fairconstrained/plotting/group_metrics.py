@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,16 @@ import pandas as pd
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.chosen_groups import Choice
-from fairconstrained.inspection.collected import collect, collect_predictions
+from fairconstrained.inspection.collected import Collected, collect, collect_predictions
 from fairconstrained.inspection.pictures import GroupDots
-from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting.style import (
     COLOURS,
     GREY,
     MARKERS,
-    axes_for,
+    AxesDisplay,
     legend_above,
     plain_text,
-    style_axes,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -37,7 +37,8 @@ _ROW, _MODEL = 0.09, 0.13  # inches: of a row, and of each model in it
 _NAME_WIDTH = 26  # characters of a group's name in a line
 
 
-class GroupMetricsDisplay:
+@dataclass(eq=False, repr=False)
+class GroupMetricsDisplay(AxesDisplay):
     """Rates by group as rows of dots with confidence intervals, for one model or several.
 
     There is a block of rows for each metric, a row for each group, and in it a dot for each model.
@@ -87,16 +88,10 @@ class GroupMetricsDisplay:
     [0.39, 0.6]
     """
 
-    def __init__(
-        self,
-        tables: Mapping[str, pd.DataFrame],
-        *,
-        metrics: Sequence[str] = DEFAULT_RATES,
-        confidence: float | None = 0.95,
-    ):
-        self.tables = tables
-        self.metrics = metrics
-        self.confidence = confidence
+    tables: Mapping[str, pd.DataFrame]
+    _: KW_ONLY
+    metrics: Sequence[str] = DEFAULT_RATES
+    confidence: float | None = 0.95
 
     @classmethod
     def from_estimator(
@@ -143,10 +138,8 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        level = _check_options(metrics, confidence, y)
-        found = collect(estimator, X, y, sensitive_features, sample_weight, pos_label=pos_label)
-        tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
-        return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
+        rows = collect(estimator, X, y, sensitive_features, sample_weight, pos_label=pos_label)
+        return cls._of(rows, metrics, confidence).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -181,11 +174,29 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        level = _check_options(metrics, confidence, y_true)
-        found = collect_predictions(y_true, y_pred, None, sensitive_features, sample_weight)
-        found = found.of_class(found.favourable(pos_label))
-        tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
-        return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
+        rows = collect_predictions(y_true, y_pred, None, sensitive_features, sample_weight)
+        rows = rows.of_class(rows.favourable(pos_label))
+        return cls._of(rows, metrics, confidence).plot(ax=ax)
+
+    @classmethod
+    def _of(
+        cls, rows: Collected, metrics: Sequence[str], confidence: float | None
+    ) -> GroupMetricsDisplay:
+        """Return the display, not drawn."""
+        if isinstance(metrics, str) or not isinstance(metrics, Sequence):
+            raise TypeError(
+                f"metrics must be a list of names, such as {list(DEFAULT_RATES)}; got {metrics!r}."
+            )
+        for metric in metrics:
+            check_option("metrics", metric, dict.fromkeys(RATES, ""))
+            if rows.labels is None and RATES[metric].needs_labels:
+                raise ValueError(f"y is None, and the metric {metric} needs the labels: pass y.")
+        level = 0.95 if confidence is None else check_confidence(confidence)
+        tables = {}
+        for name in rows.outputs:  # with marginal groups there is a part for each attribute
+            parts = [part.table(metrics, level).iloc[:-1] for part in rows.predictions(name)]
+            tables[name] = pd.concat(parts)
+        return cls(tables, metrics=tuple(metrics), confidence=confidence)
 
     @property
     def figsize(self) -> tuple[float, float]:
@@ -215,9 +226,7 @@ class GroupMetricsDisplay:
         """
         if not self.tables or not self.metrics:
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=self.figsize)
-        self.figure_ = self.ax_.figure
-        style_axes(self.ax_)
+        self._start(ax, self.figsize)
         self.ax_.grid(False, axis="y")
         order, n_models = self._order, len(self.tables)
         dots = [GroupDots.of(list(self.tables.values()), metric) for metric in self.metrics]
@@ -230,7 +239,11 @@ class GroupMetricsDisplay:
                 self._draw(places[:, k] + shift, model, dots, m, group)
         self.spans_ = self._draw_others(order, dots, places[:, -1]) if len(order.others) else None
         self._label_rows(order, dots, places)
-        self._scale()
+        self.ax_.margins(x=0.04)
+        low, high = self.ax_.get_xlim()
+        self.ax_.set_xlim(max(low, -0.02), min(high, 1.02))
+        self.ax_.set_xlabel(RATES[self.metrics[0]].title if len(self.metrics) == 1 else "rate")
+        self._legend()
         return self
 
     def _draw(self, y: Array, model: str, dots: list[GroupDots], m: int, k: int) -> None:
@@ -289,20 +302,10 @@ class GroupMetricsDisplay:
         right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=GREY)
         right.spines["right"].set_visible(False)
 
-    def _scale(self) -> None:
-        """Fit the horizontal axis to the dots and intervals, and draw the legend."""
+    def _legend(self) -> None:
+        """Draw the legend above the axes."""
         from matplotlib.lines import Line2D
 
-        ends = [np.asarray(line.get_xdata(), dtype=float) for line in self.dots_.values()]
-        lines = [*self.intervals_.values(), *([self.spans_] if self.spans_ is not None else [])]
-        ends += [np.ravel([one[:, 0] for one in line.get_segments()]) for line in lines]
-        values = np.concatenate([*ends, [np.nan]])
-        known = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
-        low, high = known.min(), known.max()
-        margin = max(0.04 * (high - low), 0.01)
-        self.ax_.set_xlim(max(low - margin, -0.02), min(high + margin, 1.02))
-        alone = RATES[self.metrics[0]].title if len(self.metrics) == 1 else "rate"
-        self.ax_.set_xlabel(alone)
         handles: list[Artist] = []
         if len(self.tables) > 1:
             handles += [
@@ -315,24 +318,6 @@ class GroupMetricsDisplay:
         if self.spans_ is not None:
             handles.append(Line2D([], [], color="0.8", linewidth=7.0, label="range of the others"))
         legend_above(self.ax_, handles)
-
-
-def _check_options(metrics: Sequence[str], confidence: float | None, y: object) -> float:
-    """Check the names of metrics, and return the confidence level of the tables."""
-    if isinstance(metrics, str) or not isinstance(metrics, Sequence):
-        raise TypeError(
-            f"metrics must be a list of names, such as {list(DEFAULT_RATES)}; got {metrics!r}."
-        )
-    for metric in metrics:
-        check_option("metrics", metric, dict.fromkeys(RATES, ""))
-        if y is None and RATES[metric].needs_labels:
-            raise ValueError(f"y is None, and the metric {metric} needs the labels: pass y.")
-    return 0.95 if confidence is None else check_confidence(confidence)
-
-
-def _table(parts: Sequence[Predictions], metrics: Sequence[str], level: float) -> pd.DataFrame:
-    """Return the rates of all groups, of each attribute if the groups are marginal."""
-    return pd.concat([part.table(metrics, level).iloc[:-1] for part in parts])
 
 
 def _sizes(sizes: Array, order: Choice) -> Array:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.metrics import roc_curve
 
 from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.rates import RATES, group_labels, positive_class
 from fairconstrained.plotting.style import (
     GREY,
     MARKERS,
-    axes_for,
+    AxesDisplay,
     legend_above,
     line_style,
     plain_text,
-    style_axes,
+    ranks_label,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -51,7 +52,8 @@ class Curve:
     at_threshold: tuple[float, float]
 
 
-class GroupRateDisplay:
+@dataclass(eq=False, repr=False)
+class GroupRateDisplay(AxesDisplay):
     r"""The selection rate of one group against that of another, over all thresholds.
 
     Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are :math:`\Pr(s >
@@ -103,20 +105,12 @@ class GroupRateDisplay:
     'selection rate of group 1'
     """
 
-    def __init__(
-        self,
-        curves: Mapping[str, Curve],
-        *,
-        reference: str,
-        rate: str = "selection_rate",
-        ranks: tuple[float, float] | None = None,
-        kappa: float | None = None,
-    ):
-        self.curves = curves
-        self.reference = reference
-        self.rate = rate
-        self.ranks = ranks
-        self.kappa = kappa
+    curves: Mapping[str, Curve]
+    _: KW_ONLY
+    reference: str
+    rate: str = "selection_rate"
+    ranks: tuple[float, float] | None = None
+    kappa: float | None = None
 
     @classmethod
     def from_estimator(
@@ -185,7 +179,7 @@ class GroupRateDisplay:
             response_method=response_method, threshold=threshold, pos_label=pos_label,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
-        return cls.from_group_scores(scores, rate, reference, ranks, kappa).plot(ax=ax)
+        return cls._of(scores, rate, reference, ranks, kappa).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -225,38 +219,27 @@ class GroupRateDisplay:
         scores = GroupScores.from_arrays(
             y_true, y_pred, sensitive_features, sample_weight, threshold
         )
-        return cls.from_group_scores(scores, rate, reference, ranks, kappa).plot(ax=ax)
+        return cls._of(scores, rate, reference, ranks, kappa).plot(ax=ax)
 
     @classmethod
-    def from_group_scores(
+    def _of(
         cls,
-        group_scores: GroupScores,
-        rate: str = "selection_rate",
-        reference: object = None,
-        ranks: tuple[float, float] | None = None,
-        kappa: float | None = None,
+        scores: GroupScores,
+        rate: str,
+        reference: object,
+        ranks: tuple[float, float] | None,
+        kappa: float | None,
     ) -> GroupRateDisplay:
-        """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
+        """Return the display, not drawn."""
         check_option("rate", rate, dict.fromkeys(_RATES, ""))
-        rows = _denominator(group_scores, rate)
-        names = group_labels(group_scores.groups)
-        counts = np.bincount(
-            group_scores.groups.codes[rows & group_scores.groups.known], minlength=len(names)
-        )
-        known = np.flatnonzero(counts).tolist()
-        if len(known) < 2:
-            raise ValueError(
-                f"GroupRateDisplay needs at least two groups with a {RATES[rate].title}; "
-                f"{len(known)} of {len(names)} groups have one."
-            )
-        first = _reference(group_scores, names, known, reference)
-        shown = group_scores.chosen(keep=first)
-        labels = group_labels(shown.groups)
-        parts = {name: shown.of_group(k, rows) for k, name in enumerate(labels)}
-        against_name = labels[shown.groups.codes[group_scores.groups.codes == first][0]]
+        rows = _denominator(scores, rate)
+        first = _reference(scores, rows, rate, reference)
+        shown = scores.chosen(keep=first)
+        parts = {name: shown.of_group(k, rows) for k, name in enumerate(group_labels(shown.groups))}
+        against_name = group_labels(scores.groups)[first]
         against = parts.pop(against_name)
         curves = {
-            name: _curve(against, part, group_scores.threshold)
+            name: _curve(against, part, scores.threshold)
             for name, part in parts.items()
             if len(part[0])
         }
@@ -277,9 +260,7 @@ class GroupRateDisplay:
         display : GroupRateDisplay
             The display itself.
         """
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=self._figsize)
-        self.figure_ = self.ax_.figure
-        style_axes(self.ax_)
+        self._start(ax, self._figsize)
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
@@ -327,57 +308,56 @@ class GroupRateDisplay:
             )
         if self.ranks is not None:
             low, high = self.ranks
-            label = f"ranks {100.0 * low:g}% to {100.0 * high:g}%"
             square = Rectangle(
                 (low, low), high - low, high - low, facecolor=("#E69F00", 0.16), edgecolor=GREY,
-                hatch="...", linewidth=1.0, linestyle=(0, (3, 2)), label=label, zorder=1.0,
+                hatch="...", linewidth=1.0, linestyle=(0, (3, 2)), label=ranks_label(self.ranks),
+                zorder=1.0,
             )  # fmt: skip
             square.set_hatch_linewidth(0.3)
             handles.append(self.ax_.add_patch(square))
         return handles
 
 
-def _denominator(group_scores: GroupScores, rate: str) -> Array:
+def _denominator(scores: GroupScores, rate: str) -> Array:
     """Return a mask of the rows in the denominator of a rate."""
-    if group_scores.labels is None:
-        if rate != "selection_rate":
+    everything, labels = np.ones(len(scores.scores), dtype=bool), scores.labels
+    if RATES[rate].needs_labels:
+        if labels is None:
             raise ValueError(f"rate={rate!r} needs labels, but they are None.")
-        return np.ones(len(group_scores.scores), dtype=bool)
-    labels = np.ones(len(group_scores.scores), dtype=bool)
-    if rate != "selection_rate":
-        labels = group_scores.labels == positive_class(group_scores.labels)
-    return RATES[rate].denominator(labels, labels)
+        labels = labels == positive_class(labels)
+    return RATES[rate].denominator(labels, everything)
 
 
-def _reference(
-    group_scores: GroupScores, names: list[str], known: list[int], reference: object
-) -> int:
+def _reference(scores: GroupScores, rows: Array, rate: str, reference: object) -> int:
     """Return the index of the reference group; the largest group by default."""
-    if reference is None:
-        grouped = group_scores.groups.known
-        size = np.bincount(
-            group_scores.groups.codes[grouped], group_scores.weight[grouped], len(names)
-        )
-        return max(known, key=lambda k: size[k])
-    found = [k for k in known if reference in (names[k], group_scores.groups.names.tolist()[k])]
-    if not found:
+    groups, names = scores.groups, group_labels(scores.groups)
+    known = groups.known
+    counts = np.bincount(groups.codes[rows & known], minlength=len(names))
+    measured = np.flatnonzero(counts).tolist()
+    if len(measured) < 2:
         raise ValueError(
-            f"reference={reference!r} is not one of the groups: {[names[k] for k in known]}."
+            f"GroupRateDisplay needs at least two groups with a {RATES[rate].title}; "
+            f"{len(measured)} of {len(names)} groups have one."
         )
-    return found[0]
+    if reference is None:
+        sizes = np.bincount(groups.codes[known], scores.weight[known], len(names))
+        return max(measured, key=lambda k: sizes[k])
+    for k in measured:
+        if reference in (names[k], groups.names.tolist()[k]):
+            return k
+    raise ValueError(
+        f"reference={reference!r} is not one of the groups: {[names[k] for k in measured]}."
+    )
 
 
 def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: float) -> Curve:
-    """Return the rates of two groups at all thresholds, without collinear points."""
-    points = np.unique(np.concatenate([first[0], second[0]]))[::-1]
-    points = np.append(points, -np.inf)
-    x, y = _share_above(first, points), _share_above(second, points)
-    turn = np.ones(len(points), dtype=bool)
-    dx, dy = np.diff(x), np.diff(y)
-    turn[1:-1] = np.abs(dx[:-1] * dy[1:] - dx[1:] * dy[:-1]) > 1e-15
-    at = np.array([threshold])
-    at_threshold = float(_share_above(first, at)[0]), float(_share_above(second, at)[0])
-    return Curve(x[turn], y[turn], at_threshold)
+    """Return the rates of two groups at all thresholds."""
+    scores, shares = (np.concatenate(parts) for parts in zip(first, second, strict=True))
+    in_second = np.arange(len(scores)) >= len(first[0])
+    # The two groups are the two classes of a curve of true against false positive rates.
+    x, y, _ = roc_curve(in_second, scores, sample_weight=shares)
+    at_first, at_second = (float(part[1] @ (part[0] > threshold)) for part in (first, second))
+    return Curve(x, y, (at_first, at_second))
 
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
@@ -388,11 +368,3 @@ def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
     new = np.ones(len(x), dtype=bool)
     new[1:-1] = (np.diff(cell)[:, :-1] != 0.0).any(axis=0)
     return x[new], y[new]
-
-
-def _share_above(part: tuple[Array, Array], points: Array) -> Array:
-    """Return the shares of the weight above given scores."""
-    scores, shares = part
-    below = np.append(0.0, np.cumsum(shares))
-    below /= below[-1]
-    return np.clip(1.0 - below[np.searchsorted(scores, points, side="right")], 0.0, 1.0)

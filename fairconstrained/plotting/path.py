@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,37 +14,39 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.metrics.rates import rate_gaps
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.plotting._path_parts import (
-    MarginLabels,
-    checked_pair,
-    checked_points,
-    checked_position,
-    draw_band,
-    draw_mark,
-    in_order,
-    measures_of,
-    selection_gap,
-)
-from fairconstrained.plotting.style import COLOURS, MARKERS, axes_for, legend_above, style_axes
+from fairconstrained.plotting._path_parts import apart, checked, draw_band, measures_of
+from fairconstrained.plotting.style import COLOURS, GREY, MARKERS, AxesDisplay, legend_above
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_finite
+from fairconstrained.utils.validation import check_finite, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
 
-_PATH_COLOUR = COLOURS[0]
-_POINT_MARKERS = MARKERS[1:]
+_DISTANCE = 0.07  # of labels in the margin, as a share of the height
+_MARKS: dict[str, dict[str, Any]] = {
+    "chosen": {
+        "color": COLOURS[1], "marker": "o", "markersize": 11.0, "markerfacecolor": "none",
+        "markeredgewidth": 2.0,
+    },
+    "unconstrained": {
+        "color": "black", "marker": "*", "markersize": 12.0, "markeredgecolor": "white",
+    },
+}  # fmt: skip
 
 
-class FairnessPathDisplay:
+@dataclass(eq=False, repr=False)
+class FairnessPathDisplay(AxesDisplay):
     """Accuracy against the gap along a fairness path, with other models for comparison.
 
-    On validation rows a band shows the confidence intervals of the accuracies. The unconstrained
-    and the chosen model are marked, and labelled in the margin.
+    On validation rows a band shows the confidence intervals of the accuracies (Clopper-Pearson):
+    smaller differences may be due to chance. The unconstrained and the chosen model are marked, and
+    labelled in the margin.
 
     Create it with :meth:`from_path`, :meth:`from_estimator` or :meth:`from_predictions`. The
     constructor only stores its arguments. Better models are higher and further to the left.
@@ -95,28 +99,16 @@ class FairnessPathDisplay:
     [0.03]
     """
 
-    def __init__(
-        self,
-        gaps: ArrayLike,
-        accuracies: ArrayLike,
-        *,
-        kappas: ArrayLike | None = None,
-        unconstrained: tuple[float, float] | None = None,
-        points: Mapping[str, ArrayLike] | None = None,
-        noise: ArrayLike | None = None,
-        chosen: int | None = None,
-        gap_name: str = "gap of the predictions",
-        accuracy_name: str = "accuracy",
-    ):
-        self.gaps = gaps
-        self.accuracies = accuracies
-        self.kappas = kappas
-        self.unconstrained = unconstrained
-        self.points = points
-        self.noise = noise
-        self.chosen = chosen
-        self.gap_name = gap_name
-        self.accuracy_name = accuracy_name
+    gaps: ArrayLike
+    accuracies: ArrayLike
+    _: KW_ONLY
+    kappas: ArrayLike | None = None
+    unconstrained: tuple[float, float] | None = None
+    points: Mapping[str, ArrayLike] | None = None
+    noise: ArrayLike | None = None
+    chosen: int | None = None
+    gap_name: str = "gap of the predictions"
+    accuracy_name: str = "accuracy"
 
     @classmethod
     def from_path(
@@ -131,9 +123,6 @@ class FairnessPathDisplay:
         ax: Axes | None = None,
     ) -> FairnessPathDisplay:
         """Plot the result of :func:`~fairconstrained.fairness_path`.
-
-        On validation rows, a band shows the confidence intervals of the accuracies
-        (Clopper-Pearson): smaller differences may be due to chance.
 
         Parameters
         ----------
@@ -154,32 +143,12 @@ class FairnessPathDisplay:
         Returns
         -------
         display : FairnessPathDisplay
-
-        Raises
-        ------
-        ValueError
-            If ``rows="validation"`` and the path has no validation rows, or `chosen` is not a
-            number.
-        TypeError
-            If `path` is not a FairnessPath.
         """
-        display = cls._of(path, rows, points, chosen, confidence)
-        display.unconstrained = unconstrained
-        return display.plot(ax=ax)
-
-    @classmethod
-    def _of(
-        cls,
-        path: FairnessPath,
-        rows: str,
-        points: Mapping[str, ArrayLike] | None,
-        chosen: float | None = None,
-        confidence: float | None = 0.95,
-    ) -> FairnessPathDisplay:
-        measured, nearest = measures_of(path, rows, confidence), None
+        measures, nearest = measures_of(path, rows, confidence), None
         if chosen is not None:
             nearest = int(np.argmin(np.abs(path.kappas - check_finite("chosen", chosen))))
-        return cls(**measured, kappas=path.kappas, points=points, chosen=nearest)
+        display = cls(**measures, unconstrained=unconstrained, points=points, chosen=nearest)
+        return display.plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -215,12 +184,11 @@ class FairnessPathDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         path = fairness_path(estimator, X, y, sensitive_features=sensitive_features, **options)
-        display = cls._of(path, rows, points)
-        constraints = resolve_constraints(final_estimator(estimator).constraint)
+        constraints, free = resolve_constraints(final_estimator(estimator).constraint), None
         if options.get("kappas") is None and all(one.takes_kappa for one in constraints):
-            gaps, accuracies = np.asarray(display.gaps), np.asarray(display.accuracies)
-            display.unconstrained = float(gaps[0]), float(accuracies[0])
-        return display.plot(ax=ax)
+            measures = measures_of(path, rows, None)
+            free = float(measures["gaps"][0]), float(measures["accuracies"][0])
+        return cls.from_path(path, rows=rows, unconstrained=free, points=points, ax=ax)
 
     @classmethod
     def from_predictions(
@@ -267,18 +235,22 @@ class FairnessPathDisplay:
         -------
         display : FairnessPathDisplay
         """
-        rows = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        rows: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
 
         def evaluate(y_pred: ArrayLike) -> tuple[float, float]:
             share_correct = accuracy(y_true, y_pred, sample_weight=sample_weight)
-            return (gap or selection_gap)(y_true, y_pred, **rows), share_correct
+            if gap is None:
+                return float(rate_gaps(y_true, y_pred, **rows)["gap"].iloc[0]), share_correct
+            return gap(y_true, y_pred, **rows), share_correct
 
         kappas = list(y_preds) if isinstance(y_preds, Mapping) else None
         given = y_preds.values() if isinstance(y_preds, Mapping) else y_preds
-        found = np.array([evaluate(y_pred) for y_pred in given]).reshape(-1, 2)
+        measures = np.array([evaluate(y_pred) for y_pred in given]).reshape(-1, 2)
         display = cls(
-            found[:, 0],
-            found[:, 1],
+            *measures.T,
             kappas=kappas,
             unconstrained=None if unconstrained is None else evaluate(unconstrained),
             points=points,
@@ -303,39 +275,61 @@ class FairnessPathDisplay:
         -------
         display : FairnessPathDisplay
             The display itself.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there are no models, the numbers of gaps and accuracies differ, or an argument of the
-            constructor is not valid.
         """
-        gaps, accuracies, kappas, order = in_order(self.gaps, self.accuracies, self.kappas)
+        gaps = checked("gaps", self.gaps, (None,), "finite numbers, one for each model")
+        n, numbers = len(gaps), f"{len(gaps)} finite numbers, as many as gaps"
+        accuracies = checked("accuracies", self.accuracies, (n,), numbers)
+        kappas = None if self.kappas is None else checked("kappas", self.kappas, (n,), numbers)
+        order = np.argsort(gaps if kappas is None else kappas, kind="stable")
         if not isinstance(self.points, Mapping | None):
             raise TypeError(
                 "points must be a mapping from names to pairs (gap, accuracy), or None; got "
                 f"{self.points!r}."
             )
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
-        style_axes(self.ax_)
+        self._start(ax)
         style: dict[str, Any] = {
-            "color": _PATH_COLOUR, "marker": MARKERS[0], "markersize": 4.5, "linewidth": 1.6,
+            "color": COLOURS[0], "marker": MARKERS[0], "markersize": 4.5, "linewidth": 1.6,
             "markeredgecolor": "white", "markeredgewidth": 0.5, "label": "fairconstrained",
             "zorder": 3.0,
         }  # fmt: skip
         style.update(line_kw or {})
-        (self.line_,) = self.ax_.plot(gaps, accuracies, **style)
+        (self.line_,) = self.ax_.plot(gaps[order], accuracies[order], **style)
         self.band_ = None
         if self.noise is not None:
-            self.band_ = draw_band(self.ax_, gaps, self.noise, order, _PATH_COLOUR)
-        self._mark(gaps, accuracies, kappas)
+            what = f"a lower and an upper end for each of the {n} models"
+            ends = checked("noise", self.noise, (n, 2), what)
+            self.band_ = draw_band(self.ax_, gaps[order], ends[order], COLOURS[0])
+        self._mark_models(gaps, accuracies, kappas, order)
         self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
         self.points_: dict[str, Line2D] = {}
         for name, points in (self.points or {}).items():
             self.add_points(name, points)
         self._set_limits()
         return self
+
+    def _mark_models(
+        self, gaps: Array, accuracies: Array, kappas: Array | None, order: Array
+    ) -> None:
+        """Mark the chosen and the unconstrained model, and label them and the ends of the path."""
+        self._labels: list[tuple[str, float, float]] = []
+        self._texts: list[Annotation] = []
+        self.chosen_ = self.unconstrained_ = None
+        if kappas is not None:
+            for i in dict.fromkeys(order[[0, -1]].tolist()):
+                self._labels.append((f"κ = {kappas[i]:.2g}", gaps[i], accuracies[i]))
+        n = len(gaps)
+        if self.chosen is not None:
+            if not is_number(self.chosen, Integral) or not 0 <= self.chosen < n:
+                raise ValueError(
+                    f"chosen must be the position of one of the {n} models, from 0; got "
+                    f"{self.chosen!r}."
+                )
+            text = "chosen" if kappas is None else f"chosen, κ = {kappas[self.chosen]:.2g}"
+            self.chosen_ = self._mark("chosen", text, gaps[self.chosen], accuracies[self.chosen])
+        if self.unconstrained is not None:
+            what = "two finite numbers, (gap, accuracy)"
+            x, y = checked("unconstrained", self.unconstrained, (2,), what)
+            self.unconstrained_ = self._mark("unconstrained", "unconstrained", x, y)
 
     def add_points(self, name: str, points: ArrayLike, **kw: Any) -> FairnessPathDisplay:
         """Add other models to the plot.
@@ -353,11 +347,15 @@ class FairnessPathDisplay:
         -------
         display : FairnessPathDisplay
         """
-        places = checked_points(name, points)
+        if not isinstance(name, str):
+            raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
+        what = "a pair (gap, accuracy), or pairs of shape (n, 2)"
+        places = checked(f"points of {name!r}", points, (None, 2), what)
+        places = places[np.argsort(places[:, 0], kind="stable")]
         i = len(self.points_)
         style = {
             "color": COLOURS[1 + i % (len(COLOURS) - 1)],
-            "marker": _POINT_MARKERS[i % len(_POINT_MARKERS)],
+            "marker": MARKERS[1 + i % (len(MARKERS) - 1)],
             "linestyle": ("--", "-.", ":")[i % 3], "linewidth": 1.0, "markersize": 7.0,
             "markeredgecolor": "white", "markeredgewidth": 0.6, "zorder": 3.5, "label": name,
         }  # fmt: skip
@@ -365,23 +363,13 @@ class FairnessPathDisplay:
         self._set_limits()
         return self
 
-    def _mark(self, gaps: Array, accuracies: Array, kappas: Array | None) -> None:
-        """Mark the unconstrained and the chosen model, and label them in the margin."""
-        self._margin = MarginLabels(self.ax_)
-        self.unconstrained_ = self.chosen_ = None
-        if kappas is not None:
-            for i in sorted({0, len(gaps) - 1}):
-                self._margin.add(f"κ = {kappas[i]:.2g}", gaps[i], accuracies[i])
-        if self.chosen is not None:
-            k = checked_position(self.chosen, len(gaps))
-            x, y = (np.atleast_1d(values)[k] for values in (self.gaps, self.accuracies))
-            of = "" if self.kappas is None else f", κ = {np.atleast_1d(self.kappas)[k]:.2g}"
-            self._margin.add(f"chosen{of}", x, y)
-            self.chosen_ = draw_mark(self.ax_, x, y, "chosen")
-        if self.unconstrained is not None:
-            pair = checked_pair("unconstrained", self.unconstrained)
-            self._margin.add("unconstrained", *pair)
-            self.unconstrained_ = draw_mark(self.ax_, *pair, "unconstrained")
+    def _mark(self, kind: str, text: str, x: float, y: float) -> Line2D:
+        """Mark the point of a model, which is labelled in the margin and not in the legend."""
+        self._labels.append((text, x, y))
+        (mark,) = self.ax_.plot(
+            [x], [y], linestyle="none", zorder=4.0, label=f"_{kind}", **_MARKS[kind]
+        )
+        return mark
 
     def _set_limits(self) -> None:
         """Fit the axes to all points, without space for negative gaps, and draw the legend."""
@@ -391,5 +379,21 @@ class FairnessPathDisplay:
         least = min(float(np.min(line.get_xdata())) for line in self.ax_.lines)
         if left < 0.0 <= least:
             self.ax_.set_xlim(left=-0.008 * right)
-        self._margin.draw()
+        self._draw_labels()
         legend_above(self.ax_)
+
+    def _draw_labels(self) -> None:
+        """Draw the labels in the right margin, at the heights of their points but not overlaid."""
+        for text in self._texts:
+            text.remove()
+        low, high = self.ax_.get_ylim()
+        heights = np.array([(y - low) / (high - low) for _, _, y in self._labels])
+        line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1.0}
+        line["shrinkB"] = 5.0
+        self._texts = [
+            self.ax_.annotate(
+                text, (x, y), (1.02, height), textcoords="axes fraction", fontsize="small",
+                color=GREY, ha="left", va="center", arrowprops=line, zorder=2.5,
+            )
+            for (text, x, y), height in zip(self._labels, apart(heights, _DISTANCE), strict=True)
+        ]  # fmt: skip

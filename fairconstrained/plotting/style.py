@@ -32,26 +32,35 @@ def plain_text(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def axes_for(ax: Axes | None, method: str, figsize: tuple[float, float] = (5.6, 4.2)) -> Axes:
-    """Return the given axes, or the axes of a new figure.
+class AxesDisplay:
+    """A display with a single axes, `ax_`."""
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed. The message names `method`, which needs it.
-    TypeError
-        If `ax` is not an Axes of matplotlib.
-    """
-    check_matplotlib_support(method)
-    import matplotlib.pyplot as plt
+    ax_: Axes
 
-    if ax is not None:
+    @property
+    def figure_(self) -> Any:
+        """The figure of the axes."""
+        return self.ax_.figure
+
+    def _start(self, ax: Axes | None, figsize: tuple[float, float] = (5.6, 4.2)) -> None:
+        """Draw on the given axes, or on those of a new figure, with a light grid below the data.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError
+            If `ax` is not an Axes of matplotlib.
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=figsize, layout="constrained")[1]
         if not isinstance(ax, plt.Axes):
             raise TypeError(f"ax must be an Axes of matplotlib, or None; got {ax!r}.")
-        return ax
-
-    new: Axes = plt.subplots(figsize=figsize, layout="constrained")[1]
-    return new
+        self.ax_ = ax
+        style_axes(ax)
 
 
 def style_axes(ax: Axes) -> None:
@@ -59,6 +68,11 @@ def style_axes(ax: Axes) -> None:
     ax.grid(True, which="major", color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def ranks_label(ranks: tuple[float, float]) -> str:
+    """Return a range of ranks as text."""
+    return "ranks {:g}% to {:g}%".format(*(100.0 * end for end in ranks))
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -> Legend:

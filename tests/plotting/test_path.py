@@ -146,9 +146,9 @@ def test_labels_keep_their_distance(places):
 
 
 def test_invalid_paths_raise():
-    with pytest.raises(ValueError, match="2 gaps and 1 accuracies"):
+    with pytest.raises(ValueError, match="accuracies must be 2 finite numbers, as many as gaps"):
         FairnessPathDisplay([0.1, 0.2], [0.8]).plot()
     with pytest.raises(ValueError, match="name must be a string"):
         FairnessPathDisplay([0.1], [0.8]).plot().add_points([0.1], [0.8])
-    with pytest.raises(ValueError, match=r"shape \(n, 2\); got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(n, 2\); got \[1.0, 2.0, 3.0\]"):
         FairnessPathDisplay([0.1], [0.8], points={"peer": [1.0, 2.0, 3.0]}).plot()
