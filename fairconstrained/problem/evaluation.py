@@ -262,6 +262,15 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
+        if multipliers is None and objective == 1.0:
+            return self._gradient_of_objective.copy()
+        return self._gradient(multipliers, objective)
+
+    @cached_property
+    def _gradient_of_objective(self) -> Array:
+        return self._gradient(None, 1.0)
+
+    def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, weights, of, on_statistics in self._weighted(multipliers, objective):
