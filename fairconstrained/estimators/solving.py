@@ -260,9 +260,7 @@ def _others(
     linear = all(model.linear for model in problem.models)
     if result.status is Status.STOPPED or limited or proven or not replaceable or not linear:
         return []
-    most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
-    few = problem.n_rows <= most and not problem.convex
-    also = options.solver == "auto" and options.max_iter is None and few
+    also = options.solver == "auto" and options.max_iter is None and several_solutions(problem)
     others: list[Solver] = []
     if failed:
         others.append(default_solver(problem).with_options(tol=solver.tol))
@@ -273,6 +271,12 @@ def _others(
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
     each = {repr(one): one for one in others if not one.missing(problem)}
     return [one for text, one in each.items() if again or text != repr(solver)]
+
+
+def several_solutions(problem: Problem) -> bool:
+    """Return whether a problem probably has several local solutions: of few rows, not convex."""
+    most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
+    return problem.n_rows <= most and not problem.convex
 
 
 def _in_place_of(first: Result, best: Result) -> Result:

@@ -27,6 +27,7 @@ from fairconstrained.estimators.fit_warnings import (
 )
 from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
 from fairconstrained.estimators.solution import Solution
+from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._warm_starts import ORDER, SolvedPoint, fitting, predicted
@@ -71,7 +72,8 @@ def fairness_path(
     The start of each fit is extrapolated from the weights and multipliers of the previous points by
     a polynomial in kappa, and the curvature information of the solver is kept. Every point is
     solved to the tolerance of a single fit. Thirty points of a linear model take about three to
-    five times the data passes of the hardest single fit.
+    five times the data passes of the hardest single fit. Of few rows, for which there are often
+    several local solutions, each point starts where a single fit does.
 
     Parameters
     ----------
@@ -312,7 +314,9 @@ def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> 
     at, training = problems.free, _training_rows(fit)
     for kappa in kappas:
         problem = problems.at(float(kappa))
-        warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
+        warm = None  # of few rows the branch of the last points may end at a worse solution
+        if not several_solutions(problem):
+            warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
         split = problems.split_at(float(kappa))
         result, at = fit.solve(problem, warm=warm, like=at, split=split)
         solved.append(SolvedPoint.of(float(kappa), result, at))
