@@ -137,18 +137,13 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
             With `group_interactions`, if a row belongs to a group that was not in the training
             rows.
         """
-        check_is_fitted(self)
-        columns = SensitiveColumns.of(self)
-        features = columns.features(self, X, reset=False)
-        coef = coefficients(self)[:, columns.kept(self)]
-        model = LinearModel(features, n_outputs=len(coef))
-        scores = finite_scores(model, np.append(coef.ravel(), self.intercept_))
+        scores, columns = linear_scores(self, X), SensitiveColumns.of(self)
         if not self.group_interactions:
             return scores
         groups = columns.groups(self, columns.table(self, X))
         groups = in_order(groups, names_in_fit(self), "sensitive_columns")
-        codes = self._group_codes(self.groups_, groups, model.n_rows)
-        return scores.reshape(model.n_rows, -1)[np.arange(model.n_rows), codes]
+        codes = self._group_codes(self.groups_, groups, len(scores))
+        return scores.reshape(len(scores), -1)[np.arange(len(scores)), codes]
 
     def to_sklearn(self, *, sensitive: str = "zero") -> ClassifierMixin:
         """Return scikit-learn's linear classifier for the same loss, with the same coefficients.
@@ -188,6 +183,16 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         True
         """
         return exported(self, sensitive)
+
+
+def linear_scores(estimator: Any, X: MatrixLike) -> Array:
+    """Return the scores of a fitted linear model, one column per row of its coefficients."""
+    check_is_fitted(estimator)
+    columns = SensitiveColumns.of(estimator)
+    features = columns.features(estimator, X, reset=False)
+    coef = coefficients(estimator)[:, columns.kept(estimator)]
+    model = LinearModel(features, n_outputs=len(coef))
+    return finite_scores(model, np.append(coef.ravel(), estimator.intercept_))
 
 
 def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:

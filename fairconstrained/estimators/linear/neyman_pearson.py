@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.features import NUMERIC, numeric
-from fairconstrained.data.inputs import check_labels, check_squares, check_weight
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
 from fairconstrained.estimators.fit_warnings import warn_of
-from fairconstrained.estimators.linear.base import linear_model
+from fairconstrained.estimators.linear.base import linear_model, linear_scores
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
-from fairconstrained.models.feature_scale import Features
-from fairconstrained.models.linear import LinearModel, finite_scores
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.compat import with_callbacks
-from fairconstrained.utils.fitted import all_or_nothing, coefficients
+from fairconstrained.utils.fitted import all_or_nothing, coefficients, set_fitted
 from fairconstrained.utils.parameter_constraints import (
     POSITIVE,
     Positive,
@@ -134,6 +128,10 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     array([0.02, 0.  , 0.06])
     """
 
+    several_classes: ClassVar[bool] = True
+    pos_label: ClassVar[None] = None
+    class_weight: ClassVar[None] = None
+
     priority: Any = None
     kappa: Positive | Mapping[Any, float] | None = None
     _: KW_ONLY
@@ -172,40 +170,39 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             If an argument is not valid, or the solver cannot solve the problem.
         """
         with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
+            check_parameters(self)
+            function = self._function()
+            data = TrainingData.check(self, X, y, None, sample_weight)
+            self.classes_, labels = data.classes, data.class_positions
+            bounds = self._bounds(function)
+            with limited_threads(data.X):
+                problem = self._problem(data, function, bounds)
+                model = problem.objective.model
+                assert isinstance(model, LinearModel)
 
-    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        check_parameters(self)
-        function = self._function()
-        features, labels, weight = self._check(X, y, sample_weight)
-        first, bounds = self._priority(), self._bounds(function)
-        if first not in labels:
-            raise ValueError(
-                f"priority: all rows of the class {self.classes_.tolist()[first]!r} have weight "
-                "zero, so that there is no loss to minimise."
-            )
-        with limited_threads(features):
-            problem = self._problem(features, labels, weight, function, first, bounds)
-            model = problem.objective.model
-            assert isinstance(model, LinearModel)
-            result, at = self._minimize(
-                problem,
-                (X, y, sample_weight),
-                lambda w: dict(zip(("coef_", "intercept_"), model.coefficients(w), strict=True)),
-                self._train,
-                variables=self._variables(model) if self.warm_start else None,
-            )
-            every = list(range(len(self.classes_)))
-            term = class_losses(function, labels, weight, every, [0.0] * len(every))
-            scores = model.forward(result.w)[0]
-            measured = measures(problem, Solution(result), at, on_loss=False)
-        self.coef_, self.intercept_ = model.coefficients(result.w)
-        for name, value in measured.items():
-            if name not in ("gap_", "decision_gap_"):  # bounds are on losses, not on differences
-                setattr(self, name, value)
-        self.class_losses_, self.class_errors_ = term.value(scores), term.zero_one().value(scores)
-        self.priority_, self.kappa_ = self.classes_[first], bounds
-        warn_of(result, stacklevel=5)
+                def attributes(w: Array) -> dict[str, Any]:
+                    coef, intercept = model.coefficients(w)
+                    return {"coef_": coef, "intercept_": intercept}
+
+                start = self._variables(model) if self.warm_start else None
+                passed = X, y, sample_weight
+                result, at = self._minimize(
+                    problem, passed, attributes, self._train, variables=start
+                )
+                measured = measures(problem, Solution(result), at, on_loss=False)
+                every = list(range(len(self.classes_)))
+                bound_free = [0.0] * len(every)
+                losses = class_losses(function, labels, data.sample_weight, every, bound_free)
+                scores = model.forward(result.w)[0]
+            del measured["gap_"], measured["decision_gap_"]  # bounds are on losses
+            of_classes = {
+                "class_losses_": losses.value(scores),
+                "class_errors_": losses.zero_one().value(scores),
+                "priority_": self.classes_[self._priority()],
+                "kappa_": bounds,
+            }
+            set_fitted(self, {**attributes(result.w), **measured, **of_classes})
+            warn_of(result, stacklevel=4)
         return self
 
     def _variables(self, model: LinearModel) -> Array | None:
@@ -226,28 +223,6 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 f"surrogate must be a Surrogate, a Loss or the name of one; got {found!r}."
             )
         return found
-
-    def _check(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Any, Array, Array]:
-        """Return features, classes as positions, and weights of the rows that have one."""
-        check_same_rows(X=X, y=y, sample_weight=sample_weight)
-        features: Any = numeric(X, partial(validate_data, self, **NUMERIC))
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        targets = check_labels("y", y, features.shape[0])
-        check_classification_targets(targets)
-        weight = check_weight("sample_weight", sample_weight, features.shape[0])
-        check_squares(features, weight.sum(), getattr(self, "feature_names_in_", None))
-        self.classes_, labels = np.unique(targets, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes, not one class: {self.classes_.tolist()}.")
-        counted = np.flatnonzero(weight)
-        if len(counted) < len(weight):
-            features, labels, weight = features[counted], labels[counted], weight[counted]
-        return features, labels, weight
 
     def _priority(self) -> int:
         """Return the position of the priority class."""
@@ -283,20 +258,24 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             bounds[priority] = np.inf
         return bounds
 
-    def _problem(
-        self,
-        X: Features,
-        labels: Array,
-        weight: Array,
-        function: ScalarFunction,
-        first: int,
-        bounds: Array,
-    ) -> Problem:
-        """Return the problem; each class's coefficients lie in the ball."""
+    def _problem(self, data: TrainingData, function: ScalarFunction, bounds: Array) -> Problem:
+        """Return the problem; each class's coefficients lie in the ball.
+
+        Raises
+        ------
+        ValueError
+            If no row of positive weight is of the priority class.
+        """
+        labels, weight, first = data.class_positions, data.sample_weight, self._priority()
+        if first not in labels:
+            raise ValueError(
+                f"priority: all rows of the class {self.classes_.tolist()[first]!r} have weight "
+                "zero, so that there is no loss to minimise."
+            )
         bounded = np.flatnonzero(np.isfinite(bounds))
         ball: Domain = WholeSpace() if self.radius is None else L2Ball(float(self.radius))
         model, penalty, domain = linear_model(
-            X,
+            data.X,
             weight,
             penalty=penalty_of(self.alpha),
             domain=Blocks(ball, len(self.classes_)),
@@ -325,10 +304,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes the score of the second class minus that of the first.
         """
-        check_is_fitted(self)
-        features: Any = numeric(X, partial(validate_data, self, reset=False, **NUMERIC))
-        model = LinearModel(features, n_outputs=len(self.classes_))
-        scores = finite_scores(model, np.append(coefficients(self).ravel(), self.intercept_))
+        scores = linear_scores(self, X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: MatrixLike) -> Array:

@@ -200,7 +200,7 @@ def test_mistakes_are_reported(iris, case):
 
 
 def test_one_class_raises(iris):
-    with pytest.raises(ValueError, match=r"two classes, not one class: \['setosa'\]"):
+    with pytest.raises(ValueError, match=r"two classes; there is one class: .setosa."):
         NeymanPearsonClassifier().fit(iris[0], np.full(len(iris[0]), "setosa"))
 
 
