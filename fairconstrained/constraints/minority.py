@@ -17,7 +17,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ratios import Ratios
-from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
 

@@ -15,7 +15,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers

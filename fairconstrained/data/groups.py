@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from fairconstrained.data.attributes import group_columns, names_of_columns, title_of
-from fairconstrained.utils.blocks import codes_in_blocks
+from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -260,18 +260,15 @@ def _encode_known(column: pd.Series, name: str, narrow: bool = False) -> tuple[A
             "`astype(str)`."
         )
     try:
-        codes, levels = _factorized(column, narrow)
+        if narrow:
+            names, codes = codes_in_blocks(len(column), lambda rows: column.iloc[rows].to_numpy())
+        else:
+            names, codes = unique_codes(column.to_numpy())
     except TypeError as error:
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."
         ) from error
-    try:
-        order = np.argsort(np.asarray(levels))
-    except TypeError:  # values that do not compare, such as strings and numbers
-        order = np.argsort([f"{type(level).__name__} {level}" for level in levels])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank.astype(codes.dtype)[codes], np.asarray(levels)[order]
+    return codes, names
 
 
 def _check_lengths(column: pd.Series, name: str) -> None:
@@ -286,23 +283,6 @@ def _check_lengths(column: pd.Series, name: str) -> None:
                 f"{lengths[0]}, {column.iloc[0]!r}, and row {k} has {length}, {column.iloc[k]!r}. "
                 "Give every row a value of each attribute, None where it is not known."
             )
-
-
-def _factorized(column: pd.Series, narrow: bool) -> tuple[Array, Array]:
-    """Return codes and the values that they stand for, in the order of their first rows."""
-    if not narrow:
-        return pd.factorize(column.to_numpy())
-
-    def encode(rows: slice) -> tuple[Array, Array]:
-        codes, levels = pd.factorize(column.iloc[rows].to_numpy())
-        return levels, codes
-
-    def merge(values: Array) -> tuple[Array, Array]:
-        codes, levels = pd.factorize(values)
-        return levels, codes
-
-    levels, codes = codes_in_blocks(len(column), encode, merge)
-    return codes, levels
 
 
 def _kinds(column: pd.Series) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from fairconstrained.utils.columns import column_range
+from fairconstrained.utils.numerics import column_range
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")

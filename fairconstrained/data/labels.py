@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from fairconstrained.utils.blocks import codes_in_blocks
-from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -98,7 +97,7 @@ def _classes(y: Array, narrow: bool = False) -> tuple[Array, Array]:
     if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
         check_classification_targets(y)
     if narrow:
-        return codes_in_blocks(len(y), lambda rows: unique_codes(y[rows]), unique_codes)
+        return codes_in_blocks(len(y), y.__getitem__)
     return unique_codes(y)
 
 

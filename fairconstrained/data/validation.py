@@ -26,7 +26,7 @@ from fairconstrained.data.labels import (
 )
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.utils.blocks import MANY_ROWS
+from fairconstrained.utils.numerics import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 

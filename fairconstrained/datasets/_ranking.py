@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from fairconstrained.datasets._checks import check_number
-from fairconstrained.utils.ranges import grouped, ranges
+from fairconstrained.utils.numerics import grouped, ranges
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_seed, check_switch
 

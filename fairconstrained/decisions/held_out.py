@@ -20,7 +20,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.utils.codes import by_first_row
+from fairconstrained.utils.numerics import by_first_row
 from fairconstrained.utils.typing import Array, RandomState
 
 _FEW_ROWS = 10  # smaller groups are not divided separately

@@ -16,7 +16,7 @@ from fairconstrained.terms.base import NO_AUXILIARY
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.decision_rates import averages
-from fairconstrained.utils.compat import nnls
+from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 
@@ -158,9 +158,5 @@ def least_norm_step(slopes: Array, levels: Array) -> Array:
         return zeros
     matrix = np.vstack([-slopes.T, levels])
     target = np.append(zeros, 1.0)
-    try:
-        weights, _ = nnls(matrix, target)
-    except RuntimeError:  # nnls has reached its iteration limit
-        return zeros
-    left = matrix @ weights - target
+    left = matrix @ nonnegative_least_squares(matrix, target) - target
     return zeros if left[-1] > -1e-10 else -left[:-1] / left[-1]

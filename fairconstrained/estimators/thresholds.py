@@ -14,7 +14,7 @@ from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.nested import DocumentedEstimator
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.quantiles import score_below_share
+from fairconstrained.utils.numerics import score_below_share
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 

@@ -12,7 +12,7 @@ from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.queries import Queries
 from fairconstrained.metrics.inputs import check_scores, positive_rows
 from fairconstrained.terms.query_pairs import pairs_within
-from fairconstrained.utils.ranges import grouped
+from fairconstrained.utils.numerics import grouped
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_count
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairconstrained.utils.columns import column_range
+from fairconstrained.utils.numerics import column_range
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.terms.base import NoTerm
-from fairconstrained.utils.least_squares import nonnegative_least_squares
+from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity

@@ -21,7 +21,7 @@ from fairconstrained.shards.sums import (
 )
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.quantiles import score_below_share
+from fairconstrained.utils.numerics import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 

@@ -10,7 +10,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.shards.rows import AtomRows, Shard
 from fairconstrained.shards.sums import LocalShards, Shards
-from fairconstrained.utils.blocks import blocks, only_ones
+from fairconstrained.utils.numerics import blocks, only_ones
 from fairconstrained.utils.typing import Array
 
 _MOST_ATOMS = 32  # with more, derivatives by cell cost more than a second read of the rows

@@ -14,8 +14,8 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.numerics import grouped, ranges
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative
-from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows

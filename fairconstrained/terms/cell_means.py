@@ -15,7 +15,7 @@ from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
 from fairconstrained.terms.head import AffineHead
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 

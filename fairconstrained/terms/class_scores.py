@@ -16,7 +16,7 @@ from fairconstrained.terms.base import (
 )
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ranks import ClippedRates
-from fairconstrained.utils.codes import joint_codes
+from fairconstrained.utils.numerics import joint_codes
 from fairconstrained.utils.typing import Array
 
 

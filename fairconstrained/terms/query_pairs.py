@@ -13,7 +13,7 @@ from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import CellMeans, reweighted
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.ranges import ranges
+from fairconstrained.utils.numerics import ranges
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _DISTANCE = 0.01  # half that of the points whose slopes give a second derivative

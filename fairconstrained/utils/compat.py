@@ -1,9 +1,7 @@
-"""What depends on the versions of scikit-learn and SciPy, in one place.
+"""What depends on the version of scikit-learn, in one place.
 
-- scikit-learn 1.9 has callbacks (`set_callbacks`). With older versions the estimators have no
-  callbacks; all else is the same.
-- SciPy has non-negative least squares that are accurate for nearly dependent columns from 1.16 on:
-  1.13 and 1.14 use the normal equations, and 1.15 may return points that are not optimal.
+scikit-learn 1.9 has callbacks (`set_callbacks`). With older versions the estimators have no
+callbacks; all else is the same.
 """
 
 from __future__ import annotations
@@ -11,17 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-
-import scipy
-from sklearn.utils.fixes import parse_version
-
-from fairconstrained.utils._nnls import lawson_hanson
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-__all__ = ["CallbackSupportMixin", "nnls", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 
 class _NoCallbacks:
@@ -64,8 +57,3 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
     CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _called_directly
-
-if TYPE_CHECKING or parse_version(scipy.__version__) >= parse_version("1.16"):
-    from scipy.optimize import nnls
-else:
-    nnls = lawson_hanson

@@ -8,7 +8,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.shards.sums import LocalShards
-from fairconstrained.utils.quantiles import score_below_share
+from fairconstrained.utils.numerics import score_below_share
 
 N_ROWS = 30_000
 SHARES = (1e-6, 0.001, 0.2, 0.5, 0.77, 0.9999, 1.0 - 1e-6)

@@ -1,0 +1,318 @@
+"""Computations on arrays: columns, quantiles, codes, blocks of rows, least squares.
+
+Workers import this module without scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import scipy
+from scipy.optimize import lsq_linear, nnls
+
+from fairconstrained.utils.typing import Array, SparseMatrix
+
+SIDE_BY_SIDE = 64  # rows taken as one: NumPy is slow on rows of few columns
+_COUNTED = 1 << 12  # integers within such a range are counted
+_LARGE = 1 << 62
+MANY_ROWS = 1 << 16  # from here on rows are read in blocks, and take a byte each where they can
+_BLOCK = 1 << 15
+_ACCURATE = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)  # of nnls
+
+
+def column_extremes(extreme: np.ufunc, X: Array) -> Array:
+    """Return the minimum or the maximum of every column.
+
+    Where the rows follow each other in memory, 64 of them are taken as one long row first, which
+    is faster with few columns.
+
+    Parameters
+    ----------
+    extreme : {np.minimum, np.maximum}
+        What is returned.
+    X : ndarray of shape (n_rows, n_columns)
+        With one row or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import column_extremes
+    >>> column_extremes(np.maximum, np.array([[1.0, 5.0], [3.0, 2.0]]))
+    array([3., 5.])
+    """
+    end = len(X) - len(X) % SIDE_BY_SIDE if X.flags.c_contiguous else 0
+    if not end:
+        return np.asarray(extreme.reduce(X, axis=0))
+    wide = extreme.reduce(X[:end].reshape(-1, SIDE_BY_SIDE * X.shape[1]), axis=0)
+    found = extreme.reduce(wide.reshape(SIDE_BY_SIDE, -1), axis=0)
+    return np.asarray(extreme(found, column_extremes(extreme, X[end:])) if end < len(X) else found)
+
+
+def column_range(X: Array | SparseMatrix) -> tuple[Array, Array]:
+    """Return the minimum and the maximum of every column, of the dtype of X.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_columns)
+        With one row or more.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from fairconstrained.utils.numerics import column_range
+    >>> column_range(sp.csr_array([[1.0, 5.0], [0.0, 2.0]]))
+    (array([0., 2.]), array([1., 5.]))
+    """
+    if isinstance(X, np.ndarray):
+        return column_extremes(np.minimum, X), column_extremes(np.maximum, X)
+    from sklearn.utils.sparsefuncs import min_max_axis  # workers with dense rows lack it
+
+    low, high = min_max_axis(X.tocsc(), axis=0)  # slow for CSR
+    return low, high
+
+
+def score_below_share(scores: Array, weight: Array, share: float) -> float:
+    """Return the score above which a share of the weight lies.
+
+    It is half-way between two scores, as near to the share as weights and equal scores allow.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        The scores.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+    share : float
+        In (0, 1).
+    """
+    values, codes = np.unique(scores, return_inverse=True)
+    totals = np.bincount(codes, weight)
+    return middle_of_gap(values, totals, 0.0, float(totals.sum()), share)
+
+
+def middle_of_gap(values: Array, totals: Array, above: float, total: float, share: float) -> float:
+    """Return the middle of the gap between scores above which a share of the weight lies.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Some of the scores: different ones, without others between them, in increasing order.
+    totals : ndarray of shape (n_values,)
+        The total weight of the rows with each of them.
+    above : float
+        The weight of the rows with larger scores.
+    total : float
+        The weight of all rows.
+    share : float
+        In (0, 1).
+    """
+    if len(values) == 1:
+        return float(values[0])
+    shares = (above + np.cumsum(totals[::-1])[::-1][1:]) / total
+    k = int(np.argmin(np.abs(shares - share)))
+    return float(0.5 * (values[k] + values[k + 1]))
+
+
+def ranges(starts: Array, ends: Array) -> Array:
+    """Return the integers of [start, end) for every pair of limits, one range after the other.
+
+    Parameters
+    ----------
+    starts, ends : ndarray of int of shape (n_ranges,)
+        The limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import ranges
+    >>> ranges(np.array([3, 10]), np.array([5, 13])).tolist()
+    [3, 4, 10, 11, 12]
+    """
+    lengths = ends - starts
+    shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return np.arange(len(shift)) + shift
+
+
+def grouped(codes: Array, n_groups: int = 0) -> tuple[Array, Array]:
+    """Return the positions sorted by group, and where every group starts and the last one ends.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        The group of every position, from 0.
+    n_groups : int, default=0
+        The least number of groups, where the last ones may have no positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import grouped
+    >>> order, starts = grouped(np.array([1, 0, 1]))
+    >>> order.tolist(), starts.tolist()
+    ([1, 0, 2], [0, 1, 3])
+    """
+    largest = int(codes.max(initial=0))
+    short = codes.astype(np.uint16) if largest < 1 << 16 else codes  # sorted in linear time
+    order = np.argsort(short, kind="stable")
+    return order, np.append(0, np.cumsum(np.bincount(codes, minlength=n_groups)))
+
+
+def unique_codes(values: Array) -> tuple[Array, Array]:
+    """Return the sorted distinct values and the position of each value among them.
+
+    This is ``np.unique(values, return_inverse=True)`` in linear time, for values without missing
+    ones; those that do not compare, such as strings and numbers, are sorted by their types first.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Numbers, strings or other objects with a hash.
+
+    Returns
+    -------
+    distinct : ndarray of shape (n_distinct,)
+    codes : ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import unique_codes
+    >>> unique_codes(np.array(["no", "yes", "no"]))
+    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
+    """
+    kind = values.dtype
+    if kind.kind in "iu" and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low < _COUNTED and max(high, -low) < _LARGE:
+            offsets = values.astype(np.int64) - low
+            present = np.bincount(offsets) > 0
+            distinct = (np.flatnonzero(present) + low).astype(kind)
+            return distinct, (np.cumsum(present) - 1)[offsets]
+    if kind.kind not in "biufOU" or kind.itemsize == 2:  # pandas has no half precision
+        return np.unique(values, return_inverse=True)
+    codes, found = pd.factorize(values)
+    levels = np.asarray(found, dtype=kind)
+    try:
+        order = np.argsort(levels)
+    except TypeError:
+        order = np.argsort([f"{type(level).__name__} {level}" for level in levels])
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return levels[order], rank[codes]
+
+
+def by_first_row(codes: Array) -> Array:
+    """Return the codes renumbered from 0 in the order of their first rows.
+
+    What is drawn code by code then does not depend on what the codes stand for, such as the names
+    of groups.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Codes from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import by_first_row
+    >>> by_first_row(np.array([3, 0, 3, 1])).tolist()
+    [0, 1, 0, 2]
+    """
+    n = len(codes)
+    first = np.full(int(codes.max(initial=-1)) + 1, n)
+    first[codes[::-1]] = np.arange(n)[::-1]  # the last assignment counts: the first row
+    rank = np.empty_like(first)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[codes]
+
+
+def joint_codes(codes: Sequence[Array]) -> Array:
+    """Return codes that are equal where all the given codes, >= 0, are."""
+    joint = np.zeros(len(codes[0]), dtype=np.int64)
+    for one in codes:
+        if not one.any():
+            continue
+        joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
+    return joint
+
+
+def blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices that make up all rows."""
+    for start in range(0, n_rows, _BLOCK):
+        yield slice(start, min(start + _BLOCK, n_rows))
+
+
+def codes_in_blocks(n_rows: int, values_of: Callable[[slice], Array]) -> tuple[Array, Array]:
+    """Return `unique_codes` of the values of rows, with codes of the shortest signed integer type.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows, at least one.
+    values_of : callable
+        From a slice of the rows to their values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.numerics import codes_in_blocks
+    >>> values = np.array([30, 10, 30])
+    >>> codes_in_blocks(3, lambda rows: values[rows])
+    (array([10, 30]), array([1, 0, 1], dtype=int8))
+    """
+    codes, levels = np.empty(n_rows, np.int8), []
+    for rows in blocks(n_rows):
+        values, part = unique_codes(values_of(rows))
+        codes = codes.astype(np.promote_types(codes.dtype, _signed(len(values))), copy=False)
+        codes[rows] = part
+        levels.append(values)
+    distinct, places = unique_codes(np.concatenate(levels))
+    codes = codes.astype(_signed(len(distinct)), copy=False)
+    ends = np.cumsum([len(values) for values in levels])[:-1]
+    for rows, place in zip(blocks(n_rows), np.split(places, ends), strict=True):
+        if not np.array_equal(place, np.arange(len(place))):
+            codes[rows] = place.astype(codes.dtype)[codes[rows]]
+    return distinct, codes
+
+
+def _signed(n: int) -> np.dtype:
+    """Return the shortest signed integers that include -1 and all below n."""
+    return np.min_scalar_type(-max(n, 1))
+
+
+def only_ones(weight: Array) -> bool:
+    """Return whether all weights are one, without an array of their length."""
+    return bool(weight.min(initial=1.0) == 1.0 == weight.max(initial=1.0))
+
+
+def nonnegative_least_squares(A: Array, b: Array) -> Array:
+    r"""Return the x >= 0 that minimises ``|A x - b|``.
+
+    SciPy's active set method is accurate for nearly dependent columns from version 1.16 on: 1.13
+    and 1.14 use the normal equations, and 1.15 may return points that are not optimal. With these,
+    and where the method does not end, the problem is solved as one with bounds, which is slower.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n)
+        The matrix.
+    b : ndarray of shape (m,)
+        The target.
+
+    Examples
+    --------
+    >>> from fairconstrained.utils.numerics import nonnegative_least_squares
+    >>> nonnegative_least_squares(np.eye(2), np.array([1.0, -2.0])).tolist()
+    [1.0, 0.0]
+    """
+    if A.shape[1] == 0:  # SciPy's routine corrupts memory
+        return np.zeros(0)
+    if _ACCURATE:
+        with suppress(RuntimeError):  # the limit of iterations
+            return np.asarray(nnls(A, b)[0])
+    solution = lsq_linear(A, b, (0.0, np.inf), method="bvls", tol=1e-14, max_iter=10 * A.shape[1])
+    return np.maximum(solution.x, 0.0)
