@@ -18,7 +18,7 @@ from benchmarks.harness.options import Default, add_seeds
 from benchmarks.harness.paper_grids import best_of
 from benchmarks.harness.paper_lines import Line, all_lines, solver_of_line
 from benchmarks.harness.paper_setup import SVIO_TOL, Setup
-from benchmarks.harness.rank_data import RANKS
+from benchmarks.harness.rank_parity import RANKS
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.solvers import Solver

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.harness.penalised import Penalised
 from benchmarks.harness.problems import logistic_problem
+from benchmarks.harness.rank_parity import Penalised
 from fairconstrained import make_biased_classification
 from fairconstrained.constraints import PartialDemographicParity
 from fairconstrained.functions.surrogates import Sigmoid

@@ -8,26 +8,97 @@ in two ways: the excess loss of the groups is bounded on average, or in each of 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
-from benchmarks.harness.intersections import Communities
-from benchmarks.harness.multiplier_network import DeepMultiplierModel
-from benchmarks.harness.tables import Row, at_most, write_table
-from benchmarks.harness.timing import in_turns, ratio
+from benchmarks.harness.intervals import half_width
+from benchmarks.harness.tables import Row, write_table
+from fairconstrained.constraints import IntersectionalLossParity
+from fairconstrained.datasets import fetch_communities
+from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.network import TorchModel
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Solver
-from fairconstrained.solvers.base import Measured
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.solvers.base import Iterate, Measured, Start
+from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.head import as_csr
+from fairconstrained.utils.typing import Array
 
+PERCENTAGES = ["racepctblack", "racePctAsian", "racePctHisp"]
+QUANTILES = np.arange(0.05, 1.0, 0.1)
+EPSILON, LEAST = 0.01, 0.01
+PARTS = ("train", "validation", "test")
 READINGS = {"average": ("average", "largest"), "each": ("largest", "99th percentile", "average")}
-PLADA_NAME, MODEL_NAME, FREE_NAME = "PLADA", "multiplier model", "no constraint"
+METHODS = ("PLADA", "multiplier model", "no constraint")
 ALLOWANCE = 0.01  # models are compared at the error of the less accurate method, plus this
+TEST_TO_TRAIN = 0.5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A part of the data: features, labels -1 and +1, and members, (n_groups, n_rows)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    members: sp.csr_array
+
+    def measures(self, scores: np.ndarray) -> dict[str, float]:
+        """Return the error, and how far errors of groups are above it, less epsilon."""
+        wrong = ((scores > 0) != (self.y > 0)).astype(float)
+        excess = self.members @ wrong / self.members.sum(axis=1) - wrong.mean() - EPSILON
+        figures = {"average": excess.mean(), "largest": excess.max()}
+        return {"error": wrong.mean(), **figures, "99th percentile": np.quantile(excess, 0.99)}
+
+
+def split(seed: int) -> tuple[dict[str, Rows], np.ndarray]:
+    """Return a random split into 50, 25 and 25 per cent, and the thresholds of the groups.
+
+    A group is the rows above one threshold in each percentage; those with more than one per
+    cent of the rows of every part are kept. Missing values are 0, and there is a column for
+    every pattern in which they occur.
+    """
+    bunch = fetch_communities(drop_missing=False)
+    y = np.where(np.asarray(bunch.target) > 0, 1.0, -1.0)
+    missing = bunch.data.isna().to_numpy()
+    patterns = np.unique(missing[:, missing.any(axis=0)], axis=1)
+    X = np.column_stack([bunch.data.fillna(0.0).to_numpy(float), patterns])
+    order = np.random.RandomState(seed).permutation(len(y))
+    rows = np.split(order, [len(y) // 2, 3 * len(y) // 4])
+    Z = bunch.data[PERCENTAGES].to_numpy(float)
+    cuts = np.quantile(Z[rows[0]], QUANTILES, axis=0)
+    a, b, c = (Z[:, k, None] > cuts[:, k] for k in range(3))
+    members = a[:, :, None, None] & b[:, None, :, None] & c[:, None, None, :]
+    members = members.reshape(len(y), -1)
+    kept = np.all([members[part].mean(axis=0) > LEAST for part in rows], axis=0)
+    grid = np.stack(np.meshgrid(*cuts.T, indexing="ij"), axis=-1).reshape(-1, 3)
+    parts = {
+        name: Rows(X[part], y[part], sp.csr_array(members[part][:, kept].T.astype(float)))
+        for name, part in zip(PARTS, rows, strict=True)
+    }
+    return parts, grid[kept]
+
+
+def problem_of(rows: Rows, reading: str | None, *, width: int = 64) -> Problem:
+    """Return the training of a network with five hidden layers and the mean hinge loss.
+
+    With "average" the mean over the groups of their excess loss is bounded, with "each" that of
+    every group; with None nothing is.
+    """
+    weight, layers = np.ones(len(rows.y)), (width,) * 5
+    model = TorchModel.standardized(rows.X, weight, hidden_layer_sizes=layers, dtype="float32")
+    free = Problem(CompositeFunction(model, average(Hinge(), rows.y, weight)))
+    if reading is None:
+        return free
+    parity = IntersectionalLossParity(
+        EPSILON, membership="columns", min_share=0.0, average=reading == "average"
+    )
+    term = parity.bind(rows.y, rows.members.T.toarray() > 0, weight)
+    return free.with_constraints([CompositeFunction(model, term)])
 
 
 def mean_over_groups(problem: Problem) -> Problem:
@@ -37,169 +108,122 @@ def mean_over_groups(problem: Problem) -> Problem:
     paper and the constraints as they are, steps exceed the bound of its theory m-fold, and diverge.
     """
     (part,) = problem.constraints
-    assert isinstance(part.term, CellMeans)
     factor, term = 1.0 / np.sqrt(part.n_outputs), part.term
-    smaller = replace(
-        term,
-        combination=factor * as_csr(term.combination),
-        offset=factor * np.asarray(term.offset),
-        constant=factor * np.asarray(term.constant),
-    )
+    scaled = {name: factor * np.asarray(getattr(term, name)) for name in ("offset", "constant")}
+    smaller = replace(term, combination=factor * as_csr(term.combination), **scaled)
     return problem.with_constraints([replace(part, term=smaller)])
 
 
-def methods(data: Communities, reading: str, n_epochs: int, every: int) -> dict[str, Solver]:
-    """Return the two methods for a reading of the constraint."""
-    features = data.thresholds if reading == "each" else None
-    options = {"max_iter": n_epochs, "check_every": every}
-    return {
-        PLADA_NAME: PLADA.network(**options),
-        MODEL_NAME: DeepMultiplierModel(features, **options),
-    }
+class DeepMultiplierModel(Solver):
+    r"""Descent in the weights; ascent, by Adagrad, in a network that gives the multipliers.
+
+    The multiplier of constraint j is :math:`\lambda_j = \mathrm{softplus}(\nu(z_j)) / m` with its
+    features z_j and a network :math:`\nu` of three hidden layers of 100 units. The weights see the
+    surrogates of 100 constraints that a step draws, the multipliers the zero-one rates of the same.
+
+    References
+    ----------
+    H. Narasimhan, A. Cotter, Y. Zhou, S. Wang, W. Guo, "Approximate heavily-constrained learning
+    with Lagrange multiplier models", NeurIPS 2020.
+    """
+
+    def __init__(
+        self, features: Array | None = None, *, max_iter: int = 1000, check_every: int = 20
+    ):
+        self.features = features
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = 1e-4
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the point and its multipliers every `check_every` steps."""
+        import torch
+
+        z = np.zeros((problem.n_constraints, 1)) if self.features is None else self.features
+        z = (z - z.mean(axis=0)) / (z.std(axis=0) + 1e-12)
+        inputs = torch.tensor(z, dtype=torch.float32)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(start.random_state.randint(2**31 - 1)))
+            layers: list[torch.nn.Module] = []
+            for size in (inputs.shape[1], 100, 100):
+                layers += [torch.nn.Linear(size, 100), torch.nn.ReLU()]
+            network = torch.nn.Sequential(*layers, torch.nn.Linear(100, 1))
+        ascent = torch.optim.Adagrad(network.parameters(), lr=0.1, maximize=True)
+        m, at = problem.n_constraints, start.at(problem)
+        for k in range(1, self.max_iter + 1):
+            drawn = start.random_state.choice(m, min(100, m), replace=False)
+            values = torch.nn.functional.softplus(network(inputs[drawn])[:, 0])
+            multipliers = np.zeros(m)
+            multipliers[drawn] = values.detach().numpy() / len(drawn)
+            at = problem.at(at.w - 0.1 * at.gradient(multipliers))
+            rates = torch.tensor(at.decided.constraints[drawn], dtype=torch.float32)
+            ascent.zero_grad()
+            (values * rates).mean().backward()
+            ascent.step()
+            if self.measures(problem, start, k):
+                yield Iterate(at, multipliers, k)
 
 
-def follow(
-    data: Communities, problem: Problem, solver: Solver, seed: int, labels: Row
-) -> list[Row]:
+def follow(parts: dict[str, Rows], problem: Problem, solver: Solver, seed: int) -> pd.DataFrame:
     """Return the measures on the three parts of every measured iterate."""
     model = problem.objective.model
     assert isinstance(model, TorchModel)
-    models = {name: model.on(part.X) for name, part in data.parts.items()}
-    found: list[Row] = []
+    models, table = {name: model.on(part.X) for name, part in parts.items()}, []
 
     def record(measured: Measured) -> None:
         w, epoch = measured.iterate.at.w, measured.iterate.iteration
-        if not np.all(np.isfinite(w)):
-            return
-        for name, part in data.parts.items():
-            measures = part.measures(models[name].scores(w))
-            found.append({**labels, "seed": seed, "epoch": epoch, "part": name, **measures})
+        if np.all(np.isfinite(w)):
+            for name, part in parts.items():
+                row = part.measures(models[name].scores(w))
+                table.append({"epoch": epoch, "part": name, **row})
 
     solver.minimize(problem, callback=record, random_state=seed)
-    return found
+    return pd.DataFrame(table)
 
 
-def runs(seeds: list[int], n_epochs: int) -> pd.DataFrame:
-    """Return the measures of all runs."""
-    every = max(1, n_epochs // 80)
-    rows: list[Row] = []
-    for seed in seeds:
-        data = Communities.split(seed)
-        free = follow(
-            data,
-            data.problem(None),
-            PLADA.network(max_iter=n_epochs, check_every=every),
-            seed,
-            {"method": FREE_NAME},
-        )
-        for reading in READINGS:
-            rows += [{"reading": reading, **row} for row in free]
-            problem = data.problem(reading)
-            for name, solver in methods(data, reading, n_epochs, every).items():
-                scaled = name == PLADA_NAME and reading == "each"
-                used = mean_over_groups(problem) if scaled else problem
-                rows += follow(data, used, solver, seed, {"reading": reading, "method": name})
-                print(f"seed {seed}, {reading}, {name}: done", flush=True)
-    return pd.DataFrame(rows)
-
-
-def chosen(frame: pd.DataFrame, level: float, measure: str) -> pd.Series:
-    """Return the epoch whose validation violation is least among those of at most this error."""
-    on_validation = frame[frame.part == "validation"]
-    allowed = on_validation[on_validation.error <= level + 1e-12]
-    if allowed.empty:
-        allowed = on_validation[on_validation.error == on_validation.error.min()]
+def chosen(frame: pd.DataFrame, level: float, measure: str) -> Row:
+    """Return violations and error of the epoch that violates least among those of some error."""
+    by_part = {name: part.set_index("epoch") for name, part in frame.groupby("part")}
+    validation = by_part["validation"]
+    allowed = validation[validation.error <= max(level, validation.error.min()) + 1e-12]
     ranked = allowed.assign(violation=allowed[measure].clip(lower=0.0))
-    epoch = ranked.sort_values(["violation", "error"]).epoch.iloc[0]
-    at = frame[frame.epoch == epoch].set_index("part")
-    return pd.Series(
-        {
-            "epoch": epoch,
-            "validation error": at.loc["validation", "error"],
-            "validation violation": max(at.loc["validation", measure], 0.0),
-            "test error": at.loc["test", "error"],
-            "test violation": max(at.loc["test", measure], 0.0),
-        }
-    )
+    epoch = ranked.sort_values(["violation", "error"]).index[0]
+    row = {name: max(by_part[name].loc[epoch, measure], 0.0) for name in ("validation", "test")}
+    return {**row, "test error": by_part["test"].loc[epoch, "error"]}
 
 
-def compare(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return, for every reading, measure, seed and method, the epoch chosen at the same error."""
-    found = []
-    for (reading, seed), part in frame.groupby(["reading", "seed"]):
-        validation = part[part.part == "validation"]
-        least = validation.groupby("method").error.min()
-        level = max(least[PLADA_NAME], least[MODEL_NAME]) + ALLOWANCE
-        for measure in READINGS[str(reading)]:
-            for method, own in part.groupby("method"):
-                row = {"reading": reading, "measure": measure, "seed": seed, "method": method}
-                found.append({**row, **chosen(own, level, measure)})
-    return pd.DataFrame(found)
-
-
-def verdicts(comparison: pd.DataFrame) -> list[Row]:
-    """Return what the claim comes to: in how many seeds PLADA violates less at the same error."""
-    rows = []
-    for (reading, measure), part in comparison.groupby(["reading", "measure"], sort=False):
-        by = part.set_index(["method", "seed"])
-        plada, model = by.loc[PLADA_NAME], by.loc[MODEL_NAME]
-        row: Row = {"reading": reading, "violation": measure}
-        for name, short in ((PLADA_NAME, "PLADA"), (MODEL_NAME, "model"), (FREE_NAME, "free")):
-            for place in ("validation", "test"):
-                row[f"{place}, {short}"] = float(by.loc[name][f"{place} violation"].mean())
-            row[f"test error, {short}"] = float(by.loc[name]["test error"].mean())
-        less = {
-            place: int((plada[f"{place} violation"] < model[f"{place} violation"]).sum())
-            for place in ("validation", "test")
-        }
-        n = len(plada)
-        row["PLADA less, validation"] = f"{less['validation']} of {n}"
-        row["PLADA less, test"] = f"{less['test']} of {n}"
-        row["claim"] = "holds" if less["validation"] == less["test"] == n else "does not hold"
-        if not by["validation violation"].any() and not by["test violation"].any():
-            row["claim"] = "does not apply: no method violates"
-        rows.append(row)
-    return rows
-
-
-def epoch_of(problem: Problem) -> Callable[[], None]:
-    """Return what an epoch of PLADA does: all values and the gradient of the Lagrangian."""
-    w, multipliers = problem.start(), np.ones(problem.n_constraints)
-
-    def run() -> None:
-        at = problem.at(w)
-        _ = at.objective, at.constraints
-        at.gradient(multipliers)
-
-    return run
-
-
-def epoch_cost(repeats: int) -> list[Row]:
-    """Return the cost of an epoch with constraints in units of one without, in alternation."""
-    data = Communities.split(0)
-    problems = {name: data.problem(name) for name in (None, *READINGS)}
-    epochs = {str(name): epoch_of(problem) for name, problem in problems.items()}
-    seconds = in_turns(epochs, repeats)
-    rows = []
-    for name, problem in problems.items():
-        own = seconds[str(name)]
-        times = ratio(own, seconds["None"])
-        rows.append(
-            {
-                "constraint": name or "none",
-                "constraints": problem.n_constraints,
-                "milliseconds": 1e3 * float(np.median(own)),
-                "times an epoch without": times,
-                "at most 1.3": at_most(times, 1.3),
-            }
+def compared(seed: int, n_epochs: int) -> Iterator[Row]:
+    """Yield what every method reaches on a split, for both readings, at the same error."""
+    parts, thresholds = split(seed)
+    options = {"max_iter": n_epochs, "check_every": max(1, n_epochs // 80)}
+    free = follow(parts, problem_of(parts["train"], None), PLADA.network(**options), seed)
+    for reading, measures in READINGS.items():
+        problem = problem_of(parts["train"], reading)
+        scaled = mean_over_groups(problem) if reading == "each" else problem
+        model = DeepMultiplierModel(thresholds if reading == "each" else None, **options)
+        frames = (
+            follow(parts, scaled, PLADA.network(**options), seed),
+            follow(parts, problem, model, seed),
+            free,
         )
-    return rows
+        least = [frame[frame.part == "validation"].error.min() for frame in frames[:2]]
+        for measure in measures:
+            for method, frame in zip(METHODS, frames, strict=True):
+                row = chosen(frame, max(least) + ALLOWANCE, measure)
+                yield {"reading": reading, "violation": measure, "method": method, **row}
 
 
 def run(options: Namespace) -> None:
-    """Write the cost of an epoch, and whether the claim holds; 3 splits and 400 epochs in full."""
-    cost = epoch_cost(10 if options.quick else 100)
-    write_table(cost, "papers-E7-epoch", "E7: the cost of an epoch", options.out)
-    frame = runs(options.seeds[:3], 30 if options.quick else 400)
-    claims = verdicts(compare(frame))
-    write_table(claims, "papers-E7", "E7: does PLADA violate less at the same error?", options.out)
+    """Write means over the splits, and PLADA's less the model's with 95% intervals of pairs."""
+    n_epochs = 30 if options.quick else 400
+    found = pd.DataFrame(row for seed in options.seeds for row in compared(seed, n_epochs))
+    table: list[Row] = []
+    for (reading, measure), some in found.groupby(["reading", "violation"], sort=False):
+        row: Row = {"reading": reading, "violation": measure, "splits": len(options.seeds)}
+        for place in ("validation", "test", "test error"):
+            by_method = some.pivot_table(place, some.groupby("method").cumcount(), "method")
+            row |= {f"{place}, {name}": by_method[name].mean() for name in METHODS}
+            less = (by_method[METHODS[0]] - by_method[METHODS[1]]).to_numpy()
+            row |= {f"{place}: less": less.mean(), f"{place}: +-": half_width(less, TEST_TO_TRAIN)}
+        table.append(row)
+    write_table(table, "papers-E7", "E7: PLADA against the multiplier model", options.out)

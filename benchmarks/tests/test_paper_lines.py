@@ -10,7 +10,7 @@ from _support.problems import PROBLEMS
 
 from benchmarks.harness import paper_problems
 from benchmarks.harness.data import parts
-from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
+from benchmarks.harness.paper_grids import GRIDS, best_of
 from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
 from benchmarks.harness.paper_setup import Setup
 from benchmarks.harness.swapped import swapped
@@ -33,13 +33,6 @@ def test_every_experiment_has_lines_with_the_papers_solvers() -> None:
             solver = line.paper(setup)
             assert isinstance(solver, Solver)
             assert not solver.polishes or "Penalty" in repr(solver)
-
-
-def test_constant_steps_are_constant() -> None:
-    rule = ConstantSteps(0.5)
-    assert {rule.descent(k, 1e-4, 9.0, 1.0) for k in (0, 99)} == {0.5}
-    assert rule.restoration(3, 0.1, 4.0) == 0.5
-    assert rule.tolerance(3, 0.1) == 0.1
 
 
 def test_grids_are_those_of_the_paper() -> None:
@@ -78,15 +71,6 @@ class Ends:
 def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends, best) -> None:
     solvers = {name: Ends(*figures) for name, figures in ends.items()}
     assert best_of(solvers, simple_example(True), 5000.0) == best
-
-
-def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:
-    losses = [0.4, 0.1, 0.3, 0.2, 0.5]
-    monkeypatch.setattr(
-        paper_problems, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
-    )
-    point, loss = paper_problems.sampled_loss("a9a")
-    assert (point[0], loss) == (2, 0.3)
 
 
 def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) -> None:

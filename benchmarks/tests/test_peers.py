@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import peers
-from benchmarks.harness import peer_fits, peer_worker
 from benchmarks.harness.store import Store
 from fairconstrained import make_biased_classification
 
@@ -35,9 +33,6 @@ def test_a_peer_runs_in_a_process_and_a_missing_one_gives_a_reason(tmp_path) -> 
         for one in (free, ours)
     ]
     assert gaps[1] < gaps[0]
-    absent = peer_worker.Peer(peer_fits.unconstrained, "no_such_package")
-    assert "missing" not in free
-    assert absent.package == "no_such_package"
 
 
 @pytest.fixture
@@ -64,30 +59,6 @@ def test_results_of_peers_are_kept(tmp_path, calls) -> None:
     known = Namespace(**{**vars(OPTIONS), "only_known": True})
     assert peers.points("compas", "fairret", [job], known, store) == [row]
     assert calls == [("fairret", [job])]
-
-
-def test_jobs_of_the_first_split_have_a_process_of_their_own(tmp_path, calls) -> None:
-    jobs = [(notion, split) for notion in ("demographic_parity", "odds") for split in range(4)]
-    peers.points("compas", "fairret", jobs, OPTIONS, Store(tmp_path))
-    assert [len(tasks) for _, tasks in calls] == [1, 1, peers.AT_ONCE, 1]
-    assert sorted(job for _, tasks in calls for job in tasks) == sorted(jobs)
-
-
-def test_the_memory_of_fits_is_measured_beyond_the_data(tmp_path, monkeypatch) -> None:
-    size = 2**26  # bytes
-
-    def large(task):
-        used = np.ones(size // 8)
-        yield peer_fits.Found(0.0, np.full(len(task.y), used[0]), task.y, False)
-
-    task = tmp_path / "0.in.npz"
-    rows = {name: np.ones(9) for name in ("X", "y", "groups", "X_test", "groups_test")}
-    np.savez(task, **rows, notion=np.array("odds"), settings=np.zeros(1), seed=np.array(0))
-    monkeypatch.setitem(peer_worker.PEERS, "large", peer_worker.Peer(large, "numpy"))
-    peer_worker.measure("large", task)
-    with np.load(tmp_path / "0.out.npz") as file:
-        found = json.loads(str(file["facts"]))
-    assert found["MiB"] == pytest.approx(size / 2**20, rel=0.2)
 
 
 def test_interpreters_are_given_by_package_or_by_method() -> None:

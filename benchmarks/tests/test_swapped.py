@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, classification
+from _support.problems import classification
 
 from benchmarks.harness.swapped import Maximum, swapped
 from fairconstrained import DemographicParity
@@ -60,10 +60,3 @@ def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
         found = solver.minimize(plain)
         assert found.violation <= 1e-3
         assert epigraph.objective - 1e-3 <= found.objective <= epigraph.objective + 5e-3
-
-
-def test_swapped_problem_needs_one_term() -> None:
-    with pytest.raises(ValueError, match="outputs of one term"):
-        swapped(PROBLEMS["two constraints"](), 1.0)
-    with pytest.raises(ValueError, match="outputs of one term"):
-        swapped(PROBLEMS["unconstrained"](), 1.0)

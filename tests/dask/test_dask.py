@@ -2,8 +2,6 @@
 
 import pickle
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -321,12 +319,6 @@ def test_conventions_of_estimators(rows):
     model.fit(dX, dy, sensitive_features=dgroups)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(dX).compute(), model.predict(dX).compute())
-
-
-def test_importing_the_estimators_imports_no_dask():
-    code = "import sys, fairconstrained.dask; print({'dask', 'distributed'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):

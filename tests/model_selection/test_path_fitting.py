@@ -115,26 +115,6 @@ def test_thirty_points_cost_two_passes_each(data, constraint):
     assert path.data_passes.sum() <= 2.2 * len(path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_thirty_points_cost_three_fits_on_a9a(constraint, data_folder):
-    from fairconstrained.datasets import fetch_a9a
-
-    a9a = fetch_a9a()
-    rows = a9a.data, a9a.target
-    path = fairness_path(
-        FairLogisticClassifier(constraint), *rows, sensitive_features=a9a.sensitive_features
-    )
-    hardest = max(
-        FairLogisticClassifier(constraint, kappa=kappa)
-        .fit(*rows, sensitive_features=a9a.sensitive_features)
-        .result_.data_passes
-        for kappa in path.kappas
-    )
-    assert set(path.statuses) == {"converged"}
-    assert path.data_passes.sum() <= 3.0 * hardest
-
-
 # Constraints that have no kappa say so; the others all have a path.
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

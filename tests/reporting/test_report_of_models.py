@@ -147,21 +147,6 @@ def test_which_rows_decide_and_what_kappa_means(models):
     assert "allows the rates of two groups to differ by 2 in 100" in text
 
 
-def test_changed_predictions_meet_the_bound(models):
-    decided = models["before"].predict(X[TEST]).astype(bool)
-    found = report(models["before"], constraint=DemographicParity(0.02))
-    (deciding,) = [one.deciding for one in found._evidence.findings[""]]
-    cells = deciding.highest, deciding.lowest
-    up = (cells[1].n_counted + deciding.changes) / cells[1].n_rows
-    down = (cells[0].n_counted - deciding.changes) / cells[0].n_rows
-    assert min(cells[0].rate - up, down - cells[1].rate) <= 0.02 + 1e-12
-    less = deciding.changes - 1
-    up = (cells[1].n_counted + less) / cells[1].n_rows
-    down = (cells[0].n_counted - less) / cells[0].n_rows
-    assert cells[0].rate - up > 0.02 and down - cells[1].rate > 0.02
-    assert decided.mean() > 0.0
-
-
 def test_a_gap_of_zero_is_described_as_equal(models):
     class Everybody(GaussianNB):
         def predict(self, X):
@@ -255,6 +240,7 @@ def test_marginal_groups_are_the_same_in_tables_and_pictures():
     found = fairness_report(fair, X[TEST], Y[TEST], both.iloc[TEST])
     names = [str(one) for one in found.groups.index[:-1]]
     assert names == ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
+    assert [name.split(": ")[0] for name in found.gaps.index] == ["sex"] * 4 + ["old"] * 4
     page = found.to_html()
     for part in ("<caption>Selection rate", "<caption>Score distribution", "<h3>Calibration"):
         text = page[page.index(part) :]
@@ -272,24 +258,11 @@ def test_missing_groups_with_models_of_other_libraries(models):
     left_out = report(models["before"], groups=some, groups_missing="ignore_in_constraint")
     assert left_out.groups.index.tolist() == ["a", "b", "c", "all rows"]
     n_unknown = sum(one is None for one in some[TEST])
+    assert (
+        left_out.groups["rows"].iloc[-1] == N == left_out.groups["rows"].iloc[:3].sum() + n_unknown
+    )
     assert f"The group of {n_unknown} rows is unknown" in str(left_out)
     assert "Calibration" in left_out.to_html()
-
-
-def test_several_classes_one_against_the_others():
-    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
-    model = LogisticRegression().fit(X[TRAIN], y[TRAIN])
-    found = fairness_report(
-        model, X[TEST], y[TEST], Z[TEST], pos_label="mid", constraint="demographic_parity"
-    )
-    decided = model.predict(X[TEST]) == "mid"
-    rates = [decided[Z[TEST] == group].mean() for group in "abc"]
-    assert found.groups["selection_rate"].iloc[:3].tolist() == pytest.approx(rates)
-    assert found.constraints["decisions"].iloc[0] == pytest.approx(np.ptp(rates))
-    correct = np.mean(decided == (y[TEST] == "mid"))
-    assert found.summary.loc["accuracy"].iloc[0] == pytest.approx(correct)
-    assert "3 classes: all values are of the class mid" in str(found)
-    assert "Calibration of a" in found.to_html()
 
 
 def test_dictionary_and_json_hold_the_tables(models, tmp_path):

@@ -28,7 +28,9 @@ def test_an_import_error_within_a_module_is_not_hidden(tmp_path, monkeypatch):
 def test_importing_the_package_imports_no_optional_dependency():
     code = (
         "import sys, fairconstrained, fairconstrained.constraints, fairconstrained.solvers, "
-        "fairconstrained.plotting, fairconstrained.deployment\n"
+        "fairconstrained.plotting, fairconstrained.deployment, fairconstrained.dask, "
+        "fairconstrained.models.network\n"
+        "fairconstrained.FairNetworkClassifier(), fairconstrained.FairBoostingClassifier()\n"
         "print(sorted({'dask', 'distributed', 'lightgbm', 'matplotlib', 'skops', 'torch'} "
         "& set(sys.modules)))"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 import warnings
 
@@ -358,15 +357,6 @@ def test_bad_arguments(options, error, message):
         return
     with pytest.raises(error, match=message):
         fitted(**options)
-
-
-def test_the_library_is_imported_without_torch():
-    code = (
-        "import sys; from fairconstrained import FairNetworkClassifier; "
-        "FairNetworkClassifier(); print('torch' in sys.modules)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
 
 
 def test_a_missing_extra_is_named(monkeypatch):
