@@ -11,10 +11,10 @@ from scipy.optimize import minimize
 
 from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.checks import Failure
-from benchmarks.fuzz.classes import class_losses
 from benchmarks.fuzz.data import Array
 from benchmarks.fuzz.fitting import Case, Outcome, measure, rows_of
 from benchmarks.fuzz.formulas import feature_scale, is_smooth_loss, mean_loss, penalty
+from benchmarks.fuzz.further_checks import class_losses
 
 _PAIRWISE = ("GroupAUCParity", "InterGroupAUCParity", "IntraGroupAUCParity")
 _KINKED = ("PartialDemographicParity", "WeakPartialDemographicParity")

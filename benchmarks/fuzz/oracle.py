@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.fuzz import checks, classes, descent, further_checks
+from benchmarks.fuzz import checks, descent, further_checks
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, limited, run
 from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
@@ -22,10 +22,10 @@ _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
     "NeymanPearsonClassifier": (
         *checks.OF_MODELS,
         checks.check_scores,
-        classes.check_neyman_pearson,
+        further_checks.check_neyman_pearson,
     ),
-    "fairness_path": (classes.check_path,),
-    "FairLogisticClassifierCV": (classes.check_cross_validated,),
+    "fairness_path": (further_checks.check_path,),
+    "FairLogisticClassifierCV": (further_checks.check_cross_validated,),
     "FairBoostingClassifier": _OTHER_MODELS,
     "FairNetworkClassifier": _OTHER_MODELS,
     "FairRanker": (*checks.OF_MODELS, further_checks.check_ranker),

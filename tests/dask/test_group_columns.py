@@ -27,18 +27,6 @@ def assert_same_groups_and_fit(there, here):
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("combine", ["intersection", "marginal"])
-def test_two_attributes_of_the_same_name_are_refused(rows, combine):
-    X, y, groups = rows
-    first, second = np.where(groups == 0, "f", "m"), np.where(np.arange(N_ROWS) % 2, "f", "m")
-    table = pd.DataFrame(np.column_stack([first, second]), columns=["sex", "sex"])
-    frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
-    there = FairLogisticClassifier(combine=combine)
-    sensitive = dd.from_pandas(table, npartitions=3)
-    with pytest.raises(ValueError, match="2 columns of the name 'sex'"):
-        there.fit(frame.drop(columns="label"), frame["label"], sensitive_features=sensitive)
-
-
 def partitions_with_columns(table, orders):
     """Return a dask dataframe whose partitions have these columns; the first names them for all."""
     places = np.array_split(np.arange(N_ROWS), len(orders))

@@ -160,14 +160,6 @@ class TestCV:
         clf.set_params(cv=splits).fit(X, y, sensitive_features=groups)
         assert clf.n_splits_ == 3
 
-    def test_a_number_as_the_weight_of_all_rows(self, data):
-        X, y, groups = data
-        options = {"kappas": [0.3], "cv": 2, "max_gap": 1.0}
-        one = FairLogisticClassifierCV(**options).fit(X, y, 2.0, sensitive_features=groups)
-        rows = FairLogisticClassifierCV(**options)
-        rows.fit(X, y, np.full(len(y), 2.0), sensitive_features=groups)
-        assert_array_equal(one.coef_, rows.coef_)
-
     def test_a_refit_keeps_nothing_of_the_columns(self, data):
         X, y, groups = data
         clf = FairLogisticClassifierCV(kappas=[0.3], cv=2, max_gap=1.0)
@@ -196,15 +188,6 @@ class TestCV:
             clone(clf).set_params(groups_missing="raise").fit(X, y, sensitive_features=some)
         own = clone(clf).set_params(groups_missing="own_group").fit(X, y, sensitive_features=some)
         assert own.groups_.tolist() == ["a", "b", "missing"]
-
-    def test_coefficients_by_group(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifierCV(
-            kappas=[0.2], cv=2, max_gap=1.0, sensitive_columns=[5], group_interactions=True
-        )
-        X = np.column_stack([X, groups])
-        clf.fit(X, y)
-        assert_array_equal(clf.predict(X), clf.best_estimator_.predict(X))
 
     @pytest.mark.filterwarnings("ignore:No model that meets")
     @pytest.mark.filterwarnings("ignore:no candidate has")

@@ -64,20 +64,3 @@ def test_curves_of_one_of_several_classes(method, data):
                 for one in (display.reference, name)
             ]
             assert curve.at_threshold == pytest.approx(expected)
-
-
-def test_the_positive_class_can_be_chosen(data, model):
-    X, y, groups = data
-    for rate, rows in (("selection_rate", y >= 0), ("true_positive_rate", y == 0)):
-        display = draw(
-            GroupRateDisplay.from_estimator(
-                model, X, y, sensitive_features=groups, rate=rate, pos_label=0
-            )
-        )
-        decided = model.predict(X) == 0
-        for name, curve in display.curves.items():
-            expected = [
-                decided[rows & (groups.astype(str) == one)].mean()
-                for one in (display.reference, name)
-            ]
-            assert curve.at_threshold == pytest.approx(expected)
