@@ -46,6 +46,11 @@ def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, dis
     assert model.result_.data_passes == in_memory.result_.data_passes
 
 
+def test_a_client_that_is_set_as_attribute(client, rows, in_memory):
+    model = fitted(rows, client=client)
+    np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
 def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, rows, options):

@@ -114,9 +114,3 @@ def test_interactions_with_groups_that_some_partitions_do_not_have(rows):
     order = np.argsort(rows[0][:, 0], kind="stable")
     there, here = both([values[order] for values in rows], OPTIONS["interactions"])
     assert_same(there, here, rows[0])
-
-
-@pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
-def test_on_a_cluster(rows, client):
-    there, here = both(rows, OPTIONS["interactions and a share"], client=client)
-    assert_same(there, here, rows[0])
