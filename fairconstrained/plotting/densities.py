@@ -52,7 +52,7 @@ class Density:
 
     @classmethod
     def of(
-        cls, scores: Array, shares: Array, edges: Array, ranks: tuple[float, float] | None
+        cls, scores: Array, shares: Array, edges: Array, ranks: tuple[float, float] | None = None
     ) -> Density:
         """Return the histogram of scores, whose shares of the weight sum to one."""
         heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)

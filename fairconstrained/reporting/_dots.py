@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,23 +12,64 @@ import pandas as pd
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.pictures import GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES
-from fairconstrained.reporting._axes import Scale
 from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
 from fairconstrained.reporting._tables import gaps_table, groups_table
 from fairconstrained.reporting._verdict import decided_by, meaning_of
 from fairconstrained.utils.rounding import at_most
 
+_PADDING = 4.0  # percent of the width left and right of the axis
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear axis from `low` to `high` with numbers at round `ticks`."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Any, *, within: tuple[float, float] | None = None) -> Scale:
+        """Return an axis that contains all finite values, with three to six round ticks."""
+        finite = np.asarray(values, dtype=float)
+        finite = finite[np.isfinite(finite)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+        if high - low < 1e-9:
+            low, high = low - 0.05, high + 0.05
+        steps = [m * 10.0**e for e in range(-8, 9) for m in (1.0, 2.0, 2.5, 5.0)]
+        step = next(step for step in steps if (high - low) / step <= 4.0 + 1e-9)
+        first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+        low, high = first * step, last * step
+        if within is not None:
+            low, high = max(low, within[0]), min(high, within[1])
+        places = np.round(np.arange(first, last + 1.0) * step, 10)
+        inside = places[(places >= low - 1e-9) & (places <= high + 1e-9)]
+        return cls(float(low), float(high), tuple(inside.tolist()))
+
+    def share(self, value: float) -> float:
+        """Return the place of a value, from 0 to 1."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def x(self, value: float) -> str:
+        """Return the horizontal place of a value, in percent of the width."""
+        return f"{_PADDING + (100.0 - 2.0 * _PADDING) * self.share(value):.2f}%"
+
+    def width(self, low: float, high: float) -> str:
+        """Return the visible width between two values, in percent of the width."""
+        width = (100.0 - 2.0 * _PADDING) * (self.share(high) - self.share(low))
+        return f"{max(width, 0.4):.2f}%"
+
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with its interval, of a model; nan where unknown.
+    """A value of a model with its interval; nan where unknown.
 
     Parameters
     ----------
-    value, low, high : float
-        The value and its interval.
     model : int
         The position of the model, which determines colour and shape.
+    value, low, high : float
+        The value and its interval.
     few : bool, default=False
         Whether it is computed from few rows: the line is dashed.
     bound : float, default=nan
@@ -38,10 +80,10 @@ class Dot:
         Whether the value is a gap of rates that are all equal.
     """
 
+    model: int
     value: float
     low: float
     high: float
-    model: int
     few: bool = False
     bound: float = np.nan
     verdict: str = ""
@@ -50,27 +92,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotRow:
-    """The dots of a group, a model or a class, one for each model.
+    """The dots of the models for a group, a model or a class.
 
-    Parameters
-    ----------
-    name : str
-        The group, model or class.
-    dots : list of Dot
-        The values of the models.
-    n_rows : int, default=0
-        The number of rows of a group.
-    few : bool, default=False
-        Whether the group has few rows.
-    hidden : bool, default=False
-        Whether the row is shown only when it is searched for.
-    others : tuple of float or None, default=None
-        The lowest and the highest rate of the groups that are not shown, if the row stands for
-        them.
+    A `hidden` row is shown only when it is searched for. A row that stands for the groups that are
+    not shown has their lowest and highest rate in `others`.
     """
 
     name: str
-    dots: list[Dot]
+    dots: list[Dot] = field(default_factory=list)
     n_rows: int = 0
     few: bool = False
     hidden: bool = False
@@ -90,48 +119,50 @@ class GapPlot:
 
 def gap_plots(evidence: Evidence) -> list[GapPlot]:
     """Return a picture of every constraint."""
-    by_name: dict[str, dict[str, list[tuple[str, Finding]]]] = {}
-    for label, one in evidence.classes.items():
-        for model, findings in one.findings.items():
-            for finding in findings:
-                by_class = by_name.setdefault(finding.assessment.name, {})
-                by_class.setdefault(label, []).append((model, finding))
-    return [_gap_plot(evidence, name, by_class) for name, by_class in by_name.items()]
-
-
-def _gap_plot(
-    evidence: Evidence, name: str, by_class: dict[str, list[tuple[str, Finding]]]
-) -> GapPlot:
-    rows = [
-        DotRow(label, [_gap(evidence, model, finding) for model, finding in findings])
-        for label, findings in by_class.items()
-    ]
-    if not evidence.several_classes:
-        rows = [DotRow(evidence.names[dot.model], [dot]) for row in rows for dot in row.dots]
-    ends = [[one.value, one.low, one.high] for row in rows for one in row.dots]
-    tolerances = [one.assessment.tolerance for found in by_class.values() for _, one in found]
-    joint = evidence.findings[evidence.names[-1]]
-    last = next(one for one in reversed(joint) if one.assessment.name == name)
+    last = {f.assessment.name: f for found in evidence.findings.values() for f in found}
     of_class = ", each class against all others" if evidence.several_classes else ""
-    texts = [decided_by(last), meaning_of(last, evidence.confidence)]
-    return GapPlot(
-        name.replace("_", " "),
-        f"{last.constraint.gap_title}{of_class}",
-        Scale.of(np.concatenate([np.ravel(ends), tolerances, [0.0]])),
-        rows,
-        [text for text in texts if text],
-    )
+    plots = []
+    for name, finding in last.items():
+        rows = [
+            DotRow(label, _gap_dots(one, name, evidence.confidence))
+            for label, one in evidence.classes.items()
+        ]
+        if not evidence.several_classes:
+            rows = [DotRow(evidence.names[dot.model], [dot]) for row in rows for dot in row.dots]
+        dots = [dot for row in rows for dot in row.dots]
+        ends = [(dot.value, dot.low, dot.high, dot.bound) for dot in dots]
+        tolerance = finding.assessment.tolerance
+        texts = [decided_by(finding), meaning_of(finding, evidence.confidence)]
+        plots.append(
+            GapPlot(
+                name.replace("_", " "),
+                f"{finding.constraint.gap_title}{of_class}",
+                Scale.of([0.0, tolerance, *np.ravel(ends)]),
+                rows,
+                [text for text in texts if text],
+            )
+        )
+    return plots
 
 
-def _gap(evidence: Evidence, model: str, finding: Finding) -> Dot:
+def _gap_dots(evidence: ClassEvidence, name: str, confidence: float) -> list[Dot]:
+    return [
+        _gap_dot(model, finding, confidence)
+        for model, findings in enumerate(evidence.findings.values())
+        for finding in findings
+        if finding.assessment.name == name
+    ]
+
+
+def _gap_dot(model: int, finding: Finding, confidence: float) -> Dot:
     one = finding.assessment
     return Dot(
+        model,
         one.on_predictions,
         one.low,
         one.high,
-        evidence.names.index(model),
         bound=np.nan if finding.minimized else one.tolerance,
-        verdict=finding.verdict(evidence.confidence),
+        verdict=finding.verdict(confidence),
         equal=bool(finding.constraint.rates_compared) and at_most(one.on_predictions, 0.0),
     )
 
@@ -148,8 +179,6 @@ class RatePlot:
         The largest gap of each model; with marginal groups, for each attribute.
     scale : Scale
         The axis.
-    reference : float
-        The rate of all rows by the last model.
     rows : list of DotRow
         The groups.
     whole : DotRow
@@ -159,14 +188,8 @@ class RatePlot:
     rate: str
     gaps: list[dict[str, float]]
     scale: Scale
-    reference: float
     rows: list[DotRow]
     whole: DotRow
-
-    @property
-    def few(self) -> bool:
-        """Whether a group has few rows."""
-        return any(row.few for row in self.rows)
 
 
 def rate_plots(
@@ -197,38 +220,29 @@ def accuracy_plot(evidence: Evidence) -> list[RatePlot]:
 
 def _rate_plot(tables: Sequence[pd.DataFrame], rate: str, gaps: list[dict[str, float]]) -> RatePlot:
     """Return the picture of a rate; the last row of the tables is that of all rows."""
-    whole = _group_row(GroupDots.of([table.iloc[-1:] for table in tables], rate), 0)
-    whole = replace(whole, few=False, dots=[replace(dot, few=False) for dot in whole.dots])
+    whole = _group_row(GroupDots.of([table.iloc[-1:] for table in tables], rate), 0, few_rows=0)
     groups = GroupDots.of([table.iloc[:-1] for table in tables], rate)
     choice = groups.choice
     shown = [_group_row(groups, k) for k in choice.shown]
     rows = shown + [replace(_group_row(groups, k), hidden=True) for k in choice.others]
     if len(choice.others):
-        others = groups.range_of(choice.others)
         size = int(groups.sizes[0, choice.others].sum())
-        rows.insert(_middle(groups), DotRow(choice.label, [], size, others=others))
+        others = DotRow(choice.label, n_rows=size, others=groups.range_of(choice.others))
+        # Below the shown groups with higher rates than the median of the others.
+        values = groups.values[-1, choice.others]
+        middle = np.nanmedian(values) if np.isfinite(values).any() else -np.inf
+        rows.insert(int(np.sum(groups.values[-1, choice.shown] >= middle)), others)
     drawn = [dot for row in (*shown, whole) for dot in row.dots if not np.isnan(dot.value)]
     ends = np.array([[dot.low, dot.high] for dot in drawn])
-    reference = whole.dots[-1].value
-    return RatePlot(rate, gaps, Scale.of(ends, within=(0.0, 1.0)), reference, rows, whole)
+    return RatePlot(rate, gaps, Scale.of(ends, within=(0.0, 1.0)), rows, whole)
 
 
-def _group_row(groups: GroupDots, k: int) -> DotRow:
+def _group_row(groups: GroupDots, k: int, few_rows: int = FEW_ROWS) -> DotRow:
     size = int(groups.sizes[0, k])
-    few = 0 < size < FEW_ROWS
-    dots = [
-        Dot(float(groups.values[m, k]), float(groups.low[m, k]), float(groups.high[m, k]), m, few)
-        for m in range(len(groups.values))
-    ]
+    few = 0 < size < few_rows
+    ends = zip(groups.values[:, k], groups.low[:, k], groups.high[:, k], strict=True)
+    dots = [Dot(m, float(v), float(a), float(b), few) for m, (v, a, b) in enumerate(ends)]
     return DotRow(groups.groups[k], dots, size, few)
-
-
-def _middle(groups: GroupDots) -> int:
-    """Return the row of the others: below the shown groups with higher rates than their median."""
-    values, choice = groups.values[-1], groups.choice
-    if np.isnan(values[choice.others]).all():
-        return len(choice.shown)
-    return int(np.sum(values[choice.shown] >= np.nanmedian(values[choice.others])))
 
 
 def _largest_gaps(table: pd.DataFrame, rate: str) -> dict[str, float]:

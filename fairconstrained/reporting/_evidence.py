@@ -1,4 +1,4 @@
-"""What a report is made of: constraints measured for every model, and points of a frontier."""
+"""What a report is made of: constraints measured for every model, and the models of a path."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.inspection.assessment import (
@@ -21,10 +22,10 @@ from fairconstrained.inspection.cost import Cost, cost_of, overall
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
+from fairconstrained.metrics.intervals import Interval, clopper_pearson
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.reporting._frontier import FrontierPoint, frontier_of
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.meta_estimators import final_estimator, last_step
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import MatrixLike
 
@@ -121,8 +122,8 @@ class Evidence:
         For all models but the first: the difference from the first.
     trained_here : list of str
         The models whose training rows these seem to be.
-    frontier : list of FrontierPoint
-        The models of the path; empty without one.
+    frontier : DataFrame
+        The models of the path on these rows, with kappa, gap, and accuracy with its interval.
     frontier_gap : str
         The name of the gap of the frontier.
     proxies : dict of str to float
@@ -137,7 +138,7 @@ class Evidence:
     overall: dict[str, dict[str, float]]
     costs: dict[str, Cost]
     trained_here: list[str]
-    frontier: list[FrontierPoint]
+    frontier: pd.DataFrame
     frontier_gap: str
     proxies: dict[str, float]
 
@@ -187,73 +188,85 @@ def evidence_of(
     several = len(positive) > 1
     models = {name: one.model for name, one in rows.outputs.items()}
     asked = _asked(models, constraints)
-    classes = {
-        str(label) if several else "": _of_class(rows, label, asked, confidence)
-        for label in positive
-    }
+    classes = {}
+    for label in positive:
+        collected = rows.of_class(label)
+        findings = {
+            name: _findings(collected, output, *asked[name], confidence)
+            for name, output in collected.outputs.items()
+        }
+        classes[str(label) if several else ""] = ClassEvidence(collected, findings)
     findings = _together(classes, confidence) if several else classes[""].findings
     reference = next((found[0] for found in reversed(list(findings.values())) if found), None)
-    points: list[FrontierPoint] = []
-    if path is not None:
-        constraint = None if reference is None else reference.constraint
-        points = frontier_of(path, rows, positive, X, sensitive_features, constraint, confidence)
-    measured, costs = _on_all_rows(rows, classes, confidence)
+    constraint = None if reference is None else reference.constraint
+    on_all = rows if several else classes[""].collected
+    first, *others = models
+    others = [] if rows.labels is None else others  # the cost is one of accuracy
     hidden = set() if X is None else hidden_columns(list(models.values()))
     return Evidence(
         rows=rows,
         classes=classes,
         confidence=confidence,
         findings=findings,
-        overall=measured,
-        costs=costs,
+        overall={name: overall(on_all, output) for name, output in on_all.outputs.items()},
+        costs={name: cost_of(on_all, first, name, confidence) for name in others},
         trained_here=[name for name in models if _trained_here(models[name], findings[name])],
-        frontier=points,
+        frontier=_frontier(path, rows, positive, X, sensitive_features, constraint, confidence),
         frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
         proxies=proxies(X, rows.rows, rows.groups, hidden),
     )
 
 
-def _of_class(
+def _frontier(
+    path: FairnessPath | None,
     rows: Collected,
-    label: object,
-    asked: Mapping[str, tuple[NamedConstraints, bool]],
+    positive: Sequence[object],
+    X: MatrixLike | None,
+    sensitive_features: MatrixLike | None,
+    constraint: Constraint | None,
     confidence: float,
-) -> ClassEvidence:
-    """Return the constraints of all models for a positive class."""
-    collected = rows.of_class(label)
-    found = {
-        name: _findings(collected, output, *asked[name], confidence)
-        for name, output in collected.outputs.items()
-    }
-    return ClassEvidence(collected, found)
-
-
-def _on_all_rows(
-    rows: Collected, classes: Mapping[str, ClassEvidence], confidence: float
-) -> tuple[dict[str, dict[str, float]], dict[str, Cost]]:
-    """Return the measures of every model on all rows, and the costs of all but the first."""
-    first, *others = rows.outputs
+) -> pd.DataFrame:
+    """Return the models of a path, measured on the rows; empty without a path."""
+    table = pd.DataFrame(columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
+    if path is None:
+        return table
     if rows.labels is None:
-        others = []  # the cost is one of accuracy
-    if len(classes) == 1:
-        rows = next(iter(classes.values())).collected
-    return (
-        {name: overall(rows, output) for name, output in rows.outputs.items()},
-        {name: cost_of(rows, first, name, confidence) for name in others},
-    )
+        raise ValueError("y is None: the frontier of a path is one of accuracy and gap. Pass y.")
+    if path.pipeline is not None:
+        _, X = last_step(path.pipeline, X)
+    share = rows.weight / rows.weight.sum()
+    for k, (kappa, model) in enumerate(zip(path.kappas, path.estimators, strict=True)):
+        output = Outputs.of(model, X, sensitive_features).take(rows.rows)
+        classes = [replace(rows, outputs={"": output}).of_class(label) for label in positive]
+        correct = np.array(share @ (output.labels == rows.labels))
+        accuracy = clopper_pearson(correct, np.array(1.0 / (share @ share)), confidence)
+        table.loc[k] = [kappa, max(_gap(one, constraint) for one in classes), *map(float, accuracy)]
+    return table
+
+
+def _gap(collected: Collected, constraint: Constraint | None) -> float:
+    """Return the gap of a constraint for a single model; of the selection rates without one."""
+    rows = collected.assessed(collected.outputs[""])
+    if constraint is None:
+        return widest_gap(rows.predictions())
+    return assess("", constraint, rows, 0.95, interval=False).on_predictions
+
+
+def widest_gap(parts: Sequence[Predictions]) -> float:
+    """Return the largest difference of selection rates between two groups, of any grouping."""
+    rates = [part.cells("selection_rate")[0] for part in parts]
+    return float(max(np.nanmax(one) - np.nanmin(one) for one in rates))
 
 
 def _asked(
     models: Mapping[str, Any], constraints: NamedConstraints | None
 ) -> dict[str, tuple[NamedConstraints, bool]]:
     """Return the constraints of every model, and whether it was trained with them."""
-    own = {name: constraints_of(final_estimator(one)) for name, one in models.items()}
-    known = [found for found in own.values() if found]
-    shared = constraints if constraints is not None else (known[-1] if known else [])
-    return {
-        name: (own[name], True) if own[name] and constraints is None else (shared, False)
-        for name in models
-    }
+    if constraints is not None:
+        return dict.fromkeys(models, (constraints, False))
+    trained = {name: constraints_of(final_estimator(one)) for name, one in models.items()}
+    shared = next((each for each in reversed(list(trained.values())) if each), [])
+    return {name: (each or shared, bool(each)) for name, each in trained.items()}
 
 
 def _together(classes: Mapping[str, ClassEvidence], confidence: float) -> dict[str, list[Finding]]:
@@ -263,46 +276,31 @@ def _together(classes: Mapping[str, ClassEvidence], confidence: float) -> dict[s
     limit of the classes, each with a Bonferroni correction for their number.
     """
     each = 1.0 - (1.0 - confidence) / len(classes)
-    found: dict[str, list[Finding]] = {}
+    joint: dict[str, list[Finding]] = {}
     for name in next(iter(classes.values())).names:
-        by_constraint = zip(*(one.findings[name] for one in classes.values()), strict=True)
-        found[name] = [
-            _joint(dict(zip(classes, findings, strict=True)), name, classes, each)
-            for findings in by_constraint
-        ]
-    return found
+        rows = [one.collected.assessed(one.collected.outputs[name]) for one in classes.values()]
+        joint[name] = []
+        for findings in zip(*(one.findings[name] for one in classes.values()), strict=True):
+            parts = zip(findings, rows, strict=True)
+            limits = [interval_of(one.constraint, part, each) for one, part in parts]
+            joint[name].append(_joint(dict(zip(classes, findings, strict=True)), limits))
+    return joint
 
 
-def _joint(
-    findings: Mapping[str, Finding],
-    model: str,
-    classes: Mapping[str, ClassEvidence],
-    confidence: float,
-) -> Finding:
+def _joint(findings: Mapping[str, Finding], limits: Sequence[Interval]) -> Finding:
     """Return a constraint on all classes together, from that on each."""
-    worst = max(findings, key=lambda name: _excess(findings[name].assessment))
-    one = findings[worst]
-    limits = []
-    for name, finding in findings.items():
-        collected = classes[name].collected
-        rows = collected.assessed(collected.outputs[model])
-        limits.append(interval_of(finding.constraint, rows, confidence))
-    measured = [finding.assessment for finding in findings.values()]
-    notes = dict.fromkeys(finding.note for finding in measured if finding.note)
+    measured = {label: one.assessment for label, one in findings.items()}
+    excess = {label: one.on_predictions - one.tolerance for label, one in measured.items()}
+    worst = max(excess, key=lambda label: np.nan_to_num(excess[label], nan=-np.inf))
     assessment = replace(
-        one.assessment,
-        on_scores=float(np.max([finding.on_scores for finding in measured])),
+        measured[worst],
+        on_scores=float(np.max([one.on_scores for one in measured.values()])),
         low=float(np.max([limit.low for limit in limits])),
         high=float(np.max([limit.high for limit in limits])),
-        worst=f"class {worst}: {one.assessment.worst}",
-        note="; ".join(notes),
+        worst=f"class {worst}: {measured[worst].worst}",
+        note="; ".join(dict.fromkeys(one.note for one in measured.values() if one.note)),
     )
-    return replace(one, assessment=assessment, of_class=worst, n_classes=len(findings))
-
-
-def _excess(one: Assessment) -> float:
-    """Return the gap less its bound; what is not measured comes last."""
-    return float(np.nan_to_num(one.on_predictions - one.tolerance, nan=-np.inf))
+    return replace(findings[worst], assessment=assessment, of_class=worst, n_classes=len(findings))
 
 
 def _findings(
@@ -339,10 +337,10 @@ def _trained_here(model: Any, findings: list[Finding]) -> bool:
     """Return whether the gaps of a model are those of its training rows to the last digits."""
     last: Any = final_estimator(model)
     measured = [one.assessment for one in findings if one.own]
-    gaps = [one.on_scores for one in measured if not np.isnan(one.on_scores)]
-    own = float(getattr(last, "gap_", np.nan))
-    if not gaps or not abs(own) > 1e-12:  # also if it is nan
+    gap = float(getattr(last, "gap_", np.nan))
+    if not abs(gap) > 1e-12:  # also if it is nan
         return False
-    same = any(np.isclose(gap, own, rtol=1e-9, atol=0.0) for gap in gaps)
-    decided = [one.on_predictions for one in measured]
-    return same and any(np.isclose(gap, last.decision_gap_, rtol=1e-9) for gap in decided)
+    same = any(np.isclose(one.on_scores, gap, rtol=1e-9, atol=0.0) for one in measured)
+    return same and any(
+        np.isclose(one.on_predictions, last.decision_gap_, rtol=1e-9) for one in measured
+    )

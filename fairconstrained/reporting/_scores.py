@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairconstrained.inspection.chosen_groups import choose_by_selection_rate, stacked, with_others
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import group_labels
-from fairconstrained.reporting._axes import Plane, Scale
-from fairconstrained.reporting._evidence import ClassEvidence, Evidence
-from fairconstrained.reporting._frontier import FrontierPoint, widest_gap
+from fairconstrained.plotting.densities import Density
+from fairconstrained.reporting._dots import Scale
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence, widest_gap
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -22,113 +23,59 @@ _BINS = 24
 _ROWS_PER_BIN = 25
 _MOST_CALIBRATION_BINS = 8
 
-GroupRows = dict[str, Array]
 
+@dataclass(frozen=True)
+class Plane:
+    """A picture with two axes, of fixed size in pixels.
 
-def rows_of_groups(evidence: ClassEvidence, confidence: float) -> GroupRows:
-    """Return the rows of the shown groups, which are chosen by their selection rates.
-
-    With marginal groups a row is in a group of each attribute.
+    Parameters
+    ----------
+    x, y : Scale
+        The axes.
+    width, height : int
+        The size of the picture.
+    box : tuple of float
+        Left, top, right and bottom of the area between the axes.
     """
-    collected = evidence.collected
-    rows, groups = stacked(collected.groups)
-    selected = collected.outputs[evidence.names[-1]].decided[rows]
-    choice = choose_by_selection_rate(groups, selected, collected.weight[rows], confidence)
-    shown = with_others(groups, choice)
-    return {label: rows[shown.codes == k] for k, label in enumerate(group_labels(shown))}
+
+    x: Scale
+    y: Scale
+    width: int
+    height: int
+    box: tuple[float, float, float, float]
+
+    def across(self, x: float) -> float:
+        """Return the horizontal pixel of a value."""
+        left, _, right, _ = self.box
+        return left + (right - left) * self.x.share(x)
+
+    def down(self, y: float) -> float:
+        """Return the vertical pixel of a value."""
+        _, top, _, bottom = self.box
+        return bottom - (bottom - top) * self.y.share(y)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """The scores of a group by a model.
+    """The scores of a group by a model, with their quartiles and the share that is selected."""
 
-    Parameters
-    ----------
-    heights : ndarray of shape (n_bins,)
-        The shares of the bins, relative to the highest of the groups with enough rows.
-    quartiles : ndarray of shape (3,)
-        The quartiles.
-    selected : float
-        The share of the rows that are selected.
-    """
-
-    heights: Array
+    density: Density
     quartiles: Array
     selected: float
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """The histograms of a model, on an axis with given ends; the threshold is a share of it."""
+    """The histograms of a model, on an axis with given ends; the threshold is a share of it.
+
+    A bin whose density is `highest` is as high as its row.
+    """
 
     model: int
     ends: tuple[float, float]
     threshold: float
+    highest: float
     histograms: list[Histogram]
-
-
-@dataclass(frozen=True, eq=False)
-class ScorePlot:
-    """The score distributions of groups, a column for each model."""
-
-    unit: str
-    groups: list[tuple[str, int]]
-    columns: list[ScoreColumn]
-
-
-def models_with_scores(evidence: ClassEvidence) -> list[str]:
-    """Return the models whose scores are shown: of many, the first and the last."""
-    names = [name for name, one in evidence.collected.outputs.items() if one.scores is not None]
-    return names if len(names) <= 2 else [names[0], names[-1]]
-
-
-def score_plot(evidence: ClassEvidence, groups: GroupRows) -> ScorePlot | None:
-    """Return the score distributions; None if no model has scores."""
-    names = models_with_scores(evidence)
-    if not names:
-        return None
-    shown = [evidence.collected.outputs[name] for name in names]
-    unit = "scores" if any(one.probability is None for one in shown) else "probabilities"
-    sizes = [(label, len(rows)) for label, rows in groups.items()]
-    return ScorePlot(unit, sizes, [_score_column(evidence, name, groups) for name in names])
-
-
-def _score_column(evidence: ClassEvidence, name: str, groups: GroupRows) -> ScoreColumn:
-    output, weight = evidence.collected.outputs[name], evidence.collected.weight
-    values, threshold, ends = _on_axis(output)
-    parts = list(groups.values())
-    places = np.clip((values * _BINS).astype(int), 0, _BINS - 1)
-    counts = np.array([np.bincount(places[rows], weight[rows], _BINS) for rows in parts])
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    many = np.array([len(rows) >= FEW_ROWS for rows in parts])
-    highest = max(float(shares[many if many.any() else ~many].max()), 1e-12)
-    scores = output.scores if output.probability is None else output.probability
-    assert scores is not None
-    histograms = [
-        Histogram(
-            np.minimum(of_group / highest, 1.0),
-            np.quantile(scores[rows], [0.25, 0.5, 0.75], **_weights(weight[rows])),
-            float(np.average(output.decided[rows], weights=weight[rows])),
-        )
-        for of_group, rows in zip(shares, parts, strict=True)
-    ]
-    return ScoreColumn(evidence.names.index(name), ends, threshold, histograms)
-
-
-def _on_axis(output: Outputs) -> tuple[Array, float, tuple[float, float]]:
-    """Return scores from 0 to 1 for the picture, the threshold among them, and the axis's ends."""
-    if output.probability is not None:
-        return output.probability, output.probability_threshold, (0.0, 1.0)
-    assert output.scores is not None
-    low, high = float(output.scores.min()), float(output.scores.max())
-    width = max(high - low, 1e-12)
-    return (output.scores - low) / width, (output.threshold - low) / width, (low, high)
-
-
-def _weights(weight: Array) -> dict[str, Any]:
-    """Return the options of NumPy's quantiles for rows with weights."""
-    equal = at_most(np.ptp(weight), 0.0)
-    return {} if equal else {"weights": weight, "method": "inverted_cdf"}
 
 
 @dataclass(frozen=True)
@@ -161,62 +108,113 @@ class Square:
     curves: list[Curve]
 
 
-@dataclass(frozen=True)
-class CalibrationPlot:
-    """The calibration by group, on the same axes for all groups."""
+@dataclass(frozen=True, eq=False)
+class ScorePlot:
+    """The score distributions of groups, a column for each model, and their calibration.
 
+    Squares are those of the models with probabilities, on the same axes for all groups; none
+    without labels.
+    """
+
+    unit: str
+    groups: list[tuple[str, int]]
+    columns: list[ScoreColumn]
     plane: Plane
-    n_models: int
     squares: list[Square]
 
 
-def calibration_plot(
-    evidence: ClassEvidence, groups: GroupRows, confidence: float
-) -> CalibrationPlot | None:
-    """Return the calibration of models with probabilities; None without any, or without labels.
+def score_plot(evidence: ClassEvidence, confidence: float) -> ScorePlot | None:
+    """Return distributions and calibration of the groups, of many models by the first and the last.
 
-    Both axes reach as far as the points: probabilities of a rare class are far below 1.
+    The groups are chosen by their selection rates. With marginal groups a row is in a group of each
+    attribute. None if no model has scores.
     """
-    collected = evidence.collected
-    probabilities = {
-        evidence.names.index(name): probability
-        for name in models_with_scores(evidence)
-        if (probability := collected.outputs[name].probability) is not None
-    }
-    if not probabilities or collected.labels is None:
+    collected, names = evidence.collected, evidence.names
+    scored = [name for name in names if collected.outputs[name].scores is not None]
+    if not scored:
         return None
-    labels, weight, squares = collected.labels, collected.weight, []
-    for group, rows in groups.items():
-        curves = [
-            Curve(
-                model,
-                float(np.average(of_model[rows], weights=weight[rows])),
-                _bins(of_model[rows], labels[rows], weight[rows], confidence),
-            )
-            for model, of_model in probabilities.items()
+    rows, groups = stacked(collected.groups)
+    selected = collected.outputs[names[-1]].decided[rows]
+    choice = choose_by_selection_rate(groups, selected, collected.weight[rows], confidence)
+    shown = with_others(groups, choice)
+    members = {label: rows[shown.codes == k] for k, label in enumerate(group_labels(shown))}
+    outputs = {
+        names.index(name): collected.outputs[name]
+        for name in dict.fromkeys([scored[0], scored[-1]] if len(scored) > 2 else scored)
+    }
+    columns = [
+        _score_column(model, output, collected.weight, list(members.values()))
+        for model, output in outputs.items()
+    ]
+    squares = []
+    if collected.labels is not None:
+        probabilities = {m: p for m, one in outputs.items() if (p := one.probability) is not None}
+        squares = [
+            _square(group, rows, collected.labels, collected.weight, probabilities, confidence)
+            for group, rows in (members.items() if probabilities else ())
         ]
-        observed = float(np.average(labels[rows], weights=weight[rows]))
-        squares.append(Square(group, len(rows), observed, curves))
     bins = [one for square in squares for curve in square.curves for one in curve.bins]
-    points = [[one.predicted, one.observed] for one in bins]
-    ends = [[one.low, one.high] for one in bins if not one.few]
-    scale = Scale.of(np.array([value for pair in points + ends for value in pair]), within=(0, 1))
+    points = [end for one in bins for end in (one.predicted, one.observed)]
+    points += [end for one in bins if not one.few for end in (one.low, one.high)]
+    scale = Scale.of(points, within=(0, 1))  # as far as the points: those of rare classes are small
     plane = Plane(scale, scale, 160, 160, (6.0, 6.0, 154.0, 154.0))
-    return CalibrationPlot(plane, len(probabilities), squares)
+    unit = "scores" if any(one.probability is None for one in outputs.values()) else "probabilities"
+    sizes = [(label, len(rows)) for label, rows in members.items()]
+    return ScorePlot(unit, sizes, columns, plane, squares)
+
+
+def _score_column(model: int, output: Outputs, weight: Array, groups: list[Array]) -> ScoreColumn:
+    if output.probability is not None:
+        scores, threshold, low, high = output.probability, output.probability_threshold, 0.0, 1.0
+    else:
+        assert output.scores is not None
+        scores, threshold = output.scores, output.threshold
+        low, high = float(scores.min()), float(scores.max())
+    width = max(high - low, 1e-12)
+    edges, histograms = np.linspace(low, low + width, _BINS + 1), []
+    for rows in groups:
+        share = weight[rows] / weight[rows].sum()
+        equal = at_most(np.ptp(weight[rows]), 0.0)
+        options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
+        quartiles = np.quantile(scores[rows], [0.25, 0.5, 0.75], **options)
+        density = Density.of(scores[rows], share, edges)
+        histograms.append(Histogram(density, quartiles, float(share @ output.decided[rows])))
+    many = [one for one in histograms if one.density.n_rows >= FEW_ROWS] or histograms
+    highest = max(float(one.density.heights.max()) for one in many)
+    return ScoreColumn(model, (low, high), (threshold - low) / width, highest, histograms)
+
+
+def _square(
+    group: str,
+    rows: Array,
+    labels: Array,
+    weight: Array,
+    probabilities: dict[int, Array],
+    confidence: float,
+) -> Square:
+    """Return the calibration of a group."""
+    share = weight[rows] / weight[rows].sum()
+    curves = [
+        Curve(
+            model,
+            float(share @ probability[rows]),
+            _bins(probability[rows], labels[rows], weight[rows], confidence),
+        )
+        for model, probability in probabilities.items()
+    ]
+    return Square(group, len(rows), float(share @ labels[rows]), curves)
 
 
 def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -> list[Bin]:
     n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
-    found = []
+    bins = []
     for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
-        total = weight[rows].sum()
-        size = total**2 / (weight[rows] @ weight[rows])
-        rate = weight[rows] @ labels[rows] / total
-        interval = clopper_pearson(np.array(rate), np.array(size), confidence)
-        mean = float(weight[rows] @ probability[rows] / total)
-        few = len(rows) < _ROWS_PER_BIN
-        found.append(Bin(mean, float(rate), float(interval.low), float(interval.high), few))
-    return found
+        share = weight[rows] / weight[rows].sum()
+        rate = np.array(share @ labels[rows])
+        _, low, high = clopper_pearson(rate, np.array(1.0 / (share @ share)), confidence)
+        mean, few = float(share @ probability[rows]), len(rows) < _ROWS_PER_BIN
+        bins.append(Bin(mean, float(rate), float(low), float(high), few))
+    return bins
 
 
 @dataclass(frozen=True)
@@ -225,37 +223,28 @@ class FrontierPlot:
 
     gap: str
     plane: Plane
-    path: list[FrontierPoint]
+    path: pd.DataFrame
     models: list[tuple[str, float, float]]
     tolerance: float
 
 
 def frontier_plot(evidence: Evidence) -> FrontierPlot | None:
     """Return the frontier; None without a path."""
-    path = evidence.frontier
-    if not path:
+    path, name = evidence.frontier, evidence.frontier_gap
+    if not len(path):
         return None
-    models = [
-        (name, _gap_on_frontier(evidence, name), evidence.overall[name]["accuracy"])
-        for name in evidence.names
-    ]
-    tolerances = [
-        one.assessment.tolerance
-        for one in evidence.findings[evidence.names[-1]]
-        if one.assessment.name == evidence.frontier_gap and not one.minimized
-    ]
-    tolerance = tolerances[0] if tolerances else np.nan
-    gaps = [*(one.gap for one in path), *(gap for _, gap, _ in models), tolerance, 0.0]
-    accuracies = [float(end) for one in path for end in one.accuracy]
-    accuracies += [accuracy for _, _, accuracy in models]
-    x, y = Scale.of(np.array(gaps)), Scale.of(np.array(accuracies))
+    bound_of = {
+        model: next((one for one in findings if one.assessment.name == name), None)
+        for model, findings in evidence.findings.items()
+    }
+    models = []
+    for model, one in bound_of.items():
+        gap = one.assessment.on_predictions if one else widest_gap(evidence.predictions(model))
+        models.append((model, gap, evidence.overall[model]["accuracy"]))
+    last = bound_of[evidence.names[-1]]
+    tolerance = np.nan if last is None or last.minimized else last.assessment.tolerance
+    x = Scale.of([0.0, tolerance, *path["gap"], *(gap for _, gap, _ in models)])
+    accuracies = path[["accuracy", "low", "high"]].to_numpy().ravel()
+    y = Scale.of([*accuracies, *(accuracy for *_, accuracy in models)])
     plane = Plane(x, y, 360, 270, (52.0, 24.0, 346.0, 230.0))
-    return FrontierPlot(evidence.frontier_gap.replace("_", " "), plane, path, models, tolerance)
-
-
-def _gap_on_frontier(evidence: Evidence, name: str) -> float:
-    """Return the gap of a model of the report by which the frontier is drawn."""
-    for one in evidence.findings[name]:
-        if one.assessment.name == evidence.frontier_gap:
-            return one.assessment.on_predictions
-    return widest_gap(evidence.predictions(name))
+    return FrontierPlot(name.replace("_", " "), plane, path, models, tolerance)

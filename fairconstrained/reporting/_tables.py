@@ -182,13 +182,3 @@ def _changes(evidence: Evidence, cost: Cost) -> dict[str, int]:
     if not evidence.several_classes:
         return cost.changes
     return {f"changed to {label}": n for label, n in cost.changes.items()}
-
-
-def frontier_table(evidence: Evidence) -> pd.DataFrame:
-    """Return the models of the path on these rows; empty without a path."""
-    columns = ["kappa", "gap", "accuracy", "low", "high"]
-    rows = [
-        [point.kappa, point.gap, *(float(value) for value in point.accuracy)]
-        for point in evidence.frontier
-    ]
-    return pd.DataFrame(rows, columns=columns)

@@ -1,14 +1,20 @@
-"""The templates of reports, which hold pages, sentences and pictures."""
+"""The templates of reports, which hold pages, sentences and pictures, and what all reports have."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import jinja2
 import numpy as np
+import pandas as pd
 
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.reporting.text_tables import markdown, number
+from fairconstrained.utils.files import whole_file
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.rounding import at_most
 
 
@@ -39,9 +45,7 @@ _ENVIRONMENT = jinja2.Environment(
     keep_trailing_newline=True,
     auto_reload=False,  # templates do not change while a program runs
 )
-_ENVIRONMENT.filters |= {
-    "number": number, "percent": percent, "markdown": markdown,
-}  # fmt: skip
+_ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),
@@ -55,11 +59,128 @@ _SENTENCES = _ENVIRONMENT.get_template(
 ).module
 
 
-def render(template: str, **content: Any) -> str:
-    """Return a template with its content; what ends in ".html.j2" escapes all text."""
-    return _ENVIRONMENT.get_template(template).render(content)
-
-
 def sentence(name: str, *content: Any) -> str:
     """Return a sentence of the template of sentences with its content."""
     return str(getattr(_SENTENCES, name)(*content)).strip()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Tables of numbers that templates show as text, Markdown and HTML; the first is the default.
+
+    Parameters
+    ----------
+    title : str
+        The models and the rows.
+    confidence : float
+        The confidence level of the intervals.
+    """
+
+    title: str
+    confidence: float
+
+    _tables: ClassVar[tuple[str, ...]]
+    _template: ClassVar[str]
+
+    def to_frame(self, table: str | None = None) -> pd.DataFrame:
+        """Return a table of the report as a DataFrame with numbers.
+
+        Parameters
+        ----------
+        table : str or None, default=None
+            The name of the attribute; None takes `groups` of classifiers, `summary` of rankers.
+
+        Returns
+        -------
+        table : DataFrame
+            A copy.
+        """
+        name = self._tables[0] if table is None else table
+        check_option("table", name, dict.fromkeys(self._tables, ""))
+        frame: pd.DataFrame = getattr(self, name)
+        return frame.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
+        tables = {name: _records(getattr(self, name)) for name in self._tables}
+        return {"title": self.title, "confidence": self.confidence, **tables}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return :meth:`to_dict` as JSON text.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            A file to which the text is also written, whole or not at all.
+        """
+        return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as a section of a model card, in Markdown.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            A file to which the text is also written, whole or not at all.
+        """
+        return _written(self._render(f"{self._template}.md.j2"), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as a self-contained HTML page with its pictures.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            A file to which the page is also written, whole or not at all.
+
+        Returns
+        -------
+        page : str
+            The HTML source. All names from the data are escaped.
+        """
+        return _written(self._render("page.html.j2", tag="main"), path)
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        return self._render(f"{self._template}.txt.j2").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """Return the report as HTML for notebooks."""
+        return self._render(f"{self._template}.html.j2", tag="div")
+
+    def _render(self, name: str, **options: str) -> str:
+        """Return a template with the report; what ends in ".html.j2" escapes all text."""
+        content = {"report": self, "level": level_of(self.confidence), **self._content()}
+        return _ENVIRONMENT.get_template(name).render(content, template=self._template, **options)
+
+    def _content(self) -> dict[str, Any]:
+        """Return what the templates show, besides the report itself."""
+        raise NotImplementedError
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, and write it to a file if there is one."""
+    if path is not None:
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return text
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries, the index included."""
+    keep = isinstance(table.index, pd.MultiIndex) or table.index.name is not None
+    flat = table.reset_index() if keep else table
+    columns = [str(name) for name in flat.columns]
+    return [
+        {name: plain(value) for name, value in zip(columns, row, strict=True)}
+        for row in flat.itertuples(index=False, name=None)
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: None for nan, numbers without NumPy's types."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

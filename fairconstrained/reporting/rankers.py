@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,23 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
+from fairconstrained.reporting._templates import Report
 from fairconstrained.reporting.text_tables import Table
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
-_TABLES = ("summary", "groups", "errors")
+_SUMMARY_HEADS = {
+    "ndcg": "NDCG",
+    "pairwise_error": "pairwise error",
+    "largest_gap": "largest gap",
+    "mean_gap": "mean gap",
+    "gap_of_means": "gap of means",
+    "queries_compared": "queries compared",
+    "gap_on_scores": "gap on scores",
+    "kappa": "kappa",
+}
+_LEVELS = ["model", "group"]
 
 
 class Ranker(Protocol):
@@ -40,8 +50,8 @@ class Ranker(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RankerComparison:
-    """The result of :func:`compare_rankers`; ``print`` shows it as text.
+class RankerComparison(Report):
+    """The result of :func:`compare_rankers`, a report as :class:`FairnessReport` is.
 
     Attributes
     ----------
@@ -76,45 +86,21 @@ class RankerComparison:
     (2, 2)
     """
 
-    title: str
+    _tables = ("summary", "groups", "errors")
+    _template = "rankers"
+
     summary: pd.DataFrame
     groups: pd.DataFrame
     errors: pd.DataFrame
-    confidence: float
 
-    def to_frame(self, table: str = "summary") -> pd.DataFrame:
-        """Return a copy of a table: "summary", "groups" or "errors".
-
-        Raises
-        ------
-        ValueError
-            If there is no such table.
-        """
-        check_option("table", table, dict.fromkeys(_TABLES, ""))
-        frame: pd.DataFrame = getattr(self, table)
-        return frame.copy()
-
-    def _shown(self) -> dict[str, pd.DataFrame]:
-        """Return the tables with their headings."""
-        level = f"{100.0 * self.confidence:g}%"
+    def _content(self) -> dict[str, Any]:
         return {
-            f"Models (interval of the NDCG over queries, {level})": self.summary,
-            "Groups (NDCG of the rows of a group among themselves)": _first_level(self.groups),
-            "Pairwise errors, mean over queries (rows: group of the relevant row; columns: group "
-            "of the irrelevant row)": _first_level(self.errors),
+            "summary": Table.of(self.summary, _SUMMARY_HEADS),
+            "groups": Table.of(
+                self.groups, {"rows": "rows", "relevant": "relevant", "ndcg": "NDCG"}
+            ),
+            "errors": Table.of(self.errors),
         }
-
-    def __str__(self) -> str:
-        """Return the report as text."""
-        parts = [f"{name}\n{_rounded(table).text()}" for name, table in self._shown().items()]
-        return "\n\n".join([self.title, *parts])
-
-    def to_markdown(self) -> str:
-        """Return the report as Markdown."""
-        parts = [
-            f"## {name}\n\n{_rounded(table).markdown()}" for name, table in self._shown().items()
-        ]
-        return "\n\n".join([f"# {self.title}", *parts]) + "\n"
 
 
 def compare_rankers(
@@ -185,27 +171,29 @@ def compare_rankers(
     >>> found.groups.columns.to_list(), found.errors.shape
     (['rows', 'relevant', 'ndcg'], (4, 2))
     """
-    level = check_confidence(confidence)
+    confidence = check_confidence(confidence)
     named = named_models(models, alone=type(models).__name__)
     check_same_rows(test=True, X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
-    found = groups_of(last, X, sensitive_features, missing=groups_missing)
+    groups = groups_of(last, X, sensitive_features, missing=groups_missing)
     if pos_label is None:
         pos_label = getattr(final_estimator(last), "pos_label_", None)
-    rows = _Rows.of(y, query, found, k, pos_label)
+    n_rows = len(groups.codes)
+    relevant = positive_rows(check_labels("y", y, n_rows), pos_label)
+    rows = _Rows(relevant, check_labels("query", query, n_rows), groups.separate, k)
     scores = {name: _scores(model, X) for name, model in named.items()}
     measured = {
-        name: rows.summary(scores[name], level) | rows.bound(model, scores[name])
+        name: rows.summary(scores[name], confidence) | rows.bound(model, scores[name])
         for name, model in named.items()
     }
-    tables = {
-        "summary": pd.DataFrame.from_dict(measured, orient="index"),
-        "groups": pd.concat({name: rows.by_group(s) for name, s in scores.items()}),
-        "errors": pd.concat({name: rows.errors(s) for name, s in scores.items()}),
-    }
-    for name, table in tables.items():
-        tables[name] = table.rename_axis("model" if name == "summary" else ["model", "group"])
-    return RankerComparison(rows.title(list(scores)), **tables, confidence=confidence)
+    return RankerComparison(
+        title=f"{', '.join(scores)} on {n_rows} rows of {len(np.unique(rows.query))} queries, "
+        f"{int(relevant.sum())} of them relevant",
+        confidence=confidence,
+        summary=pd.DataFrame.from_dict(measured, orient="index").rename_axis("model"),
+        groups=pd.concat({name: rows.by_group(s) for name, s in scores.items()}, names=_LEVELS),
+        errors=pd.concat({name: rows.errors(s) for name, s in scores.items()}, names=_LEVELS),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,61 +205,42 @@ class _Rows:
     groups: tuple[Groups, ...]
     k: int | None
 
-    @classmethod
-    def of(
-        cls, y: ArrayLike, query: ArrayLike, groups: Groups, k: int | None, pos_label: object
-    ) -> _Rows:
-        n_rows = len(groups.codes)
-        labels = check_labels("y", y, n_rows)
-        queries = check_labels("query", query, n_rows)
-        return cls(positive_rows(labels, pos_label), queries, groups.separate, k)
-
-    def title(self, names: list[str]) -> str:
-        """Return the numbers of rows, queries and relevant rows."""
-        return (
-            f"{', '.join(names)} on {len(self.query)} rows of {len(np.unique(self.query))} "
-            f"queries, {int(self.relevant.sum())} of them relevant"
-        )
-
     def summary(self, scores: Array, level: float) -> dict[str, float]:
         """Return the measures on all rows."""
         ndcg = query_ndcg(self.relevant, scores, query=self.query, k=self.k).dropna()
-        mean = float(ndcg.mean()) if len(ndcg) else np.nan
-        deviation = float(ndcg.std()) / np.sqrt(len(ndcg)) if len(ndcg) > 1 else np.nan
+        mean = float(ndcg.mean())
+        deviation = float(ndcg.std()) / max(len(ndcg), 1) ** 0.5
         width = float(norm.isf((1.0 - level) / 2.0)) * deviation
         by_query = [self._errors(one, scores) for one in self.groups]
-        gaps = np.concatenate([query_gaps(errors) for errors in by_query])
+        gaps = pd.Series(np.concatenate([query_gaps(errors) for errors in by_query]))
         means = [query_gaps(errors.mean().to_frame().T) for errors in by_query]
         return {
             "ndcg": mean,
             "ndcg_low": max(mean - width, 0.0),
             "ndcg_high": min(mean + width, 1.0),
             "pairwise_error": pairwise_error(self.relevant, scores, query=self.query),
-            "largest_gap": float(gaps.max()) if len(gaps) else np.nan,
-            "mean_gap": float(gaps.mean()) if len(gaps) else np.nan,
-            "gap_of_means": float(np.concatenate(means).max()) if len(gaps) else np.nan,
+            "largest_gap": float(gaps.max()),
+            "mean_gap": float(gaps.mean()),
+            "gap_of_means": float(pd.Series(np.concatenate(means)).max()),
             "queries_compared": len(gaps),
         }
 
     def bound(self, model: object, scores: Array) -> dict[str, float]:
         """Return the largest gap of a model's constraints on queries, and their kappa."""
-        last, nothing = final_estimator(model), {"gap_on_scores": np.nan, "kappa": np.nan}
-        if not getattr(last, "needs_queries", False):
-            return nothing
-        asked = resolve_constraints(last.constraint, kappa=last.kappa)
-        parities = [one for one in asked if isinstance(one, QueryParity)]
-        if not parities:
-            return nothing
-        y, weight = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores))
+        last, constraints = final_estimator(model), []
+        if getattr(last, "needs_queries", False):
+            constraints = resolve_constraints(last.constraint, kappa=last.kappa)
+        parities = [one for one in constraints if isinstance(one, QueryParity)]
+        y, weight, gaps = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores)), [np.empty(0)]
         with without_vacuous_warnings():
-            terms = [
-                one.bind(y, groups, weight, self.query)
-                for one in parities
-                for groups in self.groups
-            ]
-        gaps = np.concatenate([term.gap(scores) for term in terms])
-        kappa = max(float(one.kappa) for one in parities if one.kappa is not None)
-        return {"gap_on_scores": float(gaps.max()) if len(gaps) else np.nan, "kappa": kappa}
+            for one in parities:
+                terms = [one.bind(y, groups, weight, self.query) for groups in self.groups]
+                gaps += [term.gap(scores) for term in terms]
+        kappas = pd.Series([one.kappa for one in parities], dtype=float)
+        return {
+            "gap_on_scores": float(pd.Series(np.concatenate(gaps)).max()),
+            "kappa": float(kappas.max()),
+        }
 
     def _errors(self, groups: Groups, scores: Array) -> pd.DataFrame:
         """Return the pairwise errors of the queries, among the rows of known groups."""
@@ -290,20 +259,16 @@ class _Rows:
 
     def by_group(self, scores: Array) -> pd.DataFrame:
         """Return numbers of rows and the NDCG of every group."""
-        found = {}
+        names, figures = [], []
         for one in self.groups:
             for code, name in enumerate(one.labels):
                 rows = np.flatnonzero(one.codes == code)
                 ndcg = query_ndcg(
                     self.relevant[rows], scores[rows], query=self.query[rows], k=self.k
                 )
-                found[name] = {
-                    "rows": len(rows),
-                    "relevant": int(self.relevant[rows].sum()),
-                    "ndcg": float(ndcg.mean()),
-                }
-        table = pd.DataFrame.from_dict(found, orient="index")
-        return table.astype({"rows": int, "relevant": int})
+                names.append(name)
+                figures.append([len(rows), int(self.relevant[rows].sum()), float(ndcg.mean())])
+        return pd.DataFrame(figures, columns=["rows", "relevant", "ndcg"], index=names)
 
 
 def _scores(model: Ranker, X: MatrixLike) -> Array:
@@ -319,14 +284,3 @@ def _scores(model: Ranker, X: MatrixLike) -> Array:
             "compare or fairness_report."
         )
     return check_scores("the predictions", model.predict(X))
-
-
-def _first_level(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose rows are named by the models only."""
-    return table.reset_index("group")
-
-
-def _rounded(table: pd.DataFrame) -> Table:
-    """Return a table of texts, numbers with three digits."""
-    shown = table.map(lambda value: f"{value:.3f}" if isinstance(value, float) else str(value))
-    return Table.of(shown)

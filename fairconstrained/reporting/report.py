@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -13,40 +11,56 @@ import pandas as pd
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.assessment import named
+from fairconstrained.inspection.chosen_groups import MOST_GROUPS, choose_groups
 from fairconstrained.inspection.collected import Collected, collect_classes, collect_predictions
+from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
+from fairconstrained.reporting._dots import accuracy_plot, gap_plots, rate_plots
 from fairconstrained.reporting._evidence import Evidence, evidence_of
-from fairconstrained.reporting._page import as_html
-from fairconstrained.reporting._templates import sentence
-from fairconstrained.reporting._text import (
-    Content,
-    as_dict,
-    as_markdown,
-    as_text,
-    label_of,
+from fairconstrained.reporting._scores import frontier_plot, score_plot
+from fairconstrained.reporting._templates import Report, plain
+from fairconstrained.reporting._verdict import (
+    Verdict,
+    costs_in_words,
+    decided_by,
+    meaning_of,
     notes_of,
+    title_of,
+    verdict_of,
 )
-from fairconstrained.reporting._verdict import verdict_of
-from fairconstrained.utils.files import whole_file
-from fairconstrained.utils.meta_estimators import final_estimator
-from fairconstrained.utils.registry import check_option
+from fairconstrained.reporting.text_tables import Table
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
 Constraints = str | Constraint | Sequence[str | Constraint] | None
 
-_TABLES = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontier")
+_GROUP_HEADS = {
+    "rows": "rows",
+    "positive_labels": "positive labels",
+    "positive_decisions": "positive predictions",
+    **{name: RATES[name].title for name in DEFAULT_RATES},
+}
+_GAP_HEADS = {"gap": "gap", "highest": "highest", "lowest": "lowest"}
+_CONSTRAINT_HEADS = {
+    "tolerance": "tolerance",
+    "scores": "gap on scores",
+    "decisions": "gap of predictions",
+    "worst": "largest gap",
+    "verdict": "verdict",
+}
+_PICTURES = {
+    one.__name__: one for one in (accuracy_plot, frontier_plot, gap_plots, rate_plots, score_plot)
+}
 
 
 @dataclass(frozen=True, eq=False)
-class FairnessReport(Content):
+class FairnessReport(Report):
     """The result of :func:`fairness_report`.
 
-    ``print(report)`` shows it as text. :meth:`to_html`, :meth:`to_markdown`, :meth:`to_json` and
-    :meth:`to_dict` return it in other forms, and :meth:`to_frame` returns its tables. With several
-    models, the first level of the index of `model`, `constraints`, `gaps` and `groups` is the name
-    of the model.
+    ``print(report)`` shows it as text. With several models, the first level of the index of
+    `model`, `constraints`, `gaps` and `groups` is the name of the model.
 
     Attributes
     ----------
@@ -90,6 +104,18 @@ class FairnessReport(Content):
     ['0', '1', 'all rows']
     """
 
+    _tables = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontier")
+    _template = "report"
+
+    verdict: Verdict
+    model: pd.DataFrame
+    constraints: pd.DataFrame
+    gaps: pd.DataFrame
+    groups: pd.DataFrame
+    summary: pd.DataFrame
+    cost: pd.DataFrame
+    frontier: pd.DataFrame
+    notes: tuple[str, ...]
     _evidence: Evidence = field(repr=False)
 
     @classmethod
@@ -147,77 +173,83 @@ class FairnessReport(Content):
         )  # fmt: skip
         return _report(rows, confidence, constraint, pos_label)
 
-    def to_frame(self, table: str = "groups") -> pd.DataFrame:
-        """Return a table of the report as a DataFrame with numbers.
-
-        Parameters
-        ----------
-        table : str, default="groups"
-            "groups", "gaps", "constraints", "model", "summary", "cost" or "frontier".
-
-        Returns
-        -------
-        table : DataFrame
-            A copy.
-        """
-        check_option("table", table, dict.fromkeys(_TABLES, ""))
-        frame: pd.DataFrame = getattr(self, table)
-        return frame.copy()
-
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
-        return as_dict(self, self._evidence, _TABLES)
+        evidence, rows = self._evidence, self._evidence.rows
+        several = evidence.several_classes
+        return super().to_dict() | {
+            "verdict": {**asdict(self.verdict), "details": list(self.verdict.details)},
+            "rows": len(rows.weight),
+            "weighted": rows.weighted,
+            "target": rows.target or None,
+            "positive_class": None if several else plain(evidence.classes[""].collected.positive),
+            "classes": [plain(label) for label in rows.classes],
+            "models": evidence.names,
+            "sentences": self._sentences(),
+            "notes": list(self.notes),
+            "proxies": evidence.proxies,
+        }
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return :meth:`to_dict` as JSON text.
+    def _sentences(self) -> list[str]:
+        """Return what decides the constraints, and what the models cost."""
+        findings = self._evidence.findings[self._evidence.names[-1]]
+        decided = [text for one in findings if (text := decided_by(one))]
+        return decided + costs_in_words(self._evidence)
 
-        Parameters
-        ----------
-        path : str, PathLike or None, default=None
-            A file to which the text is also written, whole or not at all.
-        """
-        return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", path)
+    def _content(self) -> dict[str, Any]:
+        evidence = self._evidence
+        findings = evidence.findings[evidence.names[-1]]
+        limits = self.constraints.rename(columns={"low": "decisions_low", "high": "decisions_high"})
+        gaps = _spaced(self.gaps.rename(columns={"low": "gap_low", "high": "gap_high"}))
+        change = self.summary.iloc[:, -1] - self.summary.iloc[:, 0]
+        signed = change.map("{:+.3f}".format, na_action="ignore").fillna("-")
+        several_models = self.summary.shape[1] > 1
+        side_by_side = self.summary.assign(change=signed) if several_models else self.summary
+        fits = {"": self.model}
+        if isinstance(self.model.index, pd.MultiIndex):
+            models = self.model.groupby(level=0, sort=False)
+            fits = {str(name): table.droplevel(0) for name, table in models}
+        return {
+            **_PICTURES,
+            "evidence": evidence,
+            "names": evidence.names,
+            "several_classes": evidence.several_classes,
+            "few_rows": FEW_ROWS,
+            "most_groups": MOST_GROUPS,
+            "sentences": self._sentences(),
+            "costs": costs_in_words(evidence),
+            "meanings": [meaning_of(one, self.confidence) for one in findings if one.deciding],
+            "decisive": {one.of_class for one in findings} or {next(iter(evidence.classes))},
+            "summary": Table.of(self.summary),
+            "before_after": Table.of(_spaced(side_by_side)),
+            "constraints": Table.of(limits, _CONSTRAINT_HEADS),
+            "on_scores": Table.of(limits, dict(list(_CONSTRAINT_HEADS.items())[:2])),
+            "largest_gaps": Table.of(gaps, _GAP_HEADS),
+            "groups": Table.of(self.groups, _GROUP_HEADS),
+            "searched": list(map(str, self.groups.index.get_level_values(-1))),
+            "chosen_groups": {label: self._few_groups(label) for label in evidence.classes},
+            "model": Table.of(self.model),
+            "fits": {name: Table.of(table) for name, table in fits.items() if len(table)},
+        }
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a section of a model card, in Markdown.
-
-        Parameters
-        ----------
-        path : str, PathLike or None, default=None
-            A file to which the text is also written, whole or not at all.
-        """
-        return _written(as_markdown(self, self._evidence), path)
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a self-contained HTML page with its pictures.
-
-        Parameters
-        ----------
-        path : str, PathLike or None, default=None
-            A file to which the page is also written, whole or not at all.
-
-        Returns
-        -------
-        page : str
-            The HTML source. All names from the data are escaped.
-        """
-        return _written(as_html(self, self._evidence), path)
-
-    def __str__(self) -> str:
-        """Return the report as text."""
-        return as_text(self, self._evidence)
-
-    def _repr_html_(self) -> str:
-        """Return the report as HTML for notebooks."""
-        return as_html(self, self._evidence, whole=False)
+    def _few_groups(self, label: str) -> Table:
+        """Return the table of groups of the last model; of many the extremes and the largest."""
+        table = self.groups
+        for key in (self._evidence.names[-1], label):
+            table = table if key == "" else pd.DataFrame(table.xs(key, level=0))
+        body = table.iloc[:-1]
+        choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
+        shown = Table.of(table.iloc[[*choice.shown, len(body)]], _GROUP_HEADS)
+        if len(choice.others):
+            size = str(body["rows"].iloc[choice.others].sum())
+            others = [size, *[""] * (len(shown.columns) - 1)]
+            shown.rows.insert(-1, (f"({choice.label})", others))
+        return shown
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a text, and write it to a file if there is one."""
-    if path is not None:
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    return text
+def _spaced(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose names, of several levels the last ones, have spaces."""
+    return table.rename(index=lambda name: str(name).replace("_", " "), level=-1)
 
 
 def fairness_report(
@@ -241,8 +273,7 @@ def fairness_report(
     rates, with a correction for their number. The difference of two accuracies on the same rows has
     the interval of Agresti and Min. All intervals refer to the population that the rows are drawn
     from. A constraint "holds" if its whole interval is within the tolerance, and "does not hold" if
-    its whole interval is above. Otherwise the verdict is inconclusive, and states whether the
-    constraint is met on these rows.
+    its whole interval is above. Otherwise the verdict states whether it is met on these rows.
 
     Parameters
     ----------
@@ -348,7 +379,7 @@ def _report(
         given = named(resolve_constraints(constraint, **defaults))
     evidence = evidence_of(rows, positive, X, sensitive_features, given, path, confidence)
     return FairnessReport(
-        title=_title(evidence),
+        title=title_of(evidence),
         verdict=verdict_of(evidence),
         model=tables.for_every_model(evidence, tables.model_table),
         constraints=tables.for_every_model(evidence, tables.constraints_table),
@@ -356,21 +387,8 @@ def _report(
         groups=tables.for_every_class(evidence, tables.groups_table),
         summary=tables.summary_table(evidence),
         cost=tables.cost_table(evidence),
-        frontier=tables.frontier_table(evidence),
+        frontier=evidence.frontier,
         confidence=confidence,
         notes=tuple(notes_of(evidence)),
         _evidence=evidence,
     )
-
-
-def _title(evidence: Evidence) -> str:
-    """Return the models, the number of rows and the positive class, or the classes."""
-    kinds = {
-        name: "predictions" if one.model is None else type(final_estimator(one.model)).__name__
-        for name, one in evidence.rows.outputs.items()
-    }
-    rows, several = evidence.rows, evidence.several_classes
-    label = "" if several else label_of(evidence)
-    classes = list(evidence.classes) if several else []
-    n_rows, n_groups = len(rows.weight), len(rows.groups.listed)
-    return sentence("title", kinds, n_rows, n_groups, label, classes, rows.target)

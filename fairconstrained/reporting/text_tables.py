@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 
-def number(value: float) -> str:
-    """Return a number as text; "-" for nan."""
+def number(value: Any) -> str:
+    """Return a number as text, "-" for nan; whole numbers and other values as they are."""
+    if not isinstance(value, float):
+        return str(value)
     return "-" if pd.isna(value) else f"{value:.3f}"
 
 
@@ -28,14 +32,36 @@ class Table:
     rows: list[tuple[str, list[str]]]
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Table:
-        """Return the text of a table; names of several levels are joined by colons."""
+    def of(cls, table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> Table:
+        """Return the text of a table; names of several levels are joined by colons.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The values.
+        heads : mapping of str to str or None, default=None
+            The heads of the columns to show, those that the table has. Their values have the
+            intervals in the columns with the suffixes ``_low`` and ``_high``, as "0.12 [0.08,
+            0.17]". None shows all columns by their names.
+        """
+        shown = dict(zip(table, map(str, table), strict=True)) if heads is None else heads
+        shown = {name: head for name, head in shown.items() if name in table}
+        columns = []
+        for name in shown:
+            cells = list(map(number, table[name]))
+            if heads is not None and f"{name}_low" in table:
+                ends = zip(cells, table[f"{name}_low"], table[f"{name}_high"], strict=True)
+                cells = [
+                    text if text == "-" or pd.isna(low) else f"{text} [{low:.3f}, {high:.3f}]"
+                    for text, low, high in ends
+                ]
+            columns.append(cells)
         names = [
             ": ".join(map(str, name)) if isinstance(name, tuple) else str(name)
             for name in table.index
         ]
-        cells = [[str(cell) for cell in row] for row in table.to_numpy()]
-        return cls([str(name) for name in table.columns], list(zip(names, cells, strict=True)))
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return cls(list(shown.values()), list(zip(names, rows, strict=True)))
 
     @property
     def numeric(self) -> list[bool]:

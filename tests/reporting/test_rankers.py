@@ -1,5 +1,7 @@
 """compare_rankers: figures by loops, groups, text, messages; other reports refuse rankers."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,6 +116,9 @@ class TestInterface:
         assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
         assert "| after | " in found.to_markdown()
         assert found.to_frame("errors").equals(found.errors)
+        assert json.loads(found.to_json())["summary"][1]["kappa"] == 0.05
+        page = found.to_html()
+        assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
         with pytest.raises(ValueError, match="table='nothing' is unknown"):
             found.to_frame("nothing")
 

@@ -45,6 +45,16 @@ def test_constraints_of_one_name_are_all_shown():
     assert "<caption>demographic parity (2)" in report.to_html()
 
 
+def test_constraints_that_the_last_model_lacks_are_shown():
+    models = {
+        name: FairLogisticClassifier(name, kappa=0.2).fit(X, Y, sensitive_features=CODES)
+        for name in ("equal_opportunity", "demographic_parity")
+    }
+    page = fairness_report(models, X, Y, CODES).to_html()
+    for name in ("equal opportunity", "demographic parity"):
+        assert f"<caption>{name}<" in page
+
+
 def test_unknown_values_of_one_attribute_are_said_of_it():
     groups = pd.DataFrame({"a": CODES.astype(str), "b": np.arange(400) % 2})
     groups.loc[::4, "a"] = None
