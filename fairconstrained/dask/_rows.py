@@ -20,7 +20,7 @@ from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
-from fairconstrained.models.feature_scale import Features, Moments, other_shares
+from fairconstrained.models.feature_scale import Moments, other_shares
 from fairconstrained.shards.rows import Block, Shard, Sums
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -229,7 +229,7 @@ def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
         The values.
     """
     weight = factors[block.atoms] * block.weight
-    return (other_shares(cast("Features", block.X), weight, values),)
+    return (other_shares(block.X, weight, values),)
 
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:

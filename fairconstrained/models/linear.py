@@ -281,7 +281,7 @@ class LinearModel(Model):
         X : ndarray or CSR of shape (n_other_rows, n_features)
             The rows, with the same columns.
         """
-        return replace(self, X=cast("Features", X), is_batch=False)
+        return replace(self, X=X, is_batch=False)
 
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""

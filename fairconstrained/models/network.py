@@ -261,7 +261,7 @@ class TorchModel(Model):
 
     def on(self, X: Matrix) -> TorchModel:
         """Return the model of other rows, with the same centring and scale."""
-        return replace(self, rows=self.network.rows(cast("Features", X)))
+        return replace(self, rows=self.network.rows(X))
 
     def offset(self) -> Array | None:
         """Return one at the bias of the last layer, None if there is no such bias."""

@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 
 from fairconstrained.functions.base import Indicator
-from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import Block, BlockSum, Join, Place, Shard, Sums, joined
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Shardable, Term
@@ -243,7 +242,7 @@ def hessian(
         else:
             pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
             second += cast("CurvedPullback", pullback).second_derivatives(weights)
-    return (LinearModel(cast("Features", block.X)).gram(second),)
+    return (LinearModel(block.X).gram(second),)
 
 
 def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:

@@ -37,7 +37,7 @@ class AffineHead(Term):
         d, the constant part of the gap, for instance the 1 of "1 - rate".
     """
 
-    combination: Matrix = field(default=None, repr=False)  # type: ignore[assignment]
+    combination: Matrix = field(default=None, repr=False)
     offset: Array | float = 0.0
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
@@ -155,7 +155,7 @@ def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
     """Return a matrix, dense, sparse or of unlisted pairs, as a CSR array."""
     if isinstance(matrix, OrderedPairs):
         return matrix.tocsr()
-    return sp.csr_array(matrix)  # type: ignore[call-overload]
+    return sp.csr_array(matrix)
 
 
 def _positive_part(matrix: Matrix) -> Matrix:

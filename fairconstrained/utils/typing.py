@@ -59,67 +59,7 @@ class Classifier(Protocol):
         """Return the class of each row."""
 
 
-class Matrix(Protocol):
-    """A matrix, dense or sparse: an ndarray, a CSR array or a CSC array.
+SparseMatrix = Any
+"""A CSR or CSC array; the stubs of SciPy know less of them than the library uses."""
 
-    Results are untyped, since they are dense or sparse as the operands are.
-    """
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """(n_rows, n_columns)."""
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the entries."""
-
-    @property
-    def T(self) -> Any:
-        """The transposed matrix."""
-
-    def __matmul__(self, other: Any, /) -> Any:
-        """Return the product with a vector or a matrix."""
-
-    def __abs__(self) -> Any:
-        """Return the absolute values."""
-
-    def __getitem__(self, key: Any, /) -> Any:
-        """Return entries, rows or columns."""
-
-
-class SparseMatrix(Matrix, Protocol):
-    """A compressed sparse matrix: a CSR array or a CSC array."""
-
-    data: Any
-    indices: Any
-    indptr: Any
-
-    def __mul__(self, other: Any, /) -> Any:
-        """Return the product with a number."""
-
-    def __rmul__(self, other: Any, /) -> Any:
-        """Return the product with a number."""
-
-    def __neg__(self) -> Any:
-        """Return minus the matrix."""
-
-    def sum(self, axis: Any = None) -> Any:
-        """Return the sums of the entries along an axis."""
-
-    def max(self, axis: Any = None) -> Any:
-        """Return the largest entries along an axis."""
-
-    def maximum(self, other: Any) -> Any:
-        """Return the larger entries of the two."""
-
-    def multiply(self, other: Any) -> Any:
-        """Return the product by entries."""
-
-    def toarray(self) -> Any:
-        """Return the dense matrix."""
-
-    def tocsr(self) -> Any:
-        """Return the matrix in CSR format."""
-
-    def tocsc(self) -> Any:
-        """Return the matrix in CSC format."""
+Matrix = Array | SparseMatrix
