@@ -51,27 +51,13 @@ class TreeParameters:
     n_jobs: int | None = None
 
 
-_PASSED = {
-    "learning_rate": "learning_rate",
-    "num_leaves": "num_leaves",
-    "max_depth": "max_depth",
-    "min_child_samples": "min_data_in_leaf",
-    "min_child_weight": "min_sum_hessian_in_leaf",
-    "min_split_gain": "min_gain_to_split",
-    "subsample": "bagging_fraction",
-    "subsample_freq": "bagging_freq",
-    "colsample_bytree": "feature_fraction",
-    "reg_alpha": "lambda_l1",
-    "reg_lambda": "lambda_l2",
-    "max_bin": "max_bin",
-}  # the estimator's parameters by LightGBM's main names
-
-_SET = {  # by every fit, whatever lightgbm_params says: so it may not say anything else
-    "num_iterations": "n_estimators",
-    "num_threads": "n_jobs",
-    "seed": "random_state",
-    "categorical_feature": "categorical_features",
-}
+_PASSED = (  # LightGBM has these names too, for parameters with other main names
+    *("learning_rate", "num_leaves", "max_depth", "min_child_samples", "min_child_weight"),
+    *("min_split_gain", "subsample", "subsample_freq", "colsample_bytree", "reg_alpha"),
+    *("reg_lambda", "max_bin"),
+)
+# set by every fit, whatever lightgbm_params says: so it may not say anything else
+_SET = ("n_estimators", "n_jobs", "random_state", "categorical_features")
 
 _REFUSED = {  # what would break a fit
     "objective": "the loss and the constraints are the objective",
@@ -96,7 +82,7 @@ def check_lightgbm_params(trees: TreeParameters) -> None:
     """
     check_jobs(trees.n_jobs)
     main = main_names() if trees.lightgbm_params else {}
-    of_estimator = dict(zip(_PASSED.values(), _PASSED, strict=True)) | _SET
+    of_estimator = {main.get(name, name): name for name in (*_PASSED, *_SET)}
     for name, value in (trees.lightgbm_params or {}).items():
         full = main.get(name, name)
         if full in of_estimator:
@@ -157,7 +143,7 @@ def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str
     return {
         "deterministic": True,
         "verbosity": -1,
-        **{main: getattr(estimator, name) for name, main in _PASSED.items()},
+        **{name: getattr(estimator, name) for name in _PASSED},
         **(estimator.lightgbm_params or {}),
         "seed": seed,
         "num_threads": num_threads,
