@@ -16,11 +16,10 @@ from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error, sh
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.data.labels import ScoreConvention, binary_labels, class_weights
+from fairconstrained.data.labels import ScoreConvention, class_weights, encode_labels
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
-from fairconstrained.estimators.binding import ScoresOnRows
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
@@ -128,7 +127,7 @@ def atom_data(
     if not any(one.moments for one in totals):
         raise no_rows_error()
     labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
-    classes, y = binary_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
+    classes, y = encode_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
     y = y[: len(table.table)]
     convention = ScoreConvention(
         1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
@@ -275,7 +274,7 @@ def tested(fit: Fit, held_out: ShardedData, share: float, seed: int) -> Fit:
         held_out=held_out,
         rows=None,
         model=model,
-        unconstrained=ScoresOnRows(fit.unconstrained, model),
+        unconstrained=fit.unconstrained.on(model),
     )
     return replace(
         fit, held_out=replace(rows, attributes={"holdout_share_": share, "holdout_seed_": seed})

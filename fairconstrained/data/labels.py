@@ -66,15 +66,20 @@ class ScoreConvention:
         return self.sign * scores - self.threshold
 
 
-def binary_labels(y: Array, pos_label: object = None, narrow: bool = False) -> tuple[Array, Array]:
-    """Return the classes, the favourable one last, and the labels -1 and +1.
+def encode_labels(
+    y: Array, pos_label: object = None, *, several: bool = False, narrow: bool = False
+) -> tuple[Array, Array]:
+    """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
         The labels.
     pos_label : label or None, default=None
-        The favourable class; None takes the second of the sorted classes.
+        The favourable class of two, which is then the last one; None takes the second of the sorted
+        classes.
+    several : bool, default=False
+        Whether there may be more than two classes, of which none is favourable.
     narrow : bool, default=False
         Whether labels are short integers, not floats.
 
@@ -83,22 +88,22 @@ def binary_labels(y: Array, pos_label: object = None, narrow: bool = False) -> t
     ValueError
         If there are not two classes, or `pos_label` is not one of them.
     """
-    classes, positions = _classes(y, narrow)
-    if len(classes) > 2:
+    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
+        check_classification_targets(y)
+    classes, positions = codes_in_blocks(len(y), y.__getitem__) if narrow else unique_codes(y)
+    if len(classes) <= 2:
+        return _signs(classes, positions, pos_label)
+    if not several:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
             f"y has {len(classes)} classes."
         )
-    return _signs(classes, positions, pos_label)
-
-
-def _classes(y: Array, narrow: bool = False) -> tuple[Array, Array]:
-    """Return the sorted classes and the position of every label among them."""
-    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
-        check_classification_targets(y)
-    if narrow:
-        return codes_in_blocks(len(y), y.__getitem__)
-    return unique_codes(y)
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "
+            "rate of each of them; use pos_label=None."
+        )
+    return classes, positions if narrow else positions.astype(float)
 
 
 def _signs(classes: Array, positions: Array, pos_label: object) -> tuple[Array, Array]:
@@ -116,31 +121,6 @@ def _signs(classes: Array, positions: Array, pos_label: object) -> tuple[Array, 
         )
     favourable = names.index(pos_label)
     return classes[[1 - favourable, favourable]], (signs if favourable else -signs)[positions]
-
-
-def class_labels(y: Array, pos_label: object = None, narrow: bool = False) -> tuple[Array, Array]:
-    """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several.
-
-    Parameters
-    ----------
-    y, pos_label, narrow
-        See :func:`binary_labels`; several classes have no favourable one.
-
-    Raises
-    ------
-    ValueError
-        If there is one class, or `pos_label` is given and there are more than two or it is not one
-        of them.
-    """
-    classes, positions = _classes(y, narrow)
-    if len(classes) <= 2:
-        return _signs(classes, positions, pos_label)
-    if pos_label is not None:
-        raise ValueError(
-            f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "
-            "rate of each of them; use pos_label=None."
-        )
-    return classes, positions if narrow else positions.astype(float)
 
 
 def positions_of(labels: Array, n_classes: int) -> Array:

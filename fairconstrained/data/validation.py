@@ -19,9 +19,8 @@ from fairconstrained.data.inputs import (
 )
 from fairconstrained.data.labels import (
     ScoreConvention,
-    binary_labels,
-    class_labels,
     class_weights,
+    encode_labels,
     positions_of,
 )
 from fairconstrained.data.queries import Queries
@@ -167,8 +166,9 @@ class TrainingData:
             values, source = columns.groups(estimator, X), "sensitive_columns"
             check_same_rows(X=X, sensitive_columns=values)
         groups = _groups(estimator, values, n_rows, name=source, narrow=narrow)
-        read = class_labels if estimator.several_classes else binary_labels
-        classes, labels = read(labels, estimator.pos_label, narrow)
+        classes, labels = encode_labels(
+            labels, estimator.pos_label, several=estimator.several_classes, narrow=narrow
+        )
         queries = None if query is None else Queries.encode(query, n_rows)
         if to_square and feature_kind(estimator).squared:
             kept = columns.kept(estimator)

@@ -12,7 +12,7 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.callbacks import Progress
+from fairconstrained.estimators.callbacks import Passed, Progress
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.fit_warnings import (
     far_predictions,
@@ -99,7 +99,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     def _minimize(
         self,
         problem: Problem,
-        passed: tuple[Any, Any, Any],
+        passed: Passed,
         attributes: Attributes,
         minimize: Callable[..., tuple[Result, Evaluation]],
         *,
@@ -123,7 +123,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         first : Start or None, default=None
             The start without a warm start.
         """
-        progress = Progress(self, *passed, attributes)
+        progress = Progress(self, passed, attributes)
         warm = warm_start(self, problem, variables, first)
         result, at = minimize(problem, warm=warm, callback=progress)
         progress.close(lambda: attributes(result.w))
@@ -193,7 +193,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return what a search on decisions varies, from a solution on scores: all variables."""
         return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
 
-    def _solve(self, fit: Fit, passed: tuple[Any, Any, Any]) -> Self:
+    def _solve(self, fit: Fit, passed: Passed) -> Self:
         """Solve the problem of a fit, set the fitted attributes and warn of what was not found.
 
         `passed` is X, y and sample_weight as passed to `fit`.

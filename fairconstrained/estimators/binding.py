@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,13 +27,21 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 
-class ScoresByRow(ABC):
-    """Base of unconstrained models that have a score for every row."""
+@dataclass(frozen=True, eq=False)
+class ScoresByRow:
+    """An unconstrained model that has a score for every row, computed on first access.
 
-    @property
-    @abstractmethod
+    Attributes
+    ----------
+    compute : callable
+        Returns the scores.
+    """
+
+    compute: Callable[[], Array]
+
+    @cached_property
     def _scores(self) -> Array:
-        """The scores of all rows."""
+        return self.compute()
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
@@ -63,6 +70,10 @@ class Unconstrained:
         """The solution."""
         return self.minimize(self.problem)
 
+    def on(self, model: Model) -> ScoresByRow:
+        """Return the scores of the rows of another model with the same parameters."""
+        return ScoresByRow(lambda: model.forward(self.result.w[: model.n_parameters])[0])
+
     @cached_property
     def _at_solution(self) -> ModelPass:
         """The rows at the solution."""
@@ -89,28 +100,6 @@ class Unconstrained:
         places[rows] = np.arange(len(rows))
         inside = np.flatnonzero(places[atoms] >= 0)
         return scores[inside], _repeated(data, places[atoms[inside]], weight[inside])
-
-
-@dataclass(frozen=True, eq=False)
-class ScoresOnRows(ScoresByRow):
-    """The unconstrained model's scores of rows that are not the training rows.
-
-    Attributes
-    ----------
-    unconstrained : Unconstrained
-        The unconstrained model.
-    model : Model
-        The model on the rows.
-    """
-
-    unconstrained: Unconstrained
-    model: Model
-
-    @cached_property
-    def _scores(self) -> Array:
-        """The scores, shape (n_rows,)."""
-        w = self.unconstrained.result.w
-        return self.model.forward(w[: self.model.n_parameters])[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +175,7 @@ def with_constraints(
     problem: Problem,
     constraints: Sequence[Constraint],
     data: TrainingData,
-    unconstrained: Unconstrained | ScoresOnRows,
+    unconstrained: Unconstrained | ScoresByRow,
     rows: TrainingData | None = None,
     like: Sequence[CompositeFunction] | None = None,
 ) -> Problem:
@@ -200,7 +189,7 @@ def with_constraints(
         All must hold.
     data : TrainingData
         The rows of the model.
-    unconstrained : Unconstrained or ScoresOnRows
+    unconstrained : Unconstrained or ScoresByRow
         The model without constraints, for constraints that depend on its scores.
     rows : TrainingData or None, default=None
         The rows of the constraints; None for those of the model.
@@ -211,7 +200,7 @@ def with_constraints(
     if rows is not None:
         assert isinstance(unconstrained, Unconstrained)
         model, data = model.on(rows.X), rows
-        unconstrained = ScoresOnRows(unconstrained, model)
+        unconstrained = unconstrained.on(model)
     parts = bound_parts(constraints, model, data, unconstrained, like)
     return replace(problem, constraints=tuple(parts), n_variables=0)
 

@@ -9,6 +9,9 @@ from typing import Any
 from fairconstrained.solvers.base import Measured
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
+Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
+"""X, y and sample_weight as they were passed to `fit`."""
+
 
 class FitTasks:
     """The fit of an estimator as a task of callbacks, and its parts as subtasks.
@@ -17,21 +20,14 @@ class FitTasks:
     ----------
     estimator : estimator
         The one that is being fitted.
-    X, y, sample_weight : array-like
-        The arguments of `fit`.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
     n_tasks : int or None, default=None
         The number of subtasks, if it is known.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        n_tasks: int | None = None,
-    ):
-        self.estimator = estimator
+    def __init__(self, estimator: Any, passed: Passed, n_tasks: int | None = None):
+        self.estimator, (X, y, sample_weight) = estimator, passed
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.data = {"X": X, "y": y, "metadata": metadata}
         self.fit_task = estimator._init_callback_context(max_subtasks=n_tasks)
@@ -64,21 +60,16 @@ class Progress(FitTasks):
     ----------
     estimator : estimator
         The estimator that is being fitted.
-    X, y, sample_weight : array-like
-        The arguments of `fit`.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
     attributes : callable
         From the solver's variables to the attributes that `predict` uses.
     """
 
     def __init__(
-        self,
-        estimator: Any,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        attributes: Callable[[Array], Mapping[str, Any]],
+        self, estimator: Any, passed: Passed, attributes: Callable[[Array], Mapping[str, Any]]
     ):
-        super().__init__(estimator, X, y, sample_weight)
+        super().__init__(estimator, passed)
         self.attributes = attributes
         self.iteration = self.fit_task.subcontext(task_name="iteration")
 

@@ -18,7 +18,6 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask, searc
 from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import (
-    ScoresOnRows,
     Unconstrained,
     choices,
     constraints_of,
@@ -35,7 +34,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -145,7 +144,7 @@ class Fit:
             held_out=rows.held_out,
             rows=rows.held_out.positions,
             model=model,
-            unconstrained=ScoresOnRows(fit.unconstrained, model),
+            unconstrained=fit.unconstrained.on(model),
         )
         return replace(fit, held_out=held_out)
 
@@ -233,7 +232,7 @@ class Fit:
     def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
-        scores = ScoresOnRows(self.unconstrained, model)
+        scores = self.unconstrained.on(model)
         free = Problem(loss_part(self.estimator, model, data).add(penalty or Zero()))
         like = self.problem.constraints
         return with_constraints(free, self.constraints, data, scores, like=like)
@@ -252,9 +251,7 @@ class Fit:
         problem: Problem | None = None,
         *,
         split: tuple[Problem, Problem] | None = None,
-        like: Evaluation | None = None,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
+        **options: Any,
     ) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation there.
 
@@ -264,17 +261,13 @@ class Fit:
             None for this fit's.
         split : tuple of Problem or None, default=None
             See `split_problems`, which are those of this fit's problem.
-        like : Evaluation or None, default=None
-            Of the same rows, see :meth:`Problem.at`.
-        warm : Start, Result or None, default=None
-            The start; None for the estimator's.
-        callback : callable or None, default=None
-            Receives every measured iterate.
+        **options
+            Arguments `like`, `warm` and `callback` of :meth:`Solver.solve`.
         """
         if problem is None or problem is self.problem:
             problem, split = self.problem, self.split_problems if split is None else split
         solution: tuple[Result, Evaluation] = self.estimator._train(
-            problem, fit=self, split=split, like=like, warm=warm, callback=callback
+            problem, fit=self, split=split, **options
         )
         return solution
 

@@ -14,8 +14,6 @@ from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.nested import DocumentedEstimator
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.numerics import score_below_share
-from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
 
@@ -77,20 +75,6 @@ class SelectionRate(DocumentedEstimator):
             )
         return float(self.rate)
 
-    def cut(self, scores: Array, weight: Array) -> float:
-        """Return the threshold: as near to the share as weights and equal scores allow.
-
-        It is half-way between two scores.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores.
-        weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        """
-        return score_below_share(scores, weight, self.check())
-
 
 Threshold = float | SelectionRate | None
 
@@ -135,37 +119,28 @@ def score_threshold(estimator: Any) -> float:
     threshold = estimator.threshold
     if threshold is None:
         return 0.0
-    probability = is_probability(estimator)
-    if isinstance(threshold, SelectionRate):
-        _check_selection_rate(estimator, threshold)
-        return 0.0
-    if not is_number(threshold, Real) or not np.isfinite(threshold):
+    score = 0.0
+    moves, probability = isinstance(threshold, SelectionRate), is_probability(estimator)
+    if moves:
+        threshold.check()
+    elif not is_number(threshold, Real) or not np.isfinite(threshold):
         raise ValueError(
             f"threshold must be None, a {'probability' if probability else 'score'} or a share of "
             f"the rows such as SelectionRate(0.2); got {threshold!r}."
         )
-    if probability and not 0.0 < threshold < 1.0:
+    elif probability and not 0.0 < threshold < 1.0:
         raise ValueError(
             "threshold must be a probability between 0 and 1, above which the favourable class is "
             f"predicted; got {threshold!r}."
         )
-    found = float(logit(threshold)) if probability else float(threshold)
-    if found != 0.0 and not getattr(estimator, "fit_intercept", True):
+    else:
+        score = float(logit(threshold)) if probability else float(threshold)
+    if (moves or score != 0.0) and not getattr(estimator, "fit_intercept", True):
         raise ValueError(
             f"threshold={threshold!r} needs an intercept, which moves with it: use "
             "fit_intercept=True, or threshold=None."
         )
-    return found
-
-
-def _check_selection_rate(estimator: Any, threshold: SelectionRate) -> None:
-    """Check that a share of the rows can be selected with an estimator's other parameters."""
-    threshold.check()
-    if not getattr(estimator, "fit_intercept", True):
-        raise ValueError(
-            f"threshold={threshold!r} needs an intercept, which moves with it: use "
-            "fit_intercept=True."
-        )
+    return score
 
 
 def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.estimators.callbacks import FitTasks, Passed
+from fairconstrained.utils.typing import Array
 
 Measures = Mapping[str, Array]
 
@@ -23,21 +23,14 @@ class SearchProgress(FitTasks):
     ----------
     estimator : estimator
         The one that is being fitted.
-    X, y, sample_weight : array-like
-        The arguments of `fit`.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
     n_paths : int
         The number of paths.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        n_paths: int,
-    ):
-        super().__init__(estimator, X, y, sample_weight, n_paths + 1)
+    def __init__(self, estimator: Any, passed: Passed, n_paths: int):
+        super().__init__(estimator, passed, n_paths + 1)
         self.n_paths, self.n_done = n_paths, 0
 
     def path(self, name: str, kappas: Array, measures: Measures) -> None:

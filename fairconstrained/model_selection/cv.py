@@ -223,7 +223,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features))
         folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
-        progress = SearchProgress(self, X, y, sample_weight, len(alphas) * len(folds))
+        progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
         measured = self._measured(on_path, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = self._position(rule(self.cv_results_))

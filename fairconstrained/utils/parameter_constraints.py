@@ -63,22 +63,16 @@ class Sizes(Numbers):
 
 POSITIVE = Number(Real, 0, None, closed="neither")
 NON_NEGATIVE = Number(Real, 0, np.inf, closed="both")
-STRENGTH = Number(Real, 0, None, closed="left")  # finite
-SHARE = Number(Real, 0, 1, closed="both")
-OPEN_SHARE = Number(Real, 0, 1, closed="neither")
-POSITIVE_SHARE = Number(Real, 0, 1, closed="right")
-LIMIT = Number(Integral, 0, None, closed="left")
-COUNT = Number(Integral, 1, None, closed="left")
 
 Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 AboveOne = Annotated[float, Number(Real, 1, None, closed="neither")]
-Strength = Annotated[float, STRENGTH]
-Share = Annotated[float, SHARE]
-OpenShare = Annotated[float, OPEN_SHARE]
-Limit = Annotated[int, LIMIT]
-Count = Annotated[int, COUNT]
-PositiveShare = Annotated[float, POSITIVE_SHARE]
+Strength = Annotated[float, Number(Real, 0, None, closed="left")]  # finite
+Share = Annotated[float, Number(Real, 0, 1, closed="both")]
+OpenShare = Annotated[float, Number(Real, 0, 1, closed="neither")]
+PositiveShare = Annotated[float, Number(Real, 0, 1, closed="right")]
+Limit = Annotated[int, Number(Integral, 0, None, closed="left")]
+Count = Annotated[int, Number(Integral, 1, None, closed="left")]
 LayerSizes = Annotated[Sequence[int], Sizes()]
 Seed = Annotated[RandomState, "random_state"]
 Verbosity = Annotated[int, "verbose"]

@@ -24,11 +24,7 @@ def check_kappa(kappa: object) -> float:
     ValueError
         If it is not a number between 0 and 1.
     """
-    if not is_number(kappa, Real) or not 0.0 <= float(kappa) <= 1.0:
-        raise ValueError(
-            f"kappa must be a number between 0 and 1 (the largest gap allowed); got {kappa!r}."
-        )
-    return float(kappa)
+    return check_between("kappa", kappa, 0.0, 1.0, "the largest gap allowed")
 
 
 def check_between(argument: str, value: object, low: float, high: float, what: str) -> float:

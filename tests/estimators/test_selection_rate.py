@@ -19,6 +19,7 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.solvers import Status
+from fairconstrained.utils.numerics import score_below_share
 
 TRAINED = {  # a network of few units and epochs often has no such model nearby
     "network": {"hidden_layer_sizes": (16,), "max_epochs": 200, "early_stopping": False}
@@ -291,7 +292,7 @@ class TestPaths:
 
 
 def test_equal_scores():
-    rate, ones = SelectionRate(0.5), np.ones(4)
-    assert rate.cut(np.array([1.0, 1.0, 1.0, 1.0]), ones) == 1.0
-    assert rate.cut(np.array([0.0, 1.0, 1.0, 1.0]), ones) == 0.5
-    assert rate.cut(np.array([3.0, 0.0, 1.0, 2.0]), ones) == 1.5
+    ones = np.ones(4)
+    assert score_below_share(np.array([1.0, 1.0, 1.0, 1.0]), ones, 0.5) == 1.0
+    assert score_below_share(np.array([0.0, 1.0, 1.0, 1.0]), ones, 0.5) == 0.5
+    assert score_below_share(np.array([3.0, 0.0, 1.0, 2.0]), ones, 0.5) == 1.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,21 +156,11 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
     return replace(grown, held=held, constrained=held if how.follows_others else None)
 
 
-@dataclass(eq=False)
-class _FreeScores(ScoresByRow):
-    """The scores of trees grown without constraints; they are grown on first access."""
-
-    how: Growing
-    data: TrainingData
-    shown: TrainingData
-
-    @cached_property
-    def _scores(self) -> Array:
-        how = replace(
-            self.how, zero_one=False, share_aside=None, patience=None, follows_others=False
-        )
-        trees = grow(how, self.data, ()).trees
-        return trees.first_score + trees.scores(self.shown.X)
+def _scores_of_free_trees(how: Growing, data: TrainingData, X: Any) -> Array:
+    """Return the scores of rows by trees grown without constraints."""
+    how = replace(how, zero_one=False, share_aside=None, patience=None, follows_others=False)
+    trees = grow(how, data, ()).trees
+    return trees.first_score + trees.scores(X)
 
 
 @dataclass(eq=False)
@@ -220,7 +210,7 @@ class _Growth:
         """
         n = len(rows.y)
         placed = rows.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
-        free = _FreeScores(self.how, self.data, rows)
+        free = ScoresByRow(partial(_scores_of_free_trees, self.how, self.data, rows.X))
         with without_vacuous_warnings():
             parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
         return tuple(steeper_part(part, _STEEPER) if self.how.zero_one else part for part in parts)

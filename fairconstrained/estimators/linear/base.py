@@ -245,39 +245,20 @@ def linear_model(
 ) -> tuple[LinearModel, Penalty, Domain]:
     """Return linear scores of centred and scaled features, their penalty and their domain.
 
-    The variables are the coefficients, times a feature scale that is that of the rows unless it is
-    `known`, then the intercepts, which are free.
-    """
-    model = LinearModel.standardized(
-        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
-    )
-    return _in_solver_units(model, penalty, domain)
-
-
-def _in_solver_units(
-    model: LinearModel, penalty: Penalty, domain: Domain
-) -> tuple[LinearModel, Penalty, Domain]:
-    """Return standardised linear scores, their penalty and domain in the variables of solvers.
-
-    In the whole space the penalty is on the model's parameters. Other domains, and then the
-    penalty, are in the units of X, and the solver's variables are the coefficients times factors
-    that give them similar sizes: of every column, where the set in these units is known and the
-    penalty convex, otherwise of all columns together.
-
-    Parameters
-    ----------
-    model : LinearModel
-        From `LinearModel.standardized`.
-    penalty : Penalty
-        The penalty on the coefficients.
-    domain : Domain
-        The set of the coefficients.
+    The coefficients are multiplied by a feature scale, that of the rows unless it is `known`; the
+    intercepts after them are free. In the whole space the penalty is on these variables. Other
+    domains, and then the penalty, are in the units of X, and the variables are the coefficients
+    times factors that give them similar sizes: of every column, where the set in these units is
+    known and the penalty convex, otherwise of all columns together.
 
     Raises
     ------
     ValueError
         If the domain is a set of another number of variables.
     """
+    model = LinearModel.standardized(
+        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
+    )
     n, scale = model.n_coefficients, model.scale
     if domain.n_variables not in (None, n):
         raise ValueError(

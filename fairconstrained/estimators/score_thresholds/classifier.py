@@ -290,7 +290,7 @@ class FairThresholds(
             seen = self._seen(X, reset=True)
             data = TrainingData.check(self, X, y, features=np.arange(_num_samples(seen)), **passed)
             params = routed_params(self, fit_params, **passed)
-            tasks = FitTasks(self, X, y, sample_weight)
+            tasks = FitTasks(self, (X, y, sample_weight))
             fit = ThresholdFit.of(self, seen, column_or_1d(y), data, params, tasks)
             with tasks.task("thresholds"):
                 chosen = fit.chosen()
