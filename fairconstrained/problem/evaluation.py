@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
 
 _MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
-_MOST_LISTED = 1000  # constraints, whose values cost little: of more only some are computed
 _FIRST = np.zeros(1, dtype=int)  # the output of an objective
+_MOST_LISTED = 1000  # constraints, whose values cost little: of more only some are computed
 
 
 class Evaluation:
@@ -216,9 +216,8 @@ class Evaluation:
         for part in self.problem.parts:
             error = self.model_pass(part.model).subgradient_error(part.term, self.w[part.auxiliary])
             errors.append(error + part.penalty.subgradient_error(self.w))
-        active = Multipliers.of(multipliers)
-        every = np.concatenate([np.zeros(0), *errors[1:]])
-        return float(errors[0][0] + active.values @ every[active.which])
+        active, every = Multipliers.of(multipliers), np.concatenate(errors)
+        return float(every[0] + active.values @ every[1:][active.which])
 
     def root_mean_square_change(self, v: Array) -> float:
         """Return the root mean square by which `v` changes the scores of the model most changed."""

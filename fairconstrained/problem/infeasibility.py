@@ -80,7 +80,9 @@ def stationary_weights(at: Evaluation) -> Multipliers:
     return Multipliers.at(near, weights, at.problem.n_constraints)
 
 
-def combined_violation(at: Evaluation, multipliers: Array | Multipliers) -> tuple[float, float]:
+def combined_violation(
+    at: Evaluation, multipliers: Array | Multipliers, rounded: Evaluation | None = None
+) -> tuple[float, float]:
     r"""Return a weighted mean of constraint values, and how far it is from a stationary value.
 
     With weights :math:`\lambda_j` that are proportional to multipliers, these are
@@ -93,13 +95,18 @@ def combined_violation(at: Evaluation, multipliers: Array | Multipliers) -> tupl
         The problem at the point.
     multipliers : ndarray of shape (n_constraints,)
         Numbers >= 0. If all are zero, v is 0 and h is infinite.
+    rounded : Evaluation or None, default=None
+        The problem with its kinks rounded, at the same point: its gradients are
+        epsilon-subgradients, and epsilon is subtracted from the mean.
     """
-    known = Multipliers.of(multipliers)
-    if not 0.0 < known.total < np.inf:
+    active = Multipliers.of(multipliers)
+    if not 0.0 < active.total < np.inf:
         return 0.0, np.inf
-    weights = known.scaled(1.0 / known.total)
-    slope = at.gradient(weights, objective=0.0)
-    return float(weights.values @ at.values(weights.which)), _distance_from_cone(at, slope)
+    weights = active.scaled(1.0 / active.total)
+    near, violation = rounded or at, weights.values @ at.values(weights.which)
+    if rounded is not None:
+        violation -= rounded.subgradient_error(weights)
+    return float(violation), _distance_from_cone(near, near.gradient(weights, objective=0.0))
 
 
 def shows_infeasible(
@@ -117,20 +124,12 @@ def shows_infeasible(
     ----------
     at : Evaluation
         A convex problem at a point.
-    multipliers : ndarray of shape (n_constraints,)
-        The weights of the constraints, >= 0, which are scaled to a sum of one.
+    multipliers, rounded
+        See :func:`combined_violation`.
     tol : float
         The violation that is allowed.
-    rounded : Evaluation or None, default=None
-        The problem with its kinks rounded, at the same point: its gradients are
-        epsilon-subgradients, and epsilon is subtracted from the mean.
     """
-    violation, slope = combined_violation(rounded or at, multipliers)
-    if rounded is not None and np.isfinite(slope):
-        known = Multipliers.of(multipliers)
-        weights = known.scaled(1.0 / known.total)
-        violation = float(weights.values @ at.values(weights.which))
-        violation -= rounded.subgradient_error(weights)
+    violation, slope = combined_violation(at, multipliers, rounded)
     return violation > tol and slope <= min(_FLAT, violation / _REACH)
 
 
@@ -149,5 +148,5 @@ def _least_slope(at: Evaluation, columns: Array) -> Array:
     :math:`h(x)^2 + c^2 (1 - \sum_j x_j)^2` over x >= 0 is a multiple of the weights for any c > 0.
     """
     unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
-    found = nearest_to_cone(at, columns / unit, np.zeros(len(columns)), total=1.0)
-    return found / max(float(found.sum()), np.finfo(float).tiny)
+    weights = nearest_to_cone(at, columns / unit, np.zeros(len(columns)), total=1.0)
+    return weights / max(float(weights.sum()), np.finfo(float).tiny)

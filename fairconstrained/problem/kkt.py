@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, dropwhile, islice
 
 import numpy as np
 from scipy.optimize import minimize
@@ -167,20 +167,14 @@ def certify(
 def _roundings(
     at: Evaluation, multipliers: Array | Multipliers | None, allowed: float
 ) -> Iterator[Evaluation]:
-    """Yield rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
-    problem = at.problem
-    if problem.smooth or not problem.smoothable:
-        return
-    problem = problem.uncounted()
+    """Return rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
+    if at.problem.smooth or not at.problem.smoothable:
+        return iter(())
+    problem = at.problem.uncounted()
     weights = np.ones(problem.n_constraints) if multipliers is None else multipliers
-    narrow_enough = 0
-    for width in _WIDTHS:
-        found = problem.smoothed(width).at(at.w, like=at)
-        if narrow_enough or found.subgradient_error(weights) <= allowed:
-            narrow_enough += 1
-            yield found
-        if narrow_enough == _TRIED:
-            return
+    rounded = (problem.smoothed(width).at(at.w, like=at) for width in _WIDTHS)
+    narrow = dropwhile(lambda near: near.subgradient_error(weights) > allowed, rounded)
+    return islice(narrow, _TRIED)
 
 
 def kkt_residual(at: Evaluation, multipliers: Array) -> float:
