@@ -109,7 +109,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
     n_fitted_trees : int or None, default=25
         The number of trees, counted from the last, whose leaf values are fitted in step 2; None for
         all. The values of the other trees are multiplied by a common factor, which is fitted as
-        well. If trees are grown without constraints, all leaf values are fitted.
+        well. For a path and with goal="fairness" all leaf values are fitted.
     goal, max_loss_increase
         See :class:`FairLogisticClassifier`. With goal="fairness" trees are grown without
         constraints.

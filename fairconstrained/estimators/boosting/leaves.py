@@ -30,7 +30,7 @@ from fairconstrained.models.leaves import LeafModel
 from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Start
 from fairconstrained.utils.typing import Array
 
@@ -84,7 +84,7 @@ class LeafTraining(FairEstimator):
                 f"{len(grown.trees.sizes)} boosted trees, whose predictions meet the constraints: "
                 "their leaf values were not fitted again."
             )
-            return replace(result, message=message), at
+            return replace(result, status=Status.CONVERGED, message=message), at
         warm = first if warm is None else warm
         return super()._train(problem, like=like, warm=warm, callback=callback)
 
@@ -165,7 +165,7 @@ def leaf_problem(
     free = path or estimator.goal == "fairness"
     constraints = () if free else constraints_of(estimator, data)
     how = _growing(estimator, trees, loss, constraint_fraction)
-    if not constraints:  # constraints, if any, come later, and need all leaves
+    if free:  # constraints come later, and need all leaves
         how = replace(how, n_fitted=None)
     grown = grow(how, data, constraints)
     values, alpha = grown.trees.values(), float(trees.alpha)
