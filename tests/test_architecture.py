@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -32,6 +33,12 @@ __main__
 LEVELS = {name: level for level, line in enumerate(ORDER.split("\n")) for name in line.split()}
 
 
+@cache
+def tree_of(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
+
+
 def package_of(dotted):
     """Return the package or top-level module of ``fairconstrained`` that a dotted name is in."""
     return dotted.split(".")[1] if "." in dotted else "__init__"
@@ -40,7 +47,7 @@ def package_of(dotted):
 def imported(module):
     """Return the packages that a module imports from, wherever in it the statement is."""
     found = set()
-    for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+    for node in ast.walk(tree_of(PACKAGE / module)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: relative import in line {node.lineno}"
             names = [node.module]
@@ -56,7 +63,7 @@ def imported(module):
 
 def imported_names(path):
     """Yield the dotted names of the library and the benchmarks that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if re.match(r"(fairconstrained|benchmarks)\b", above + alias.name):
@@ -81,7 +88,7 @@ def dotted(module):
 def imported_modules(module, known):
     """Return the modules of the library that a module imports."""
     found = set()
-    for node in statements(ast.parse((PACKAGE / module).read_text())):
+    for node in statements(tree_of(PACKAGE / module)):
         if isinstance(node, ast.ImportFrom):
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (inner & known) or {node.module}
@@ -116,7 +123,7 @@ def test_imports_follow_the_order():
 
 def test_every_package_says_what_belongs_in_it():
     for package in (name for name in LEVELS if (PACKAGE / name).is_dir()):
-        tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
+        tree = tree_of(PACKAGE / package / "__init__.py")
         assert ast.get_docstring(tree), f"{package}/__init__.py has no docstring"
 
 
@@ -141,7 +148,7 @@ def test_third_parties_are_declared():
     """A module imports only the hard dependencies at its top level."""
     allowed = {"numpy", "pandas", "sklearn", "scipy", "threadpoolctl", "jinja2", "fairconstrained"}
     for module in MODULES:
-        for node in ast.parse((PACKAGE / module).read_text()).body:
+        for node in tree_of(PACKAGE / module).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for top in {name.split(".")[0] for name in names}:

@@ -10,6 +10,7 @@ from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.solvers import Regularization
 
 
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("strength", [0.01, 0.1, 10.0])
 def test_the_penalised_problem_is_solved_at_least_as_well_as_by_subgradients(strength):
     X, y, groups = make_biased_classification(400, 4, gap=0.4, random_state=0)

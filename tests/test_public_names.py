@@ -30,12 +30,18 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = fairconstrained.FairThing
 
 
-def test_packages_are_attributes_and_nothing_is_imported_before():
+def test_packages_are_attributes_and_nothing_is_imported_before_it_is_used():
+    """NumPy and scikit-learn with the first name, optional dependencies not with an estimator."""
     code = (
         "import sys, fairconstrained\n"
         "assert not {'numpy', 'sklearn'} & set(sys.modules)\n"
         "assert fairconstrained.penalties.L2(1.0) is not None\n"
         "assert fairconstrained.exceptions.InputWarning is fairconstrained.InputWarning\n"
+        "import fairconstrained.constraints, fairconstrained.solvers, fairconstrained.plotting\n"
+        "import fairconstrained.deployment, fairconstrained.dask, fairconstrained.models.network\n"
+        "fairconstrained.FairNetworkClassifier(), fairconstrained.FairBoostingClassifier()\n"
+        "extras = {'dask', 'distributed', 'lightgbm', 'matplotlib', 'skops', 'torch'}\n"
+        "assert not extras & set(sys.modules), extras & set(sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -290,6 +290,7 @@ PARTIAL = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", PARTIAL)
 def test_solvers_of_partial_parity_find_what_scipy_finds(name):
     solver, error = PARTIAL[name]

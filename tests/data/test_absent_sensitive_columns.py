@@ -6,9 +6,6 @@ import pytest
 import scipy.sparse as sp
 from _support.classifiers import EVERY
 from numpy.testing import assert_array_equal
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -126,17 +123,6 @@ def test_validation_rows_of_a_path_have_groups_in_one_way_or_the_other(table):
     assert path.validation == whole.validation
     with pytest.raises(ValueError, match="which X does not have here"):
         fairness_path(clf, X, y, kappas=[0.05], **given)
-
-
-def test_pipelines_whose_last_step_has_them(table):
-    X, y = table
-    scaled = ColumnTransformer(
-        [("numbers", StandardScaler(), FEATURES)], remainder="drop",
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")  # fmt: skip
-    model = make_pipeline(scaled, FairLogisticClassifier())
-    model.fit(X, y, fairlogisticclassifier__sensitive_features=X["sex"])
-    assert_array_equal(model.predict(X[FEATURES]), model.predict(X))
 
 
 def test_polars(table):

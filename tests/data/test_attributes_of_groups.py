@@ -93,11 +93,6 @@ def test_a_column_of_x_that_is_named_twice(columns):
             model.set_params(sensitive_columns=columns).fit(table, Y)
 
 
-def test_tuples_of_one_length_are_columns():
-    pairs = [("a", "x"), ("b", "y")] * (len(Y) // 2)
-    assert len(FairLogisticClassifier().fit(X, Y, sensitive_features=pairs).groups_) == 2
-
-
 def test_one_threshold_has_its_own_name():
     clf = FairThresholds(LogisticRegression(), cv="prefit").set_params(estimator=MODEL)
     clf.fit(X, Y, **GIVEN)

@@ -18,7 +18,6 @@ from fairconstrained import (
     VacuousConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.losses import Logistic
 
@@ -64,14 +63,6 @@ def test_the_objective_is_that_of_the_expanded_features(table):
     margins = (2.0 * y - 1.0) * fit.decision_function(X)
     assert_allclose(fit.objective_, Logistic().value(margins).mean(), rtol=1e-5)
     assert fit.objective_ < 0.98 * FairLogisticClassifier(None).fit(numbers, y).objective_
-
-
-def test_it_fits_better_under_the_same_constraint(table):
-    X, y = table
-    assert (
-        classifier().fit(X, y).objective_
-        < classifier(group_interactions=False).fit(X, y).objective_
-    )
 
 
 def test_names_of_groups_do_not_matter(table):
@@ -188,22 +179,6 @@ def test_mistakes_are_reported(table, case):
     with pytest.raises(ValueError, match=message):
         classifier(**options).fit(table[0], table[1])
     assert clone(classifier(**options)).get_params()["group_interactions"] is not False
-
-
-def test_fold_undoes_unfold(rng):
-    layout = FeatureMap(np.array([0, 2]), 3, n_groups=3)
-    coef, intercept = rng.normal(size=(3, 3)), rng.normal(size=3)
-    coef[:, 1] = 0.0
-    folded = layout.fold(*layout.unfold(coef, intercept))
-    assert_allclose(folded[0], coef)
-    assert_allclose(folded[1], intercept)
-    groups = Groups.encode(np.array(list("abcab")))
-    X = rng.normal(size=(5, 2))
-    flat, level = layout.unfold(coef, intercept)
-    scores = layout.expand(X, groups) @ flat[0] + level
-    assert_allclose(
-        scores, np.sum(X * coef[groups.codes][:, [0, 2]], axis=1) + intercept[groups.codes]
-    )
 
 
 def test_codes_follow_the_groups_of_the_fit():

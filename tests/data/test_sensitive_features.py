@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.data.groups import Groups
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -104,33 +103,7 @@ class TestContainersOfX:
         assert fitted(X, y, groups).result_.converged
 
 
-KINDS = {
-    "strings": lambda g: np.array(["f", "m"])[g],
-    "objects": lambda g: np.array(["f", "m"], dtype=object)[g],
-    "list": lambda g: ["fm"[k] for k in g],
-    "bools": lambda g: g > 0,
-    "floats": lambda g: g * 1.5,
-    "column": lambda g: g[:, None],
-    "series": lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
-    "category": lambda g: pd.Series(pd.Categorical.from_codes(g, ["z", "a"])),
-    "categorical": lambda g: pd.Categorical.from_codes(g, ["z", "a", "unused"]),
-    "nullable": lambda g: pd.Series(g, dtype="Int64"),
-    "pandas strings": lambda g: pd.Series(np.array(["f", "m"])[g], dtype="string"),
-    "frame": lambda g: pd.DataFrame({"sex": g}),
-    "polars": lambda g: pl.Series(np.array(["f", "m"])[g]),
-    "polars frame": lambda g: pl.DataFrame({"sex": np.array(["f", "m"])[g]}),
-    "sparse": lambda g: sp.csr_array(g[:, None]),
-}
-
-
 class TestGroups:
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_kinds(self, data, kind):
-        X, y, groups = data
-        other = fitted(X, y, KINDS[kind](groups))
-        assert_same(other, fitted(X, y, groups))
-        assert len(other.groups_) == 2 and other.groups_.ndim == 1
-
     @pytest.mark.parametrize("form", ["array", "pandas", "polars", "list"])
     def test_several_columns_are_their_intersection(self, data, form):
         X, y, groups = data
@@ -148,10 +121,6 @@ class TestGroups:
         assert_same(several, joined)
         found = [("f", "old"), ("f", "young"), ("m", "old"), ("m", "young")]
         assert several.groups_.tolist() == found
-
-    def test_columns_keep_their_types(self):
-        names = Groups.encode(pd.DataFrame({"sex": ["f", "m"], "over": [True, False]})).names
-        assert names.tolist() == [("f", True), ("m", False)]
 
     def test_neither_the_names_of_groups_nor_their_order_matter(self):
         X, y, groups = make_biased_classification(

@@ -90,7 +90,8 @@ def test_sizes_and_rates(data_folder, fetcher, options, shape, rate):
         assert_array_equal(table.index, np.arange(len(table)))
 
 
-@pytest.mark.parametrize("fetcher", [fetch_a9a, fetch_compas])
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("fetcher", [fetch_compas, fetch_a9a])
 def test_return_X_y(data_folder, fetcher):
     bunch = fetcher()
     X, y = fetcher(return_X_y=True)

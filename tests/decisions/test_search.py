@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _support.networks import network_problem
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -349,6 +349,7 @@ class TestSearch:
         assert_allclose(search.best.scores[0], best.scores[0], atol=1e-12)
         assert search.best.violation == pytest.approx(best.violation)
 
+    @settings(max_examples=10)
     @given(SEEDS)
     def test_the_bound_is_met_on_random_data(self, seed):
         problem, y, weight, _ = small_problem(seed, kappa=0.05)

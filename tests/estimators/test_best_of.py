@@ -153,6 +153,7 @@ def test_a_bound_on_the_loss_that_is_met_far_away_is_not_called_infeasible():
     assert clf.result_.converged and clf.violation_ <= 1e-4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", ["partial_dp", "roc_parity"])
 def test_fits_keep_to_their_data_passes(constraint):
     X, y, groups = few_rows(1)

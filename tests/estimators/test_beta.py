@@ -51,6 +51,7 @@ def test_a_search_over_beta_that_no_fit_uses_says_so_once() -> None:
     assert len([one for one in record if "beta=" in str(one.message)]) == 1
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("solver", ["auto", "3s-econ", "plada"])
 def test_the_grid_of_kappa_and_beta_is_searched_with_any_solver(solver: str) -> None:
     grid = {"kappa": [0.02, 0.1], "beta": [0.1, 10.0]}

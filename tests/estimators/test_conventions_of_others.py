@@ -29,6 +29,7 @@ def fitted(name, X=None):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("fill", [np.nan, 1.0, 0.0])
 @pytest.mark.parametrize("name", OWN_FEATURES)
 def test_sparse_frames_with_any_fill_value(name, fill):

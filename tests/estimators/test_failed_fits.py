@@ -46,7 +46,8 @@ def attempted(fit, calls=None):
     return made
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_fit_that_does_not_end_leaves_the_estimator_as_it_was(name, rows):
     needed(name)
     X, y, given = arguments(name, rows)

@@ -117,7 +117,7 @@ def test_a_second_fit_keeps_nothing_of_the_first(name):
 
 
 def test_a_second_search_keeps_nothing_of_the_first():
-    search = FairLogisticClassifierCV(n_kappas=3, max_gap=1.0, cv=2)
+    search = FairLogisticClassifierCV(kappas=[0.3], max_gap=1.0, cv=2)
     search.fit(X, Y, sensitive_features=GROUPS)
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     search.fit(X, y, sensitive_features=GROUPS)

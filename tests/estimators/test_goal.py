@@ -70,6 +70,7 @@ def test_a_kappa_of_the_constraint_is_where_its_gap_is_counted_from(data):
     assert lenient.result_.objective < lenient.gap_ - 0.05
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("solver", [*(n for n in SOLVERS if n in ("augmented-lagrangian", "idca"))])
 def test_other_solvers_take_the_problem(data, solver):
     chosen, default = fitted(data, solver=solver), fitted(data)

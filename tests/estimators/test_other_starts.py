@@ -40,6 +40,7 @@ def best_of_many_starts(surrogate):
     return min(result.objective for result in results if result.converged)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
 def test_weak_partial_parity_ends_at_the_best_of_many_starts(surrogate):
     best = best_of_many_starts(surrogate)

@@ -58,6 +58,7 @@ def scaler():
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("name", MODELS)
 class TestEveryEstimator:
+    @pytest.mark.cases(2)
     def test_a_pipeline_fits_predicts_and_scores(self, name):
         estimator, X, y, passed = weighted(name)
         if name.startswith("thresholds") and "fair" not in name:  # its own classifier has to ask
@@ -170,6 +171,7 @@ WITH_SPLITTERS = {
 class TestSplitters:
     """The splitter of `cv` gets what it asks for, with routing and without."""
 
+    @pytest.mark.cases(2)
     @pytest.mark.parametrize("name", WITH_SPLITTERS)
     @pytest.mark.parametrize("weight", [None, (np.arange(len(Y)) % 5 > 0) * 1.0], ids=["", "w"])
     @pytest.mark.parametrize("routed", [False, True])

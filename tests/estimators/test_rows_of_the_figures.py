@@ -40,6 +40,7 @@ def quietly_fitted(model, X, y, **given):
         return model.fit(X, y, **given)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("enforce", "confidence"), [("score", None), ("decision", None), ("decision", 0.5)]
 )

@@ -249,6 +249,7 @@ class TestInvariance:
         assert clf.violation_ <= 1e-4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("solver", ["auto", "plada", "3s-econ", "exact-penalty", "smoothing"])
 def test_solvers_agree(solver):
     clf = fitted(solver=solver)

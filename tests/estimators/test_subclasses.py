@@ -44,6 +44,7 @@ def rows_for(estimator):
     return X, Y, {"sensitive_features": GROUPS}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_subclass_is_fitted_cloned_and_searched(name):
     estimator = ESTIMATORS[name]()

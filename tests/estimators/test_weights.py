@@ -49,6 +49,7 @@ def scores(estimator, factor=1.0, absent=None):
     return getattr(estimator, "decision_function", estimator.predict)(every)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("factor", [37.0, 1e-3])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_unit_of_the_weights_does_not_matter(name, factor):

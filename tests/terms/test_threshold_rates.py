@@ -78,6 +78,7 @@ SOLVERS = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solvers_find_what_scipy_finds(name):
     solver, error = SOLVERS[name]

@@ -40,7 +40,7 @@ EXCUSED = {
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 def test_check_estimator():
-    assert failed_checks(NeymanPearsonClassifier(), EXCUSED) == []
+    assert failed_checks(NeymanPearsonClassifier(tol=1e-2), EXCUSED) == []
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_warm_start_and_pickle_and_search(iris):
     cold = fit.result_.data_passes
     assert fit.fit(*iris).result_.data_passes < 0.5 * cold
     assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(iris[0]), fit.predict(iris[0]))
-    search = GridSearchCV(clone(fit), {"kappa": [0.2, 0.6]}, cv=2).fit(*iris)
+    search = GridSearchCV(clone(fit), {"kappa": [0.2]}, cv=2).fit(*iris)
     assert search.best_score_ > 0.8
 
 
@@ -287,6 +287,7 @@ def test_rounded_terms(scores):
     assert_array_equal(made.strata()[labels_of_rows == 1], -1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("solver", ["ipc", "idca"])
 def test_methods_that_begin_without_constraints_find_the_way_back(solver):
     """The minimiser of the loss of one class is where the other's has no slope."""

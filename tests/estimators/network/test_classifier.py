@@ -58,6 +58,7 @@ def clf():
     return fitted(early_stopping=True)[0]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("early_stopping", [True, False])
 @pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
 def test_every_constraint_holds_or_a_warning_gives_the_figures(constraint, early_stopping):
@@ -122,6 +123,7 @@ def test_a_network_without_hidden_layers_is_logistic_regression():
     assert_allclose(clf.decision_function(X), linear.decision_function(X), atol=0.1)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "solver",
     [
@@ -269,6 +271,7 @@ def test_diverging_steps_are_reported_and_scores_are_finite():
     assert found
 
 
+@pytest.mark.cases(0)
 def test_among_the_tools_of_scikit_learn(clf):
     pipeline = make_pipeline(StandardScaler(), clone(clf))
     with warnings.catch_warnings():
@@ -318,7 +321,7 @@ AMPLIFIED = excused_of_weights("training amplifies rounding")
 @pytest.mark.parametrize(
     "estimator",
     [
-        FairNetworkClassifier(None, hidden_layer_sizes=(8,), max_epochs=40, random_state=0),
+        FairNetworkClassifier(None, hidden_layer_sizes=(8,), max_epochs=15, random_state=0),
         FairNetworkClassifier(sensitive_columns=first_above_half, hidden_layer_sizes=(8,)),
     ],
     ids=["unconstrained", "first > 0.5"],

@@ -333,8 +333,8 @@ class TestArguments:
 
     def test_the_name_stands_for_the_defaults(self):
         options = {"query": QUERY, "sensitive_features": GROUPS}
-        one = FairRanker(kappa=0.25, model="boosted", random_state=0).fit(X, Y, **options)
+        one = FairRanker(None, model="boosted", random_state=0).fit(X, Y, **options)
         model = BoostedScores(n_jobs=1)
-        other = FairRanker(kappa=0.25, model=model, random_state=0).fit(X, Y, **options)
+        other = FairRanker(None, model=model, random_state=0).fit(X, Y, **options)
         assert one.n_estimators_ == 100
         assert_allclose(one.predict(X), other.predict(X), atol=1e-8)

@@ -1,5 +1,6 @@
 """Callbacks of scikit-learn on the fit of thresholds: folds and the search are tasks."""
 
+import joblib
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
@@ -44,7 +45,8 @@ def test_tasks(kind, n_jobs):
     cv, tasks = TASKS[kind]
     inner, recorder = LogisticRegression().fit(X, Y), Recorder()
     clf = FairThresholds(inner, cv=cv, per_group=True, n_jobs=n_jobs, random_state=0)
-    clf.set_callbacks(recorder).fit(X, Y, sensitive_features=GROUPS)
+    with joblib.parallel_config("threading"):  # processes would import the library anew
+        clf.set_callbacks(recorder).fit(X, Y, sensitive_features=GROUPS)
     inside = [f"{what} {task}" for task in tasks for what in ("begin", "end")]
     assert recorder.calls == ["setup", "begin fit", *inside, "end fit", "teardown"]
     assert_array_equal(recorder.decided["fit"], clf.predict(X, GROUPS))
