@@ -32,6 +32,7 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.reporting.forms import render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 from fairconstrained.reporting.text_tables import aligned, number
 from fairconstrained.utils.typing import Array
@@ -135,47 +136,24 @@ class Comparison:
         name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
         return name, float(given[name])
 
-    def introduction(self, read_as: str) -> str:
-        """Return whether the bound is met, and what the rows, groups and constraint are."""
-        options, (train, test) = self.options, self.rows.values()
-        n_rows = len(train.y) + len(test.y)
-        n_positive = sum(int((rows.y == train.positive).sum()) for rows in (train, test))
-        sizes = self.reports["training"].groups.xs("fair")["rows"].iloc[:-1]
-        counts = ", ".join(f"{name} ({n})" for name, n in sizes.items())
-        columns = " and ".join(options.sensitive)
-        hidden = set(options.sensitive).isdisjoint(train.X)
+    def text(self, read_as: str) -> str:
+        """Return whether the bound is met, what was compared, and what the constraint changed."""
+        train, test = self.rows.values()
         ((_, constraint),) = constraints_of(self.fair)  # with what it chose on the training rows
-        name, value = self._tolerance
-        bounded = "predictions" if options.enforce == "decision" else "scores"
-        where = "in the population" if options.confidence else "on the training rows"
-        lines = [
-            f"{self.fair.result_.bound.capitalize()}, for {bounded} {where}.\n",
-            f"{Path(options.file).name}: {n_rows} rows, {len(train.numbers)} numeric and "
-            f"{len(train.categories)} categorical features; {len(test.y)} rows are test rows. "
-            f"{read_as}",
-            f"Positive class: {options.target} = {str(train.positive).strip()} "
-            f"({n_positive / n_rows:.1%} of the rows). The model's labels are {train.positive!r} "
-            f"and {train.negative!r}.",
-            f"Groups by {columns}, with their training rows: {counts}. The models "
-            f"{'do not use' if hidden else 'use'} {columns}.",
-            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "
-            f"on {bounded}.",
-            f"Its gap: {constraint.gap_title}; on scores, with {constraint.scores_title} "
-            "in place of predictions.",
-        ]
-        return "\n".join([*lines, *train.left_out])
-
-    def conclusion(self) -> str:
-        """Return what the constraint has changed on the test rows."""
-        report = self.reports["test"]
-        changes = [report.verdict.sentence, *report.verdict.details, *report.to_dict()["sentences"]]
-        end = f"The solver ended: {self.fair.result_.status.value}."
-        if self.options.enforce == "score":
-            end += (
-                " The bound is one on scores of the training rows. To bound the gap of the "
-                "predictions, use --enforce decision."
-            )
-        return "\n".join(["On the test rows:", *changes, end])
+        return render(
+            "command.txt.j2",
+            comparison=self,
+            file=Path(self.options.file).name,
+            train=train,
+            test=test,
+            read_as=read_as,
+            n_positive=sum(int((rows.y == train.positive).sum()) for rows in (train, test)),
+            sizes=self.reports["training"].groups.xs("fair")["rows"].iloc[:-1],
+            hidden=set(self.options.sensitive).isdisjoint(train.X),
+            tolerance=self._tolerance,
+            constraint=constraint,
+            report=self.reports["test"],
+        )
 
     def as_json(self) -> str:
         """Return the options and all measures."""
@@ -262,8 +240,7 @@ def run(options: Namespace) -> int:
         written, status = write_outputs(options, writers)  # also if nobody reads what is printed
     notes = [*(str(one.message) for one in noted), *result.reports["test"].notes]
     end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
-    parts = [result.introduction(read_as), result.table(), result.conclusion()]
-    print_text("\n\n".join([*parts, "\n".join([*end, *written])]))
+    print_text("\n".join([result.text(read_as), *end, *written]))
     return status or (NOT_MET if options.check and not result.fair.bound_met_ else 0)
 
 

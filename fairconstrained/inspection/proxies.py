@@ -124,8 +124,3 @@ def hidden_columns(models: Sequence[Any]) -> set[str]:
         positions = columns.positions(last) if known else []
         hidden.append({f"column {k}" if names is None else str(names[k]) for k in positions})
     return set.intersection(*hidden)
-
-
-def proxies_in_words(found: dict[str, float]) -> str:
-    """Return the names of the columns with their accuracies."""
-    return ", ".join(f"{name} ({accuracy:.3f})" for name, accuracy in found.items())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairconstrained.constraints import Constraint
+from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.inspection.assessment import (
     Assessment,
     assess,
     constraints_of,
     interval_of,
     minimizes_gap,
+    named,
 )
 from fairconstrained.inspection.collected import Collected
 from fairconstrained.inspection.cost import Cost, cost_of, overall
@@ -30,6 +32,7 @@ from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
+Constraints = str | Constraint | Sequence[str | Constraint] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +119,6 @@ class Evidence:
         The confidence level.
     findings : dict of str to list of Finding
         The constraints, for each model; of several classes for all of them together.
-    overall : dict of str to dict of str to float
-        The measures on all rows, for each model.
-    costs : dict of str to Cost
-        For all models but the first: the difference from the first.
-    trained_here : list of str
-        The models whose training rows these seem to be.
-    frontier : DataFrame
-        The models of the path on these rows, with kappa, gap, and accuracy with its interval.
-    frontier_gap : str
-        The name of the gap of the frontier.
     proxies : dict of str to float
         The columns from each of which the group can be guessed; see
         :func:`~fairconstrained.inspection.proxies.proxies`.
@@ -135,12 +128,35 @@ class Evidence:
     classes: dict[str, ClassEvidence]
     confidence: float
     findings: dict[str, list[Finding]]
-    overall: dict[str, dict[str, float]]
-    costs: dict[str, Cost]
-    trained_here: list[str]
-    frontier: pd.DataFrame
-    frontier_gap: str
     proxies: dict[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        rows: Collected,
+        confidence: float,
+        constraint: Constraints,
+        pos_label: object,
+        X: MatrixLike | None = None,
+    ) -> Evidence:
+        """Measure constraints of all models on collected rows, for a class or all of several.
+
+        A model without constraints is measured by those of the last model that has some.
+        """
+        several = len(rows.classes) > 2 and pos_label is None
+        models = {name: one.model for name, one in rows.outputs.items()}
+        asked, classes = _asked(models, constraint), {}
+        for label in rows.classes if several else [rows.favourable(pos_label)]:
+            collected = rows.of_class(label)
+            findings = {
+                name: _findings(collected, output, *asked[name], confidence)
+                for name, output in collected.outputs.items()
+            }
+            classes[str(label) if several else ""] = ClassEvidence(collected, findings)
+        findings = _together(classes, confidence) if several else classes[""].findings
+        hidden = set() if X is None else hidden_columns(list(models.values()))
+        columns = proxies(X, rows.rows, rows.groups, hidden)
+        return cls(rows, classes, confidence, findings, columns)
 
     @property
     def names(self) -> list[str]:
@@ -156,80 +172,51 @@ class Evidence:
         """Return labels and predictions of a model, for each class and grouping."""
         return [part for one in self.classes.values() for part in one.collected.predictions(name)]
 
+    @property
+    def _all_rows(self) -> Collected:
+        return self.rows if self.several_classes else self.classes[""].collected
 
-def evidence_of(
-    rows: Collected,
-    positive: Sequence[object],
+    @cached_property
+    def overall(self) -> dict[str, dict[str, float]]:
+        """The measures on all rows, for each model."""
+        rows = self._all_rows
+        return {name: overall(rows, output) for name, output in rows.outputs.items()}
+
+    @cached_property
+    def costs(self) -> dict[str, Cost]:
+        """For all models but the first: the difference from the first; none without labels."""
+        first, *others = self.names if self.rows.labels is not None else self.names[:1]
+        return {name: cost_of(self._all_rows, first, name, self.confidence) for name in others}
+
+    @property
+    def reference(self) -> Finding | None:
+        """The first constraint of the last model that has any: its gap is that of the frontier."""
+        return next((one[0] for one in reversed(list(self.findings.values())) if one), None)
+
+    def trained_here(self, name: str) -> bool:
+        """Return whether the gaps of a model are those of its training rows to the last digits."""
+        last: Any = final_estimator(self.rows.outputs[name].model)
+        measured = [one.assessment for one in self.findings[name] if one.own]
+        gap = float(getattr(last, "gap_", np.nan))
+        if not abs(gap) > 1e-12:  # also if it is nan
+            return False
+        same = any(np.isclose(one.on_scores, gap, rtol=1e-9, atol=0.0) for one in measured)
+        return same and any(
+            np.isclose(one.on_predictions, last.decision_gap_, rtol=1e-9) for one in measured
+        )
+
+
+def frontier_of(
+    evidence: Evidence,
+    path: FairnessPath | None,
     X: MatrixLike | None,
     sensitive_features: MatrixLike | None,
-    constraints: NamedConstraints | None,
-    path: FairnessPath | None,
-    confidence: float,
-) -> Evidence:
-    """Measure the constraints of all models on the collected rows.
-
-    A model without constraints is measured by those of the last model that has some.
-
-    Parameters
-    ----------
-    rows : Collected
-        Rows and outputs.
-    positive : sequence of label
-        The class that the report is on, or all of several classes.
-    X, sensitive_features
-        The rows, as the models of the path receive them.
-    constraints : list of (str, Constraint) or None
-        The constraints of all models; None takes those that the models were trained with.
-    path : FairnessPath or None
-        The path of the frontier.
-    confidence : float
-        The confidence level.
-    """
-    several = len(positive) > 1
-    models = {name: one.model for name, one in rows.outputs.items()}
-    asked = _asked(models, constraints)
-    classes = {}
-    for label in positive:
-        collected = rows.of_class(label)
-        findings = {
-            name: _findings(collected, output, *asked[name], confidence)
-            for name, output in collected.outputs.items()
-        }
-        classes[str(label) if several else ""] = ClassEvidence(collected, findings)
-    findings = _together(classes, confidence) if several else classes[""].findings
-    reference = next((found[0] for found in reversed(list(findings.values())) if found), None)
-    constraint = None if reference is None else reference.constraint
-    on_all = rows if several else classes[""].collected
-    first, *others = models
-    others = [] if rows.labels is None else others  # the cost is one of accuracy
-    hidden = set() if X is None else hidden_columns(list(models.values()))
-    return Evidence(
-        rows=rows,
-        classes=classes,
-        confidence=confidence,
-        findings=findings,
-        overall={name: overall(on_all, output) for name, output in on_all.outputs.items()},
-        costs={name: cost_of(on_all, first, name, confidence) for name in others},
-        trained_here=[name for name in models if _trained_here(models[name], findings[name])],
-        frontier=_frontier(path, rows, positive, X, sensitive_features, constraint, confidence),
-        frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
-        proxies=proxies(X, rows.rows, rows.groups, hidden),
-    )
-
-
-def _frontier(
-    path: FairnessPath | None,
-    rows: Collected,
-    positive: Sequence[object],
-    X: MatrixLike | None,
-    sensitive_features: MatrixLike | None,
-    constraint: Constraint | None,
-    confidence: float,
 ) -> pd.DataFrame:
     """Return the models of a path, measured on the rows; empty without a path."""
     table = pd.DataFrame(columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
     if path is None:
         return table
+    rows = evidence.rows
     if rows.labels is None:
         raise ValueError("y is None: the frontier of a path is one of accuracy and gap. Pass y.")
     if path.pipeline is not None:
@@ -237,19 +224,23 @@ def _frontier(
     share = rows.weight / rows.weight.sum()
     for k, (kappa, model) in enumerate(zip(path.kappas, path.estimators, strict=True)):
         output = Outputs.of(model, X, sensitive_features).take(rows.rows)
-        classes = [replace(rows, outputs={"": output}).of_class(label) for label in positive]
+        here = replace(rows, outputs={"": output})
+        gaps = [
+            _gap(here.of_class(one.collected.positive), evidence.reference)
+            for one in evidence.classes.values()
+        ]
         correct = np.array(share @ (output.labels == rows.labels))
-        accuracy = clopper_pearson(correct, np.array(1.0 / (share @ share)), confidence)
-        table.loc[k] = [kappa, max(_gap(one, constraint) for one in classes), *map(float, accuracy)]
+        accuracy = clopper_pearson(correct, np.array(1.0 / (share @ share)), evidence.confidence)
+        table.loc[k] = [kappa, max(gaps), *map(float, accuracy)]
     return table
 
 
-def _gap(collected: Collected, constraint: Constraint | None) -> float:
+def _gap(collected: Collected, reference: Finding | None) -> float:
     """Return the gap of a constraint for a single model; of the selection rates without one."""
     rows = collected.assessed(collected.outputs[""])
-    if constraint is None:
+    if reference is None:
         return widest_gap(rows.predictions())
-    return assess("", constraint, rows, 0.95, interval=False).on_predictions
+    return assess("", reference.constraint, rows, 0.95, interval=False).on_predictions
 
 
 def widest_gap(parts: Sequence[Predictions]) -> float:
@@ -259,11 +250,13 @@ def widest_gap(parts: Sequence[Predictions]) -> float:
 
 
 def _asked(
-    models: Mapping[str, Any], constraints: NamedConstraints | None
+    models: Mapping[str, Any], constraint: Constraints
 ) -> dict[str, tuple[NamedConstraints, bool]]:
     """Return the constraints of every model, and whether it was trained with them."""
-    if constraints is not None:
-        return dict.fromkeys(models, (constraints, False))
+    if constraint is not None:
+        defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
+        given = named(resolve_constraints(constraint, **defaults))
+        return dict.fromkeys(models, (given, False))
     trained = {name: constraints_of(final_estimator(one)) for name, one in models.items()}
     shared = next((each for each in reversed(list(trained.values())) if each), [])
     return {name: (each or shared, bool(each)) for name, each in trained.items()}
@@ -331,16 +324,3 @@ def _findings(
             deciding = deciding_cells(constraint, one.tolerance, rows.predictions())
         found.append(Finding(constraint, one, deciding, own, minimized))
     return found
-
-
-def _trained_here(model: Any, findings: list[Finding]) -> bool:
-    """Return whether the gaps of a model are those of its training rows to the last digits."""
-    last: Any = final_estimator(model)
-    measured = [one.assessment for one in findings if one.own]
-    gap = float(getattr(last, "gap_", np.nan))
-    if not abs(gap) > 1e-12:  # also if it is nan
-        return False
-    same = any(np.isclose(one.on_scores, gap, rtol=1e-9, atol=0.0) for one in measured)
-    return same and any(
-        np.isclose(one.on_predictions, last.decision_gap_, rtol=1e-9) for one in measured
-    )

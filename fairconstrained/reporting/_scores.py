@@ -228,11 +228,12 @@ class FrontierPlot:
     tolerance: float
 
 
-def frontier_plot(evidence: Evidence) -> FrontierPlot | None:
+def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None:
     """Return the frontier; None without a path."""
-    path, name = evidence.frontier, evidence.frontier_gap
     if not len(path):
         return None
+    reference = evidence.reference
+    name = "demographic_parity" if reference is None else reference.assessment.name
     bound_of = {
         model: next((one for one in findings if one.assessment.name == name), None)
         for model, findings in evidence.findings.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from fairconstrained.inspection.assessment import ALL_EQUAL, constraints_of
 from fairconstrained.inspection.cost import Cost
 from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
-from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
 from fairconstrained.utils.rounding import at_most
 
@@ -32,38 +32,37 @@ def for_every_model(
 
 
 def for_every_class(
-    evidence: Evidence, table: Callable[[ClassEvidence, str, float], pd.DataFrame]
+    evidence: Evidence,
+    table: Callable[[Any, str, float], pd.DataFrame],
+    *,
+    together: bool = False,
 ) -> pd.DataFrame:
-    """Return a table of all models and classes; of several classes with a level of the index."""
+    """Return a table of all models and classes; of several classes with a level of the index.
+
+    `together` adds the table of all classes together.
+    """
 
     def of_model(evidence: Evidence, name: str) -> pd.DataFrame:
-        found = {
-            label: table(one, name, evidence.confidence) for label, one in evidence.classes.items()
-        }
-        return pd.concat(found, names=["class"]) if evidence.several_classes else found[""]
+        parts: dict[str, Any] = {"all classes": evidence} if together else {}
+        parts |= evidence.classes
+        tables = {label: table(one, name, evidence.confidence) for label, one in parts.items()}
+        return pd.concat(tables, names=["class"]) if evidence.several_classes else tables[""]
 
     return for_every_model(evidence, of_model)
 
 
-def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
-    """Return the constraints of a model on these rows, of several classes for all and for each."""
-    whole = _constraints(evidence.findings[name], evidence.confidence)
-    if not evidence.several_classes:
-        return whole
-    each = {
-        label: _constraints(one.findings[name], evidence.confidence)
-        for label, one in evidence.classes.items()
-    }
-    return pd.concat({"all classes": whole, **each}, names=["class"])
-
-
-def _constraints(findings: Sequence[Finding], confidence: float) -> pd.DataFrame:
-    rows = []
-    for one in findings:
+def constraints_table(
+    evidence: Evidence | ClassEvidence, name: str, confidence: float
+) -> pd.DataFrame:
+    """Return the constraints of a model on these rows."""
+    rows = {}
+    for one in evidence.findings[name]:
         a, verdict = one.assessment, one.verdict(confidence)
-        rows.append([a.tolerance, a.on_scores, a.on_predictions, a.low, a.high, a.worst, verdict])
-    index = pd.Index([one.assessment.name for one in findings], name="constraint")
-    return pd.DataFrame(rows, columns=_CONSTRAINT_COLUMNS, index=index)
+        rows[a.name] = [
+            a.tolerance, a.on_scores, a.on_predictions, a.low, a.high, a.worst, verdict,
+        ]  # fmt: skip
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=_CONSTRAINT_COLUMNS)
+    return table.rename_axis("constraint")
 
 
 def groups_table(evidence: ClassEvidence, name: str, confidence: float) -> pd.DataFrame:

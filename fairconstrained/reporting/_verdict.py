@@ -1,8 +1,7 @@
-"""The sentences of a report: verdict, meaning of a tolerance, what decides a constraint, notes."""
+"""The sentences of a report: verdict, meaning of a tolerance, what decides a constraint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,11 +9,9 @@ import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.inspection.deciding import Cell
-from fairconstrained.inspection.proxies import proxies_in_words
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.reporting._evidence import Evidence, Finding
-from fairconstrained.reporting._templates import level_of, sentence
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.reporting.forms import level_of, sentence
 
 _STATES = ("not met", "not measured", "met", "holds", "no bound")  # from the worst to the best
 
@@ -46,7 +43,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if not findings:
         return Verdict("no bound", sentence("no_bound", *_widest_gap(evidence, name), level))
     states = [one.state for one in findings]
-    trained_here = name in evidence.trained_here
+    trained_here = evidence.trained_here(name)
     sentences = [sentence("verdict", one, level, trained_here) for one in findings]
     worst = min(states, key=_STATES.index)
     if len(findings) == 1:
@@ -137,54 +134,3 @@ def costs_in_words(evidence: Evidence) -> list[str]:
         sentence("cost", first, name, cost, accuracies[first], accuracies[name], n_rows, level)
         for name, cost in evidence.costs.items()
     ]
-
-
-def title_of(evidence: Evidence) -> str:
-    """Return the models, the number of rows and the positive class, or the classes."""
-    kinds = {
-        name: "predictions" if one.model is None else type(final_estimator(one.model)).__name__
-        for name, one in evidence.rows.outputs.items()
-    }
-    rows, several = evidence.rows, evidence.several_classes
-    label = "" if several else label_of(evidence)
-    classes = list(evidence.classes) if several else []
-    n_rows, n_groups = len(rows.weight), len(rows.groups.listed)
-    return sentence("title", kinds, n_rows, n_groups, label, classes, rows.target)
-
-
-def label_of(evidence: Evidence) -> str:
-    """Return the positive class, with the name of the target if it has one."""
-    target, positive = evidence.rows.target, evidence.classes[""].collected.positive
-    return f"{target} = {positive}" if target else str(positive)
-
-
-def notes_of(evidence: Evidence) -> Iterator[str]:
-    """Yield remarks on how to read the values."""
-    rows = evidence.rows
-    notes = [
-        f"{one.assessment.name}: {one.assessment.note}."
-        for found in evidence.findings.values()
-        for one in found
-        if one.assessment.note
-    ]
-    yield from dict.fromkeys(notes)
-    for one in rows.groups.separate:
-        unknown = int((~one.known).sum())
-        if unknown:
-            yield sentence("unknown_groups", unknown, one.title, rows.groups.marginal)
-    n_classes = len(rows.classes)
-    if evidence.several_classes:
-        yield sentence("every_class")
-        if evidence.findings[evidence.names[-1]]:
-            yield sentence("bonferroni")
-    elif n_classes > 2:
-        yield sentence("one_class", n_classes, label_of(evidence))
-    else:
-        positive = evidence.classes[""].collected.positive
-        other = next(one for one in rows.classes if one != positive)
-        yield sentence("favourable", label_of(evidence), other)
-    if evidence.proxies:
-        yield sentence("known_groups", proxies_in_words(evidence.proxies))
-    if rows.weighted:
-        yield sentence("weighted")
-    yield sentence("held_out")

@@ -23,7 +23,7 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
-from fairconstrained.reporting._templates import Report
+from fairconstrained.reporting.forms import Report
 from fairconstrained.reporting.text_tables import Table
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.assessment import named
 from fairconstrained.inspection.chosen_groups import MOST_GROUPS, choose_groups
-from fairconstrained.inspection.collected import Collected, collect_classes, collect_predictions
+from fairconstrained.inspection.collected import collect_classes, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._dots import accuracy_plot, gap_plots, rate_plots
-from fairconstrained.reporting._evidence import Evidence, evidence_of
+from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
 from fairconstrained.reporting._scores import frontier_plot, score_plot
-from fairconstrained.reporting._templates import Report, plain
 from fairconstrained.reporting._verdict import (
     Verdict,
     costs_in_words,
     decided_by,
     meaning_of,
-    notes_of,
-    title_of,
     verdict_of,
 )
+from fairconstrained.reporting.forms import Report, plain, sentence
 from fairconstrained.reporting.text_tables import Table
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
-
-Constraints = str | Constraint | Sequence[str | Constraint] | None
 
 _GROUP_HEADS = {
     "rows": "rows",
@@ -171,7 +165,7 @@ class FairnessReport(Report):
             y_true, y_pred, y_score, sensitive_features, sample_weight,
             groups_missing=groups_missing,
         )  # fmt: skip
-        return _report(rows, confidence, constraint, pos_label)
+        return _report(Evidence.of(rows, confidence, constraint, pos_label))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
@@ -358,37 +352,28 @@ def fairness_report(
             "path must be a FairnessPath, which fairness_path returns, or None; got "
             f"{type(path).__name__}."
         )
-    return _report(rows, confidence, constraint, pos_label, X, sensitive_features, path)
+    evidence = Evidence.of(rows, confidence, constraint, pos_label, X)
+    return _report(evidence, path, X, sensitive_features)
 
 
 def _report(
-    rows: Collected,
-    confidence: float,
-    constraint: Constraints,
-    pos_label: object,
+    evidence: Evidence,
+    path: FairnessPath | None = None,
     X: MatrixLike | None = None,
     sensitive_features: MatrixLike | None = None,
-    path: FairnessPath | None = None,
 ) -> FairnessReport:
-    """Return the report on outputs of models; see :func:`fairness_report`."""
-    several = len(rows.classes) > 2 and pos_label is None
-    positive = rows.classes if several else [rows.favourable(pos_label)]
-    given = None
-    if constraint is not None:
-        defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
-        given = named(resolve_constraints(constraint, **defaults))
-    evidence = evidence_of(rows, positive, X, sensitive_features, given, path, confidence)
+    """Return the report; the models of the path get X and the groups."""
     return FairnessReport(
-        title=title_of(evidence),
+        title=sentence("title", evidence),
         verdict=verdict_of(evidence),
         model=tables.for_every_model(evidence, tables.model_table),
-        constraints=tables.for_every_model(evidence, tables.constraints_table),
+        constraints=tables.for_every_class(evidence, tables.constraints_table, together=True),
         gaps=tables.for_every_class(evidence, tables.gaps_table),
         groups=tables.for_every_class(evidence, tables.groups_table),
         summary=tables.summary_table(evidence),
         cost=tables.cost_table(evidence),
-        frontier=evidence.frontier,
-        confidence=confidence,
-        notes=tuple(notes_of(evidence)),
+        frontier=frontier_of(evidence, path, X, sensitive_features),
+        confidence=evidence.confidence,
+        notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
         _evidence=evidence,
     )

@@ -1,4 +1,4 @@
-"""The templates of reports, which hold pages, sentences and pictures, and what all reports have."""
+"""The forms of reports: templates, which hold pages, sentences and pictures, and their class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.reporting.text_tables import markdown, number
 from fairconstrained.utils.files import whole_file
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.rounding import at_most
 
@@ -31,6 +33,11 @@ def percent(value: float, other: float = np.nan) -> str:
     return text
 
 
+def kind(output: Outputs) -> str:
+    """Return the name of the class of a model."""
+    return "predictions" if output.model is None else type(final_estimator(output.model)).__name__
+
+
 def level_of(confidence: float) -> str:
     """Return a confidence level as text."""
     return f"{100.0 * confidence:g}%"
@@ -45,7 +52,7 @@ _ENVIRONMENT = jinja2.Environment(
     keep_trailing_newline=True,
     auto_reload=False,  # templates do not change while a program runs
 )
-_ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown)
+_ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown, kind=kind)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),
@@ -57,6 +64,11 @@ _SENTENCES = _ENVIRONMENT.get_template(
         "titles": _PLURALS | {"accuracy": "accuracies", "base_rate": "rates of positive labels"}
     },
 ).module
+
+
+def render(template: str, /, **content: Any) -> str:
+    """Return a template with its content; what ends in ".html.j2" escapes all text."""
+    return _ENVIRONMENT.get_template(template).render(content)
 
 
 def sentence(name: str, *content: Any) -> str:
@@ -149,9 +161,9 @@ class Report:
         return self._render(f"{self._template}.html.j2", tag="div")
 
     def _render(self, name: str, **options: str) -> str:
-        """Return a template with the report; what ends in ".html.j2" escapes all text."""
+        """Return a template with the report."""
         content = {"report": self, "level": level_of(self.confidence), **self._content()}
-        return _ENVIRONMENT.get_template(name).render(content, template=self._template, **options)
+        return render(name, template=self._template, **content, **options)
 
     def _content(self) -> dict[str, Any]:
         """Return what the templates show, besides the report itself."""
