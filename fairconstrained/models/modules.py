@@ -187,6 +187,13 @@ def named_weights(module: Module, flat: Tensor) -> dict[str, Tensor]:
     return {name: flat[at].view(named[name].shape) for name, at in positions(module).items()}
 
 
+def load_weights(module: Module, flat: Tensor) -> None:
+    """Write weights, one flat tensor, into a module."""
+    with torch_module().no_grad():
+        for name, values in named_weights(module, flat).items():
+            module.get_parameter(name).copy_(values)
+
+
 def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
     """Return a module for rows before centring and scaling, made of PyTorch's own layers.
 
@@ -204,9 +211,7 @@ def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
     standardize.running_mean.copy_(torch.as_tensor(shift))
     standardize.running_var.copy_(torch.as_tensor(scale**2))
     module = module.to(dtype=torch.float64)
-    with torch.no_grad():
-        for name, values in named_weights(module, torch.tensor(w)).items():
-            module.get_parameter(name).copy_(values)
+    load_weights(module, torch.tensor(w))
     parts = {"standardize": standardize, "network": module, "scores": torch.nn.Flatten(0)}
     return cast("Module", torch.nn.Sequential(OrderedDict(parts)).eval())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairconstrained.models.modules import (
     device_of,
     last_layer,
     limited_torch_threads,
+    load_weights,
     multilayer_perceptron,
     named_weights,
     new_module,
@@ -42,7 +44,7 @@ class Network:
     make : callable
         Returns a module with new weights, for a number of features.
     module : torch.nn.Module
-        The module in evaluation mode; its own weights are not used.
+        The module in evaluation mode; of its own weights only `loaded_scores` makes use.
     shift, scale : ndarray of shape (n_features,)
         The features are centred by the one and divided by the other.
     last : LastLayer or None
@@ -71,6 +73,27 @@ class Network:
         weights = named_weights(self.module, flat)
         scores = torch_module().func.functional_call(self.module, weights, (X,))
         return cast("Tensor", scores.reshape(len(X)))
+
+    def load(self, w: Array) -> None:
+        """Write weights into the module."""
+        load_weights(self.module, self.tensor(w))
+
+    def loaded_scores(self, X: Features) -> Scores:
+        """Return the scores of rows, with the weights of the module, on the host.
+
+        Threads may do so at the same time: unlike `scores`, it puts no weights into the module.
+        """
+        with torch_module().no_grad(), limited_torch_threads(self.work(X.shape[0])):
+            scores = self.module(self.rows(X)).reshape(X.shape[0])
+        return np.asarray(scores.double().cpu().numpy())
+
+    def work(self, n_rows: int) -> int:
+        """Return the multiplications of the largest layer, roughly."""
+        return n_rows * self._largest
+
+    @cached_property
+    def _largest(self) -> int:
+        return max((one.numel() for one in self.module.parameters()), default=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +225,7 @@ class TorchModel(Model):
 
     @property
     def _work(self) -> int:
-        """The multiplications of the largest layer, roughly."""
-        sizes = [one.numel() for one in self.network.module.parameters()]
-        return self.n_rows * max(sizes, default=1)
+        return self.network.work(self.n_rows)
 
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the weights of a new module, drawn with a seed from `random_state`.
@@ -228,12 +249,6 @@ class TorchModel(Model):
             return np.asarray(back.double().cpu().numpy())
 
         return scores.detach().double().cpu().numpy(), pullback
-
-    def scores(self, w: Array) -> Scores:
-        """Return the scores without a graph, on the host."""
-        with torch_module().no_grad(), limited_torch_threads(self._work):
-            found = self.network.scores(self.network.tensor(w), self.rows)
-        return np.asarray(found.double().cpu().numpy())
 
     def hidden(self, w: Array) -> Array:
         """Return what the last layer is applied to, on the host.

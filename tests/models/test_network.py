@@ -75,9 +75,9 @@ def test_pullback_gives_the_differences_of_scores(model, w, rng):
     scores, pullback = model.forward(w)
     assert scores.shape == (N_ROWS,)
     assert scores.dtype == np.float64
-    ahead, behind = model.scores(w + 1e-6 * step), model.scores(w - 1e-6 * step)
+    ahead, behind = model.forward(w + 1e-6 * step)[0], model.forward(w - 1e-6 * step)[0]
     assert pullback(v) @ step == pytest.approx(v @ (ahead - behind) / 2e-6, rel=1e-6, abs=1e-8)
-    assert_array_equal(scores, model.scores(w))
+    assert_array_equal(scores, model.forward(w)[0])
 
 
 def test_pullbacks_can_be_called_again(model, w, rng):
@@ -120,19 +120,19 @@ def test_scores_do_not_depend_on_the_scale_of_features(X, options):
     one = TorchModel.standardized(X, np.ones(N_ROWS), **options)
     other = TorchModel.standardized(X * factor + shift, np.ones(N_ROWS), **options)
     w = one.start(np.random.RandomState(0))
-    assert_allclose(other.scores(w), one.scores(w), rtol=1e-8, atol=1e-9)
+    assert_allclose(other.forward(w)[0], one.forward(w)[0], rtol=1e-8, atol=1e-9)
 
 
 def test_sparse_rows_are_dense_rows(X, options, w):
     sparse = TorchModel.standardized(sp.csr_array(X), np.ones(N_ROWS), **options)
     dense = TorchModel.standardized(X, np.ones(N_ROWS), **options)
-    assert_allclose(sparse.scores(w), dense.scores(w), atol=1e-10)
+    assert_allclose(sparse.forward(w)[0], dense.forward(w)[0], atol=1e-10)
 
 
 def test_batches_and_other_rows(model, w, X):
     rows = np.array([3, 3, 0, 19])
-    assert_allclose(model.batch(rows).scores(w), model.scores(w)[rows], atol=1e-12)
-    assert_allclose(model.on(X[5:9]).scores(w), model.scores(w)[5:9], atol=1e-12)
+    assert_allclose(model.batch(rows).forward(w)[0], model.forward(w)[0][rows], atol=1e-12)
+    assert_allclose(model.on(X[5:9]).forward(w)[0], model.forward(w)[0][5:9], atol=1e-12)
     assert model.batch(rows).n_rows == 4
     assert model.on(X[5:9]).n_rows == 4
 
@@ -145,21 +145,21 @@ def test_the_offset_adds_one_to_every_score(model, w, options):
         assert model.network.last is None
         assert offset is None
     else:
-        assert_allclose(model.scores(w + 0.7 * offset), model.scores(w) + 0.7, atol=1e-12)
+        assert_allclose(model.forward(w + 0.7 * offset)[0], model.forward(w)[0] + 0.7, atol=1e-12)
 
 
 @pytest.mark.parametrize("options", sorted(OPTIONS.keys() - {"residual"}), indirect=True)
 def test_scores_are_linear_in_the_last_layer(model, w):
     hidden, last = model.hidden(w), w[model.network.last.positions]
     n = hidden.shape[1]
-    assert_allclose(hidden @ last[:n] + last[n:].sum(), model.scores(w), atol=1e-12)
+    assert_allclose(hidden @ last[:n] + last[n:].sum(), model.forward(w)[0], atol=1e-12)
 
 
 def test_the_module_alone_gives_the_scores(model, w, X):
     module = model.module(w)
     with torch.no_grad():
         scores = module(torch.tensor(X)).numpy()
-    assert_allclose(scores, model.scores(w), atol=1e-9)
+    assert_allclose(scores, model.forward(w)[0], atol=1e-9)
 
 
 def test_single_precision_is_near_double_precision(X, w, options):
@@ -167,7 +167,7 @@ def test_single_precision_is_near_double_precision(X, w, options):
     double = TorchModel.standardized(X, np.ones(N_ROWS), **options)
     scores, pullback = single.forward(w)
     assert scores.dtype == np.float64
-    assert_allclose(scores, double.scores(w), atol=1e-4)
+    assert_allclose(scores, double.forward(w)[0], atol=1e-4)
     assert_allclose(pullback(scores), double.forward(w)[1](scores), rtol=1e-3, atol=1e-3)
 
 

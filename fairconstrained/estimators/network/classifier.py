@@ -25,13 +25,13 @@ from fairconstrained.estimators.network.training import (
     fitted_network,
     fitting,
     network_attributes,
+    network_scores,
     network_variables,
     solver_of_network,
     uses_validation,
 )
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.functions.losses import Loss
-from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
 from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import Objective
@@ -318,8 +318,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = fitted_network(self, features).scores(self.weights_)
-            return checked_scores(ScoreConvention.of(self).shown(scores))
+            return ScoreConvention.of(self).shown(network_scores(self, features))
 
     def to_torch(self) -> Module:
         """Return the network as a module of PyTorch.
@@ -352,11 +351,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         True
         """
         check_is_fitted(self)
-        empty = np.zeros((0, len(self.feature_mean_)))
-        network, convention = (
-            fitted_network(self, empty).module(self.weights_),
-            ScoreConvention.of(self),
-        )
+        network, convention = fitted_network(self).module(self.weights_), ScoreConvention.of(self)
         if convention == ScoreConvention():
             return network
         return with_affine_output(network, convention.sign, float(convention.shown(np.zeros(1))[0]))

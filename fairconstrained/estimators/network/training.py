@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from fairconstrained.estimators.solving import with_beta
-from fairconstrained.models.network import TorchModel
+from fairconstrained.models.feature_scale import Features
+from fairconstrained.models.linear import checked_scores
+from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, SOLVERS, Result, Solver, Status, default_solver
@@ -224,10 +227,10 @@ def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
     return ceil(n_epochs * max(1.0, n_rows / (2.0 * batch_size)))
 
 
-def fitted_network(estimator: Any, X: Any) -> TorchModel:
-    """Return the model of a fitted estimator on rows with the features that it uses."""
+def fitted_network(estimator: Any) -> TorchModel:
+    """Return the model of a fitted estimator, on no rows."""
     return TorchModel.with_scale(
-        X,
+        np.zeros((0, len(estimator.feature_mean_))),
         estimator.feature_mean_,
         estimator.feature_scale_,
         hidden_layer_sizes=tuple(estimator.hidden_layer_sizes),
@@ -235,6 +238,24 @@ def fitted_network(estimator: Any, X: Any) -> TorchModel:
         module=getattr(estimator, "module", None),
         device=getattr(estimator, "device", "cpu"),
     )
+
+
+_fitted: WeakKeyDictionary[Any, tuple[Array, str, Network]] = WeakKeyDictionary()
+
+
+def network_scores(estimator: Any, X: Features) -> Array:
+    """Return the scores of rows with the features that a fitted estimator uses.
+
+    To make a network takes as long as the scores of many rows. That of an estimator is kept for
+    later calls, beside the estimator: it is no part of what is copied or pickled.
+    """
+    weights, device = estimator.weights_, getattr(estimator, "device", "cpu")
+    last = _fitted.get(estimator)
+    if last is None or last[1] != device or not np.array_equal(last[0], weights):
+        network = fitted_network(estimator).network
+        network.load(weights)
+        last = _fitted[estimator] = weights.copy(), device, network
+    return checked_scores(last[2].loaded_scores(X))
 
 
 def network_attributes(model: TorchModel, w: Array) -> dict[str, Array]:

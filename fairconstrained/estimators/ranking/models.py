@@ -22,14 +22,14 @@ from fairconstrained.estimators.boosting.trees import raw_scores
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import feature_map_of, linear_problem, shown_scale
 from fairconstrained.estimators.network.training import (
-    fitted_network,
     network_attributes,
+    network_scores,
     network_variables,
 )
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.solving import minimize_by_default
 from fairconstrained.models.feature_scale import Features
-from fairconstrained.models.linear import LinearModel, checked_scores, finite_scores
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.problem import Problem
@@ -154,7 +154,7 @@ class NetworkScores(RankerModel):
     def scores(self, ranker: Any, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return checked_scores(fitted_network(ranker, features).scores(ranker.weights_))
+            return network_scores(ranker, features)
 
 
 def default_by_query(problem: Problem) -> Solver:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -201,8 +200,7 @@ class FairRanker(LeafTraining):
         """The scores of a network as a module of PyTorch, for rows in the units of X."""
         if not hasattr(self, "weights_"):
             raise AttributeError("module_ is an attribute of fitted rankers with a network.")
-        empty = np.zeros((0, len(self.feature_mean_)))
-        return fitted_network(self, empty).module(self.weights_)
+        return fitted_network(self).module(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: labels are required, features may be sparse."""

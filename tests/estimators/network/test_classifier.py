@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
+from copy import copy
 
 import numpy as np
 import pytest
@@ -244,6 +245,15 @@ def test_the_exported_module_gives_the_scores(clf):
     assert_allclose(scores, clf.decision_function(X), atol=1e-9)
 
 
+def test_scores_follow_the_weights(clf):
+    other = copy(clf)
+    other.decision_function(X[:5])
+    other.weights_ = 0.5 * other.weights_
+    scores = other.decision_function(X[:5])
+    assert_allclose(other.to_torch()(torch.tensor(X[:5])).detach().numpy(), scores, atol=1e-12)
+    assert np.all(scores != clf.decision_function(X[:5]))
+
+
 def test_sensitive_columns_are_no_features():
     table = np.column_stack([X, GROUPS])
     with warnings.catch_warnings():
@@ -351,7 +361,7 @@ def test_check_estimator(estimator):
         ({"validation_fraction": 1.0}, ValueError, "validation_fraction must be"),
         ({"n_iter_no_change": 0.5}, ValueError, "n_iter_no_change must be"),
         ({"device": "tpu"}, ValueError, "device='tpu'"),
-        ({"alpha": -1.0}, ValueError, "alpha must be"),
+        ({"alpha": -1.0}, ValueError, "'alpha' parameter"),
     ],
 )
 def test_bad_arguments(options, error, message):
