@@ -160,7 +160,7 @@ class DeepMultiplierModel(Solver):
             ascent.zero_grad()
             (values * rates).mean().backward()
             ascent.step()
-            if self.measures(problem, start, k):
+            if k % self.check_every == 0 or k == self.max_iter:
                 yield Iterate(at, multipliers, k)
 
 

@@ -117,7 +117,7 @@ def weight_step(rows: Part, options: Namespace) -> float:
     """Return the step of the weights, one for all methods: one over the curvature of batches."""
     problem = problem_of(rows, options, average=False)
     start = Start(problem.start(0), random_state=np.random.RandomState(0))
-    return 1.0 / Rows(problem, start, options.step_queries * ROWS_PER_QUERY).constants()[0]
+    return 1.0 / Rows(problem, start, options.step_queries * ROWS_PER_QUERY).curvature
 
 
 def runs(parts: dict[str, Part], options: Namespace, name: str, seed: int, eta: float) -> list[Row]:

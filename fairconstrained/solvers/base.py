@@ -81,7 +81,6 @@ class Solver(Parametrized, ABC):
     preferred_with: ClassVar[tuple[str, ...]] = ()
     tol: float = 1e-4  # these hold for solvers that do not have them as parameters
     max_iter: int = 1000
-    check_every: int = 1
     polish: bool | None = None
 
     def missing(self, problem: Problem) -> list[str]:
@@ -102,13 +101,6 @@ class Solver(Parametrized, ABC):
         missing = self.missing(problem)
         if missing:
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
-
-    def measures(self, problem: Problem, start: Start, k: int) -> bool:
-        """Return whether step k is measured, for solvers that have `check_every`.
-
-        Every `check_every`-th step is, the last one, and the one that uses up the data passes.
-        """
-        return k % self.check_every == 0 or k == self.max_iter or start.passes_used_up(problem)
 
     def with_options(self, **options: Any) -> Self:
         """Return a copy with the options that are not None; the solver if it has them already."""

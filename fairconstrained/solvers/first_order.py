@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
@@ -25,6 +25,7 @@ _N_ITER = 6  # of power iterations for the curvature, half as many for the slope
 _TINY = 1e-12
 
 Answers = Iterable[tuple[Evaluation, Array | None]]
+Draw = Callable[[np.random.RandomState], tuple[Array, Array, Array]]
 
 
 @dataclass(eq=False, repr=False)
@@ -57,15 +58,19 @@ class FirstOrderSolver(Solver):
         sizes = (getattr(self, name, None) for name in ("batch_size", "checkpoint_size"))
         return () if all(size is None for size in sizes) else ("batchable",)
 
+    def interval(self, problem: Problem) -> int:
+        """Return the number of steps between two measurements."""
+        return self.check_every
+
     @abstractmethod
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield after every step, without end, the points to measure and their multipliers."""
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers every `check_every` steps."""
-        updates = self.updates(problem, start)
+        every, updates = self.interval(problem), self.updates(problem, start)
         for k, answers in zip(range(1, self.max_iter + 1), updates, strict=False):
-            if self.measures(problem, start, k):
+            if k % every == 0 or k == self.max_iter or start.passes_used_up(problem):
                 yield from (Iterate(at, multipliers, k) for at, multipliers in answers)
 
 
@@ -88,158 +93,110 @@ class Drawn(NamedTuple):
     constraints: slice | Array = slice(None)
     weight: float = 1.0
 
-    @property
-    def has_all(self) -> bool:
-        """Whether it has all constraints."""
-        return isinstance(self.constraints, slice)
 
+@dataclass(eq=False)
+class Rows:
+    """What the steps of a run read: all rows, a batch, or blocks with their constraints.
 
-class Sampler:
-    """Draws batches in which every stratum of rows has its share, and at least two rows.
-
-    Rows of one stratum belong to the same cells of every term; a small group is thus never missed,
-    and the sizes of the cells add no noise. Each stratum is drawn with replacement; a row's weight
-    is the size of its stratum over the rows drawn from it, which makes every statistic unbiased.
+    In a batch every stratum of rows has its share, and at least two rows. Rows of one stratum
+    belong to the same cells of every term; a small group is thus never missed, and the sizes of the
+    cells add no noise. Each stratum is drawn with replacement; a row's weight is the size of its
+    stratum over the rows drawn from it, which makes every statistic unbiased.
 
     Where terms have blocks, such as the queries of a ranker, whole blocks are drawn instead: as
-    many as have `size` rows on average, one at least, without replacement.
+    many as have `size` rows on average, one at least, without replacement. If blocks of one model
+    determine all constraints, a batch has only those of its blocks. With thousands of constraints,
+    one or a few per query, a draw then costs as much as its rows.
 
     Parameters
     ----------
     problem : Problem
         The full problem.
-    size : int or None
-        The rows to draw per model, roughly (small strata are rounded up). With None, or as many as
-        there are, every draw has all rows.
-    rng : numpy.random.RandomState
-        The source of randomness.
-    by_block : bool, default=False
-        Whether a batch has only the constraints that its blocks determine, if blocks of one model
-        determine all constraints. With thousands of constraints, one or a few per query, a draw
-        then costs as much as its rows, whatever the number of constraints.
-    """
-
-    def __init__(
-        self, problem: Problem, size: int | None, rng: np.random.RandomState, by_block: bool = False
-    ):
-        self.problem, self.rng = problem, rng
-        self.rows: list[_Strata | _Blocks] = []
-        self.outputs: list[tuple[CompositeFunction, Array, Array]] = []  # parts, sorted by block
-        self.sampled = size is not None and size < problem.n_rows
-        if size is None or not self.sampled:
-            return
-        for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True):
-            self.rows.append(_Strata(strata, size) if blocks is None else _Blocks(blocks, size))
-        codes = [part.term.output_blocks() for part in problem.constraints]
-        if by_block and len(self.rows) == 1 and all(blocks is not None for blocks in codes):
-            for part, blocks in zip(problem.constraints, codes, strict=True):
-                self.outputs.append((part, *grouped(np.asarray(blocks), self.rows[0].n_blocks)))
-
-    def draw(self, w: Array, like: Evaluation | None = None) -> Drawn:
-        """Return a batch at `w`; for all rows an evaluation there spares forward passes."""
-        if not self.sampled:
-            return Drawn(self.problem.at(w, like=like))
-        rows, weights, blocks = zip(*(each.draw(self.rng) for each in self.rows), strict=True)
-        if not self.outputs:
-            return Drawn(self.problem.batch(*rows, weights=weights).at(w))
-        batch = self.problem.with_constraints(()).batch(*rows, weights=weights)
-        parts, positions, first = [], [], 0
-        for part, order, starts in self.outputs:
-            chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
-            drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
-            parts.append(replace(drawn, model=batch.models[0]))
-            positions.append(first + chosen)
-            first += part.n_outputs
-        at = batch.with_constraints(parts).at(w)
-        return Drawn(at, np.concatenate(positions), self.rows[0].weight)
-
-
-class _Strata:
-    """The strata of one model's rows, and how many rows each contributes to a batch."""
-
-    n_blocks, weight = 0, 1.0
-
-    def __init__(self, codes: Array, size: int):
-        sizes = np.bincount(codes)
-        share = np.round(size * sizes / len(codes)).astype(int)
-        counts = np.minimum(np.maximum(share, 2), sizes)
-        self.order = np.argsort(codes, kind="stable")
-        self.first = np.repeat(np.cumsum(sizes) - sizes, counts)
-        self.size = np.repeat(sizes, counts)
-        self.weights = np.repeat(sizes / counts, counts)
-
-    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
-        """Return positions of rows, their weights, and no blocks."""
-        chosen = self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)
-        return self.order[chosen], self.weights, chosen[:0]
-
-
-class _Blocks:
-    """The blocks of one model's rows, of which some are drawn with all their rows."""
-
-    def __init__(self, codes: Array, size: int):
-        self.order, self.starts = grouped(codes)
-        self.n_blocks = len(self.starts) - 1
-        wanted = round(size * self.n_blocks / max(len(codes), 1))
-        self.n_drawn = min(max(wanted, 1), self.n_blocks)
-        self.weight = self.n_blocks / self.n_drawn
-
-    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
-        """Return positions of rows, their weights, and their blocks, all equally probable."""
-        if self.n_drawn == 1:  # a permutation of all blocks would cost more than the step
-            blocks = rng.randint(self.n_blocks, size=1)
-        else:
-            blocks = np.sort(rng.permutation(self.n_blocks)[: self.n_drawn])
-        rows = self.order[ranges(self.starts[blocks], self.starts[blocks + 1])]
-        return rows, np.full(len(rows), self.weight), blocks
-
-
-class Rows(Sampler):
-    """What the steps of a run read: all rows, a batch, or blocks with their constraints.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is minimised.
     start : Start
         Where the run starts, and its source of randomness.
     size : int or None, default=None
-        The rows of a batch, see :class:`Sampler`.
+        The rows to draw per model, roughly (small strata are rounded up). With None, or as many as
+        there are, every draw has all rows.
     memory : int, default=1
         The number of points that the answer averages over, with batches.
+    n_steps : int, default=1
+        The steps of the run, over which steps on batches shrink.
+    all_constraints : bool, default=False
+        Whether a batch has all constraints in any case.
     """
 
-    def __init__(self, problem: Problem, start: Start, size: int | None = None, memory: int = 1):
-        super().__init__(problem, size, start.random_state, by_block=True)
-        self.first, self.mean = start.at(problem), start.w
-        self._memory, self._n_drawn = memory, 0
+    problem: Problem
+    start: Start
+    size: int | None = None
+    memory: int = 1
+    n_steps: int = 1
+    all_constraints: bool = False
+
+    def __post_init__(self) -> None:
+        """Sort rows and constraints by what is drawn together."""
+        problem, size, self.rng = self.problem, self.size, self.start.random_state
+        self.first, self.mean, self._n_drawn = self.start.at(problem), self.start.w, 0
+        self.sampled = size is not None and size < problem.n_rows
+        self._draws: list[Draw] = []  # of each model
+        self._outputs: list[tuple[Array, Array]] = []  # of each constraint, sorted by block
+        if size is None or not self.sampled:
+            return
+        for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True):
+            self._draws.append(_strata(strata, size) if blocks is None else _blocks(blocks, size))
+        codes = [part.term.output_blocks() for part in problem.constraints]
+        if not self.all_constraints and len(self._draws) == 1 and all(c is not None for c in codes):
+            self._outputs = [grouped(np.asarray(c), problem.n_rows) for c in codes]
 
     def draw(self, w: Array, like: Evaluation | None = None) -> Drawn:
-        """Return what the step from `w` sees, and count the point in the average."""
+        """Return what the step from `w` sees, and count the point in the average.
+
+        For all rows an evaluation there spares forward passes.
+        """
         self._n_drawn += 1
         # the first points are soon forgotten: the share of a new one is large at first
-        share = max(1.0 / self._memory, min(4.0 / self._n_drawn, 1.0))
+        share = max(1.0 / self.memory, min(4.0 / self._n_drawn, 1.0))
         self.mean = self.mean + share * (w - self.mean)
-        return super().draw(w, like or self.first)
+        return self._draw(w, like or self.first)
 
-    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
+    def _draw(self, w: Array, like: Evaluation) -> Drawn:
+        problem = self.problem
+        if not self.sampled:
+            return Drawn(problem.at(w, like=like))
+        rows, weights, blocks = zip(*(draw(self.rng) for draw in self._draws), strict=True)
+        if not self._outputs:
+            return Drawn(problem.batch(*rows, weights=weights).at(w))
+        batch = problem.with_constraints(()).batch(*rows, weights=weights)
+        parts, positions = [], []
+        every = zip(problem.constraints, problem.places[1:], self._outputs, strict=True)
+        for part, place, (order, starts) in every:
+            chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
+            drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
+            parts.append(replace(drawn, model=batch.models[0]))
+            positions.append(place.start + chosen)
+        at = batch.with_constraints(parts).at(w)
+        return Drawn(at, np.concatenate(positions), float(weights[0][0]))
+
+    def answers(self, at: Evaluation) -> list[Evaluation]:
         """Return the point itself; with batches the average of recent points, on all rows.
 
         Averages of points on the boundary lie inside: at the end the last point may be better.
         """
         if not self.sampled:
             return [at]
+        last = self._n_drawn > self.n_steps
         return [self.problem.at(w) for w in ((self.mean, at.w) if last else (self.mean,))]
 
-    def fade(self, done: float) -> float:
-        """Return the factor of the step size when a share of the run is done: noise must end."""
-        return (1.0 - done) ** 2 if self.sampled else 1.0
+    @property
+    def fade(self) -> float:
+        """The factor of the size of the next step: noise must end."""
+        return (1.0 - self._n_drawn / self.n_steps) ** 2 if self.sampled else 1.0
 
+    @cached_property
     def constants(self) -> tuple[float, float]:
-        """Return L and M as the steps see them, see `constants_at`."""
+        """L and M as the steps see them, see `constants_at`."""
         if not self.sampled:
             return constants_at(self.first)
-        batches = [super(Rows, self).draw(self.first.w) for _ in range(_DRAWS)]
+        batches = [self._draw(self.first.w, self.first) for _ in range(_DRAWS)]
         curvature, slope = np.max([constants_at(batch.at) for batch in batches], axis=0)
         if batches[0].weight > 1.0:
             # The penalty on a drawn constraint is weighted as its gradient is. Its multiplier moves
@@ -247,18 +204,62 @@ class Rows(Sampler):
             slope *= sqrt(batches[0].weight / _LARGER)
         return float(curvature), float(slope)
 
+    @property
+    def curvature(self) -> float:
+        """L, measured when it is first asked for."""
+        return self.constants[0]
+
+    @property
+    def slope(self) -> float:
+        """M, measured when it is first asked for."""
+        return self.constants[1]
+
+
+def _strata(codes: Array, size: int) -> Draw:
+    """Return what draws rows of every stratum: their positions, their weights, and no blocks."""
+    order, starts = grouped(codes)
+    sizes = np.diff(starts)
+    share = np.round(size * sizes / len(codes)).astype(int)
+    counts = np.minimum(np.maximum(share, 2), sizes)
+    first, room, weights = (np.repeat(x, counts) for x in (starts[:-1], sizes, sizes / counts))
+
+    def draw(rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        chosen = first + (rng.random_sample(len(first)) * room).astype(int)
+        return order[chosen], weights, chosen[:0]
+
+    return draw
+
+
+def _blocks(codes: Array, size: int) -> Draw:
+    """Return what draws blocks, all equally probable: all their rows, weights, and the blocks."""
+    order, starts = grouped(codes)
+    n_blocks = len(starts) - 1
+    n_drawn = min(max(round(size * n_blocks / max(len(codes), 1)), 1), n_blocks)
+
+    def draw(rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        if n_drawn == 1:  # a permutation of all blocks would cost more than the step
+            blocks = rng.randint(n_blocks, size=1)
+        else:
+            blocks = np.sort(rng.permutation(n_blocks)[:n_drawn])
+        rows = order[ranges(starts[blocks], starts[blocks + 1])]
+        return rows, np.full(len(rows), n_blocks / n_drawn), blocks
+
+    return draw
+
 
 class Average:
-    """The weighted average of points."""
+    """The weighted averages of points and of what belongs to them."""
 
     def __init__(self) -> None:
-        self.mean: Array = np.zeros(())
+        self.means: Sequence[Array] = ()
         self.total = 0.0
 
-    def add(self, x: Array, weight: float = 1.0) -> None:
+    def add(self, *values: Array, weight: float = 1.0) -> None:
         """Add a point."""
         self.total += weight
-        self.mean = self.mean + weight / self.total * (x - self.mean)
+        means = self.means or values
+        share = weight / self.total
+        self.means = [m + share * (x - m) for m, x in zip(means, values, strict=True)]
 
 
 def moved(at: Evaluation, step: Array) -> Array:
@@ -268,11 +269,10 @@ def moved(at: Evaluation, step: Array) -> Array:
 
 def worst_constraint(values: Array) -> tuple[float, Array]:
     """Return the largest constraint value and the unit vector of its constraint."""
-    unit = np.zeros(len(values))
     if not len(values):
-        return -np.inf, unit
-    unit[int(values.argmax())] = 1.0
-    return float(values.max()), unit
+        return -np.inf, values
+    worst = int(values.argmax())
+    return float(values[worst]), np.eye(1, len(values), worst)[0]
 
 
 def linearised(at: Evaluation, w: Array) -> Array:

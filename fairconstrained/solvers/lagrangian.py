@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from itertools import count
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.utils import check_array
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Answers, Drawn, FirstOrderSolver, Rows, moved
+from fairconstrained.solvers.first_order import Answers, FirstOrderSolver, Rows, moved
 from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
@@ -142,47 +140,29 @@ class LagrangianDescentAscent(FirstOrderSolver):
 
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the point and its multipliers."""
-        rows = Rows(problem, start, self.batch_size, self.check_every)
-        model = Free() if self.multipliers is None else self.multipliers
-        m, features = problem.n_constraints, self._features(problem)
-        eta, sigma = self._steps(rows)
-        drawn = rows.draw(start.w)
-        theta = model.start(features, start.first_multipliers(m), start.random_state)
-        for k in count(1):
-            before, (chosen, weight) = drawn.at, self._chosen(drawn, m, start)
-            own = chosen if drawn.has_all else slice(None)  # their positions in the batch
-            multipliers = np.zeros(before.problem.n_constraints)
-            multipliers[own] = weight * model.multipliers(theta, features, chosen)
-            step = eta * rows.fade(k / self.max_iter)
-            drawn = rows.draw(moved(before, step * before.gradient(multipliers)))
-            if not drawn.has_all:
-                chosen = drawn.constraints
-            ahead = self._ahead(drawn.at, None if rows.sampled else before)
-            theta = model.ascend(theta, features, ahead[own], sigma, chosen)
-            answers = rows.answers(drawn.at, last=k == self.max_iter)
+        rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
+        model, features = self.multipliers or Free(), self._features(problem)
+        eta = self.eta or 0.5 / rows.curvature
+        sigma = self.sigma or rows.curvature / (2.0 * rows.slope**2)
+        m, rng, drawn = problem.n_constraints, start.random_state, rows.draw(start.w)
+        theta = model.start(features, start.first_multipliers(m), rng)
+        while True:
+            before, j, weight = drawn.at, drawn.constraints, drawn.weight
+            few = self.n_sampled is not None and self.n_sampled < m and isinstance(j, slice)
+            if few:
+                j, weight = rng.choice(m, self.n_sampled, replace=False), m / self.n_sampled
+            multipliers = weight * model.multipliers(theta, features, j)
+            gradient = before.gradient(Multipliers.at(j, multipliers, m) if few else multipliers)
+            drawn = rows.draw(moved(before, eta * rows.fade * gradient))
+            values = (drawn.at.decided if self.dual == "zero_one" else drawn.at).constraints
+            if self.dual == "surrogate" and not rows.sampled:  # two batches differ by noise as well
+                values = values + self.extrapolation * (values - before.constraints)
+            if few:
+                theta = model.ascend(theta, features, values[j], sigma, j)
+            else:
+                theta = model.ascend(theta, features, values, sigma, drawn.constraints)
             # Without brackets: those of all constraints are computed only where they are measured.
-            yield ((answer, model.multipliers(theta, features)) for answer in answers)
-
-    def _steps(self, rows: Rows) -> tuple[float, float]:
-        """Return eta and sigma, where they are not given from measured constants."""
-        if self.eta is not None and self.sigma is not None:
-            return self.eta, self.sigma
-        curvature, slope = rows.constants()
-        return self.eta or 0.5 / curvature, self.sigma or curvature / (2.0 * slope**2)
-
-    def _chosen(self, drawn: Drawn, m: int, start: Start) -> tuple[slice | Array, float]:
-        """Return the constraints of a step, and one over the probability of each."""
-        if self.n_sampled is None or self.n_sampled >= m or not drawn.has_all:
-            return drawn.constraints, drawn.weight
-        return start.random_state.choice(m, self.n_sampled, replace=False), m / self.n_sampled
-
-    def _ahead(self, at: Evaluation, before: Evaluation | None) -> Array:
-        """Return the values that the multipliers follow; two batches differ by noise as well."""
-        if self.dual == "zero_one":
-            return at.decided.constraints
-        if before is None:
-            return at.constraints
-        return at.constraints + self.extrapolation * (at.constraints - before.constraints)
+            yield ((at, model.multipliers(theta, features)) for at in rows.answers(drawn.at))
 
     def _features(self, problem: Problem) -> Matrix:
         """Return the features of the constraints.

@@ -17,7 +17,6 @@ from fairconstrained.solvers.first_order import (
     Average,
     FirstOrderSolver,
     Rows,
-    constants_at,
     linearised,
     moved,
 )
@@ -179,17 +178,21 @@ class PLADA(FirstOrderSolver):
 
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the point and its multipliers."""
-        rows = Rows(problem, start, self.batch_size, self.check_every)
-        rho, eta, tau = self._constants(rows)
-        gamma_0 = 0.5 * rho if self.gamma_0 is None else self.gamma_0
+        rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
+        if self.alpha is None:
+            rho = rows.curvature / (rows.slope**2 * (1.0 + 10.0 * self.beta))
+        else:
+            rho = self.alpha / (1.0 + self.alpha * self.beta)
+        eta = self.eta or 1.0 / (rows.curvature + 3.0 * rho * rows.slope**2)
+        tau, gamma_0 = self.tau or 1.0 / (3.0 * rho), self.gamma_0 or 0.5 * rho
         lam = start.first_multipliers(problem.n_constraints).copy()
         mu, steps = lam.copy(), np.zeros_like(lam)
         drawn = rows.draw(start.w)
         u = np.clip(-rows.first.constraints, 0.0, self.u_max)
-        for k in count(1):
+        step = _proximal_step if self.exact else _linearised_step
+        while True:
             multipliers = drawn.weight * lam[drawn.constraints]
-            step = self._proximal_step if self.exact else _linearised_step
-            drawn = rows.draw(step(drawn.at, multipliers, eta * rows.fade(k / self.max_iter)))
+            drawn = rows.draw(step(drawn.at, multipliers, eta * rows.fade))
             j = drawn.constraints  # those that a batch has not drawn keep their multipliers
             steps[j] += 1.0
             apart = lam[j] - mu[j]
@@ -197,43 +200,27 @@ class PLADA(FirstOrderSolver):
             u[j] = np.clip(u[j] - tau * lam[j], 0.0, self.u_max)
             mu[j] += np.minimum(gamma_0, fading) / rho * apart
             lam[j] = mu[j] + rho * (drawn.at.constraints + u[j])
-            answers = rows.answers(drawn.at, last=k == self.max_iter)
-            yield [(answer, np.maximum(lam, 0.0)) for answer in answers]
-
-    def _constants(self, rows: Rows) -> tuple[float, float, float]:
-        """Return rho, eta and tau, where they are not given from measured constants."""
-        alpha, eta, tau = self.alpha, self.eta, self.tau
-        rho = 0.0 if alpha is None else alpha / (1.0 + alpha * self.beta)
-        if alpha is None or eta is None:
-            curvature, slope = rows.constants()
-            rho = rho or curvature / (slope**2 * (1.0 + 10.0 * self.beta))
-            eta = eta or 1.0 / (curvature + 3.0 * rho * slope**2)
-        return rho, eta, 1.0 / (3.0 * rho) if tau is None else tau
-
-    @staticmethod
-    def _proximal_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
-        r"""Return the proximal step by its fixed point, the linearised step where there is none.
-
-        The map :math:`v \mapsto \operatorname{Proj}(w - \eta (\nabla f(w) + \sum_j \lambda_j
-        \nabla g_j(v)))` is a contraction if eta times the constraints' curvature is below one.
-        """
-        problem, slope = at.problem, at.gradient()
-        v = linear = _linearised_step(at, multipliers, eta)
-        last = float(np.linalg.norm(v - at.w))
-        for _ in range(_MOST_EVALUATIONS):
-            bent = problem.at(v).gradient(multipliers, objective=0.0)
-            after = moved(at, eta * (slope + bent))
-            length = float(np.linalg.norm(after - v))
-            if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
-                return after
-            if not length < last:  # no contraction: kinks, or no minimiser is near
-                break
-            v, last = after, length
-        return linear
+            yield [(answer, np.maximum(lam, 0.0)) for answer in rows.answers(drawn.at)]
 
 
 def _linearised_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
     return moved(at, eta * at.gradient(multipliers))
+
+
+def _proximal_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
+    """Return the proximal step by its fixed point, the linearised step where there is none."""
+    slope, linear = at.gradient(), _linearised_step(at, multipliers, eta)
+    v, last = linear, float(np.linalg.norm(linear - at.w))
+    for _ in range(_MOST_EVALUATIONS):
+        bent = at.problem.at(v).gradient(multipliers, objective=0.0)
+        after = moved(at, eta * (slope + bent))
+        length = float(np.linalg.norm(after - v))
+        if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
+            return after
+        if not length < last:  # no contraction: kinks, or no minimiser is near
+            break
+        v, last = after, length
+    return linear
 
 
 @dataclass(eq=False, repr=False)
@@ -317,27 +304,20 @@ class ConEx(FirstOrderSolver):
         setting = {"c1": 20.0, "c2": 0.01, "offset": 1.0, "linearized": True, "max_iter": 5000}
         return cls(**{**setting, "polish": False, **options})
 
-    def _constants(self, at: Evaluation) -> tuple[float, float, float]:
-        """Return c1, c2 and the offset."""
-        offset = float(self.max_iter) if self.offset is None else self.offset
-        if self.c1 is not None and self.c2 is not None:
-            return self.c1, self.c2, offset
-        curvature, slope = constants_at(at)
-        c1 = 2.0 * curvature / offset if self.c1 is None else self.c1
-        return c1, 2.0 * slope**2 / c1 if self.c2 is None else self.c2, offset
-
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the last point and the average so far."""
-        at = before = start.at(problem)
-        c1, c2, offset = self._constants(at)
+        rows, average = Rows(problem, start), Average()
+        offset = self.offset or float(self.max_iter)
+        c1 = self.c1 or 2.0 * rows.curvature / offset
+        c2 = self.c2 or 2.0 * rows.slope**2 / c1
+        at = before = rows.first
         lam, ahead = start.first_multipliers(problem.n_constraints), at.constraints
-        points, multipliers = Average(), Average()
         for t in count():
             k, last = t + offset, ahead
             ahead = linearised(before, at.w) if self.linearized else at.constraints
             rise = ahead + (k - 1.0) / k * (ahead - last)
             lam = np.maximum(lam + k / c2 * rise, 0.0)
             before, at = at, problem.at(moved(at, at.gradient(lam) / (c1 * k)))
-            points.add(at.w, k)
-            multipliers.add(lam, k)
-            yield [(at, lam), (problem.at(points.mean), multipliers.mean)]
+            average.add(at.w, lam, weight=k)
+            mean, multipliers = average.means
+            yield [(at, lam), (problem.at(mean), multipliers)]

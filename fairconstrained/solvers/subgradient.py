@@ -17,7 +17,6 @@ from fairconstrained.solvers.first_order import (
     Average,
     FirstOrderSolver,
     Rows,
-    Sampler,
     constants_at,
     linearised,
     moved,
@@ -125,26 +124,24 @@ class ThreeSEcon(FirstOrderSolver):
         """
         if size != "sqrt":
             return size
-        parts = problem.constraints
-        used = [m for m in problem.models if any(part.model is m for part in parts)]
-        return ceil(sqrt(sum(model.n_rows for model in used) or problem.n_rows))
+        models = {part.model for part in problem.constraints}
+        return ceil(sqrt(sum(model.n_rows for model in models) or problem.n_rows))
 
     def _period(self, problem: Problem) -> int:
         return 1 if self.batch_size is None else self._size(self.q, problem) or 1
 
-    def measures(self, problem: Problem, start: Start, k: int) -> bool:
-        """Return whether step k is measured: `check_every` is rounded up to a multiple of q."""
+    def interval(self, problem: Problem) -> int:
+        """Return `check_every`, rounded up to a multiple of q."""
         q = self._period(problem)
-        due = k % (q * ceil(self.check_every / q)) == 0
-        return due or k == self.max_iter or start.passes_used_up(problem)
+        return q * ceil(self.check_every / q)
 
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the point."""
         small, big = (
-            Sampler(problem, self._size(size, problem), start.random_state)
+            Rows(problem, start, self._size(size, problem), all_constraints=True)
             for size in (self.batch_size, self.checkpoint_size)
         )
-        q, at, before, u = self._period(problem), start.at(problem), start.w, np.empty(0)
+        q, at, before, u = self._period(problem), big.first, start.w, np.empty(0)
         for k in count():
             w = at.w
             if k % q == 0:
@@ -242,29 +239,21 @@ class OnlineStochastic(FirstOrderSolver):
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the last point, where a step sees all rows, and the average so far."""
         rows = Rows(problem, start, self.batch_size)
-        weight, alpha = self._constants(rows)
-        queue = weight * start.first_multipliers(problem.n_constraints)
-        points, multipliers = Average(), Average()
+        weight = self.V or rows.slope**2 / rows.curvature
+        alpha = self.alpha or weight * rows.curvature
+        queue, average = weight * start.first_multipliers(problem.n_constraints), Average()
         drawn = rows.draw(start.w)
         while True:
             at, j = drawn.at, drawn.constraints  # a constraint that is not drawn keeps its queue
-            points.add(at.w)
-            multipliers.add(queue / weight)
+            average.add(at.w, queue / weight)
             gradient = at.gradient(drawn.weight * queue[j] / weight)
             after = at.problem.at(moved(at, weight / (2.0 * alpha) * gradient), like=at)
             values = linearised(at, after.w) if self.linearized else after.constraints
             queue[j] = np.maximum(queue[j] + values, 0.0)
-            average = (problem.at(points.mean), multipliers.mean)
-            yield [average] if rows.sampled else [(after, queue / weight), average]
+            mean, multipliers = average.means
+            answer = problem.at(mean), multipliers
+            yield [answer] if rows.sampled else [(after, queue / weight), answer]
             drawn = rows.draw(after.w, like=after)
-
-    def _constants(self, rows: Rows) -> tuple[float, float]:
-        """Return V and alpha."""
-        if self.V is not None and self.alpha is not None:
-            return self.V, self.alpha
-        curvature, slope = rows.constants()
-        weight = slope**2 / curvature if self.V is None else self.V
-        return weight, weight * curvature if self.alpha is None else self.alpha
 
 
 @dataclass(eq=False, repr=False)

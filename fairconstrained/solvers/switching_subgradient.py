@@ -279,8 +279,8 @@ class SwitchingSubgradient(FirstOrderSolver):
         """Yield the average of the feasible points, weighted by k + 1, or the best point so far."""
         modulus = problem.modulus if problem.weakly_convex else 0.0
         rule = self.steps or (StronglyConvexSteps(modulus) if modulus > 0.0 else PolyakSteps())
-        rows = Rows(problem, start, self.batch_size, self.check_every)
-        curvature = rows.constants()[0] if isinstance(rule, PolyakSteps) else 0.0
+        rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
+        curvature = rows.curvature if isinstance(rule, PolyakSteps) else 0.0
         at = best = rows.draw(start.w).at
         mean, least = Average(), (float("inf"), float("inf"))
         for k in count():
@@ -289,7 +289,7 @@ class SwitchingSubgradient(FirstOrderSolver):
             descends = level <= tolerance
             rank = (0.0 if descends else level, at.objective)
             if rule.averages and descends:
-                mean.add(at.w, k + 1.0)
+                mean.add(at.w, weight=k + 1.0)
             elif rank < least:
                 best, least = at, rank
             direction = at.gradient(None if descends else worst, objective=float(descends))
@@ -298,11 +298,11 @@ class SwitchingSubgradient(FirstOrderSolver):
                 length = rule.descent(k, tolerance, norm, curvature)
             else:
                 length = rule.restoration(k, level, norm)
-            at = rows.draw(moved(at, rows.fade(k / self.max_iter) * length * direction)).at
+            at = rows.draw(moved(at, rows.fade * length * direction)).at
             if rows.sampled:
-                answers = rows.answers(at, last=k + 1 == self.max_iter)
+                answers = rows.answers(at)
             elif rule.averages:
-                answers = [problem.at(mean.mean) if mean.total else at]
+                answers = [problem.at(*mean.means) if mean.means else at]
             else:
                 answers = [best]
             yield [(answer, None) for answer in answers]

@@ -27,7 +27,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
 )
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Sampler
+from fairconstrained.solvers.first_order import Rows
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
@@ -89,7 +89,7 @@ def test_online_stochastic_is_algorithm_3(name) -> None:
 
 def test_online_stochastic_is_algorithm_3_on_batches() -> None:
     problem = PROBLEMS["demographic parity"]()
-    sampler = Sampler(problem, 60, np.random.RandomState(0))
+    sampler = Rows(problem, Start(problem.start(), random_state=np.random.RandomState(0)), 60)
     z, Q, total, expected = problem.start(), np.zeros(2), np.zeros(problem.n_variables), []
     for k in range(STEPS):
         total = total + z

@@ -23,7 +23,8 @@ from fairconstrained.solvers import (
     Regularization,
     ThreeSEcon,
 )
-from fairconstrained.solvers.first_order import Sampler
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
 
 
@@ -58,7 +59,7 @@ def on_two_parts() -> Problem:
 def test_3s_econ_s_samples_by_the_rows_of_the_constraints(nu) -> None:
     """S2 = q = ceil(sqrt(100)) = 10 although the loss has 400 rows; u follows small batches."""
     problem = on_two_parts()
-    sampler = Sampler(problem, 10, np.random.RandomState(0))
+    sampler = Rows(problem, Start(problem.start(), random_state=np.random.RandomState(0)), 10)
     x, before, u, expected, used, changed = problem.start(), None, None, [], 0, 0
     for k in range(STEPS):
         if k % 10 == 0:

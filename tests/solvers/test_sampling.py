@@ -10,7 +10,7 @@ from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Sampler
+from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
@@ -22,7 +22,8 @@ def problem():
 
 
 def sampler(problem, size):
-    return Sampler(problem, size, np.random.RandomState(0), by_block=True)
+    start = Start(problem.start(), random_state=np.random.RandomState(0))
+    return Rows(problem, start, size)
 
 
 @pytest.mark.parametrize("size", [1, 120])
@@ -31,8 +32,9 @@ def test_drawn_constraints_have_their_exact_values(problem, size, rng):
     values = problem.at(w).constraints
     for _ in range(5):
         drawn = draws.draw(w)
-        n_queries = draws.rows[0].n_drawn
-        assert len(drawn.constraints) == 2 * n_queries == drawn.at.problem.n_constraints
+        n_queries = len(drawn.constraints) // 2
+        assert n_queries == (1 if size == 1 else 3)
+        assert 2 * n_queries == drawn.at.problem.n_constraints
         assert drawn.weight == pytest.approx(10 / n_queries)
         assert_allclose(drawn.at.constraints, values[drawn.constraints], rtol=1e-12)
 
@@ -50,7 +52,8 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
 
 
 def test_batches_of_queries_are_whole(problem):
-    at = Sampler(problem, 100, np.random.RandomState(0)).draw(np.ones(3)).at
+    start = Start(np.ones(3), random_state=np.random.RandomState(0))
+    at = Rows(problem, start, 100, all_constraints=True).draw(start.w).at
     assert at.problem.n_constraints == problem.n_constraints
     assert np.isfinite(at.constraints).all()
 

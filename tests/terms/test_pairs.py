@@ -23,7 +23,8 @@ from fairconstrained.objectives import OBJECTIVES as NAMED
 from fairconstrained.objectives import Objective, PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.first_order import Sampler
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.first_order import Rows
 from fairconstrained.terms.difference_sums import pair_sum
 from fairconstrained.terms.pairs import QuadraticPairs
 from fairconstrained.terms.ranked import Ranked
@@ -213,8 +214,8 @@ def test_the_sampler_draws_from_every_cell_of_pairs():
     problem = Problem(
         CompositeFunction(model, PairwiseLoss().bind(y, weight)), (CompositeFunction(model, term),)
     )
-    sampler = Sampler(problem, 12, np.random.RandomState(0))
-    batch = sampler.draw(problem.start()).at.problem
+    start = Start(problem.start(), random_state=np.random.RandomState(0))
+    batch = Rows(problem, start, 12).draw(start.w).at.problem
     assert np.all(np.asarray(batch.constraints[0].term.cells.sum(axis=1)) > 0)
 
 
