@@ -169,7 +169,7 @@ class Penalised(Solver):
         )
         solver = default_solver(lifted).with_options(max_iter=self.max_iter)
         first = np.append(at.w, max(at.violation, 0.0))
-        answer, _ = solver.solve(lifted, first, tol=start.tol, within=start)
+        answer, _ = solver.run(lifted, replace(start, w=first, multipliers=None, state=None))
         yield Iterate(problem.at(answer.w[:-1]), None, 1, status=answer.status)
 
 

@@ -23,23 +23,16 @@ from fairconstrained.solvers.iterate import Start as Start
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Result, Status, measures
 from fairconstrained.utils.parameter_constraints import (
-    NON_NEGATIVE,
-    ParameterConstraints,
+    NonNegative,
     check_arguments,
     check_parameters,
+    constraints_of,
 )
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
-_ARGUMENTS: ParameterConstraints = {  # of `Solver.minimize`
-    "warm": [Result, Start, None],
-    "tol": [NON_NEGATIVE, None],
-    "callback": [callable, None],
-    "random_state": ["random_state"],
-    "max_data_passes": [NON_NEGATIVE, None],
-}
 
 
 def check_point(argument: str, w: object, problem: Problem) -> None:
@@ -137,10 +130,10 @@ class Solver(Parametrized, ABC):
         w0: Array | None = None,
         *,
         warm: Result | Start | None = None,
-        tol: float | None = None,
+        tol: NonNegative | None = None,
         callback: Callback | None = None,
         random_state: RandomState = None,
-        max_data_passes: float | None = None,
+        max_data_passes: NonNegative | None = None,
     ) -> Result:
         """Minimise the problem.
 
@@ -182,7 +175,7 @@ class Solver(Parametrized, ABC):
             "random_state": random_state,
             "max_data_passes": max_data_passes,
         }
-        check_arguments("minimize", _ARGUMENTS, **options)
+        check_arguments("minimize", constraints_of(Solver.minimize), **options)
         if w0 is not None:
             check_point("w0", w0, problem)
         elif warm is not None:
@@ -200,7 +193,6 @@ class Solver(Parametrized, ABC):
         callback: Callback | None = None,
         random_state: RandomState = None,
         max_data_passes: float | None = None,
-        within: Start | None = None,
     ) -> tuple[Result, Evaluation]:
         """Minimise the problem, and return the evaluation at the result as well.
 
@@ -212,53 +204,44 @@ class Solver(Parametrized, ABC):
         ----------
         like : Evaluation or None, default=None
             An evaluation whose forward passes are used again if the first point is the same.
-        within : Start or None, default=None
-            The run whose subproblem this is: it has the randomness of the run and the data passes
-            that are left to it, and its result has no zero-one violation.
         """
-        self.check(problem)
-        limit = np.inf if max_data_passes is None else max_data_passes
         source: np.random.RandomState = check_random_state(random_state)
-        if within is not None:
-            source, limit = within.random_state, min(limit, within.passes_left(problem))
-        first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)
+        if warm is None:
+            warm = Start(problem.start(source) if w0 is None else w0)
         start = Start(
-            w=problem.domain.project(np.asarray(first, dtype=float)),
-            multipliers=None if warm is None else warm.multipliers,
-            state=None if warm is None else warm.state,
+            w=problem.domain.project(np.asarray(warm.w if w0 is None else w0, dtype=float)),
+            multipliers=warm.multipliers,
+            state=warm.state,
             tol=self.tol if tol is None else tol,
             random_state=source,
             like=like,
-            last_pass=problem.passes + limit,
+            last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
-        with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
-            run = Run(problem, start, callback)
-            status = self._follow(run)
-        assert run.kept is not None and run.last is not None, "see Run.follow"
-        at = run.kept.iterate.at
-        result = Result(
-            **measures(run.kept, status, run.n_iter, run.last.iterate.note),
-            zero_one_violation=at.zero_one_violation if within is None else np.nan,
-            data_passes=run.trace.data_passes[-1],
-            trace=run.trace,
-            solver=self,
-            state=run.kept.iterate.state,
-        )
-        return result, at
+        result, at = self.run(problem, start, callback)
+        return replace(result, zero_one_violation=at.zero_one_violation), at
 
-    def _follow(self, run: Run) -> Status:
-        """Drive the iterates, refined where they end short of the tolerance; return the status."""
-        problem, start = run.problem, run.start
+    def run(
+        self, problem: Problem, start: Start, callback: Callback | None = None
+    ) -> tuple[Result, Evaluation]:
+        """Minimise a problem, such as a subproblem of another run; refine what falls short.
+
+        The result has no zero-one violation. Parameters are those of :meth:`solve`.
+        """
+        self.check(problem)
+        run, first, begin = Run(problem, start, callback), list[Iterate](), start
         if self.polishes and np.isfinite(start.last_pass):
-            last_pass = start.last_pass - _SHARE * start.passes_left(problem)
-            start = replace(start, last_pass=last_pass)
-        first: list[Iterate] = []
+            passes = max(start.last_pass - problem.passes, 0.0)
+            begin = replace(start, last_pass=start.last_pass - _SHARE * passes)
         if start.multipliers is not None:  # the solution of a problem nearby may be one of this
             at = start.at(problem)  # measured before the solver's own evaluation shares its passes
-            first, start = [Iterate(at, start.multipliers, 0, start.state)], replace(start, like=at)
-        iterates = chain(first, self.iterate(problem, start))
-        status = run.follow(iterates, start.last_pass)
-        return refine(run, status) if self.polishes else status
+            first, begin = [Iterate(at, start.multipliers, 0, start.state)], replace(begin, like=at)
+        with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
+            status = run.follow(chain(first, self.iterate(problem, begin)), begin.last_pass)
+            status = refine(run, status) if self.polishes else status
+        assert run.kept is not None and run.last is not None, "see Run.follow"
+        figures = measures(run.kept, status, run.n_iter, run.last.iterate.note)
+        at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
+        return Result(**figures, data_passes=passes, trace=run.trace, solver=self, state=state), at
 
 
 def refine(run: Run, status: Status) -> Status:

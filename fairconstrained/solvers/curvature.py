@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
@@ -12,8 +11,6 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
-
-Inverse = Callable[[Array], Array]
 
 # gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
 # conditioning of the matrix least.
@@ -38,18 +35,27 @@ class Curvature(ABC):
         Whether B is the Hessian of the Lagrangian, so that it has to be computed again.
     extra : ndarray or float
         What is added to g.
+    factor : ndarray or None
+        The Cholesky factor of B + shift, where it has one.
     """
 
     exact = False
     extra: Array | float = 0.0
+    factor: Array | None = None
+    shift = 0.0
 
     def prepare(self, at: Evaluation, multipliers: Multipliers, rows: Array, active: Array) -> None:
         """Take the curvature of a point; `rows` are the gradients of its `active` constraints."""
         return
 
+    def shifted(self, shift: float) -> float:
+        """Take B + shift for B; return the shift that made it positive."""
+        self.shift = shift
+        return shift
+
     @abstractmethod
-    def inverse(self, shift: float) -> tuple[Inverse, float]:
-        """Return columns -> (B + shift)^-1 columns, and the shift that made it positive."""
+    def inverse(self, columns: Array) -> Array:
+        """Return (B + shift)^-1 columns."""
 
     def added(self, s: Array) -> float:
         """Return what s'Bs contains beyond the curvature of the Lagrangian."""
@@ -102,7 +108,7 @@ class ExactCurvature(Curvature):
         n, size = at.problem.models[0].n_parameters, len(self._matrix)
         self._matrix.flat[n * (size + 1) :: size + 1] += _STILL
 
-    def inverse(self, shift: float) -> tuple[Inverse, float]:
+    def shifted(self, shift: float) -> float:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
         if self.factor is None or shift:
             if self._matrix is None:  # of a problem nearby only the factor is there
@@ -120,8 +126,11 @@ class ExactCurvature(Curvature):
                 else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
             self.factor = factor
-        factor = self.factor
-        return lambda columns: dpotrs(factor, columns, lower=1)[0], shift
+        return shift
+
+    def inverse(self, columns: Array) -> Array:
+        """Solve with the factor."""
+        return np.asarray(dpotrs(self.factor, columns, lower=1)[0])
 
     def _convexified(self, matrix: Array, size: float) -> Array:
         """Return B with the next multiple of the term of the active constraints."""
@@ -150,10 +159,9 @@ class ScalarCurvature(Curvature):
 
     _length = 1.0
 
-    def inverse(self, shift: float) -> tuple[Inverse, float]:
-        """Return the map to columns times the step length."""
-        length = self._length / (1.0 + shift)
-        return lambda columns: length * columns, shift
+    def inverse(self, columns: Array) -> Array:
+        """Return columns times the step length."""
+        return self._length / (1.0 + self.shift) * columns
 
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Take the step length whose inverse is the curvature along the step."""
@@ -265,9 +273,9 @@ class QuasiNewtonCurvature(ScalarCurvature):
         self._diagonal = problem.preconditioner**2 if n_pairs else np.ones(problem.n_variables)
         self._hessian = InverseHessian(size=max(n_pairs, 1))
 
-    def inverse(self, shift: float) -> tuple[Inverse, float]:
-        """Return the map to H columns / (1 + shift): B is stretched, in the problem's units."""
-        return lambda columns: self._hessian.apply(columns, self._diagonal) / (1.0 + shift), shift
+    def inverse(self, columns: Array) -> Array:
+        """Return H columns / (1 + shift): B is stretched, in the problem's units."""
+        return self._hessian.apply(columns, self._diagonal) / (1.0 + self.shift)
 
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Add a pair, damped so that its curvature stays positive (Powell 1978)."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -62,10 +63,6 @@ class Start:
     def at(self, problem: Problem) -> Evaluation:
         """Return the evaluation of a problem at the first point."""
         return problem.at(self.w, like=self.like)
-
-    def passes_left(self, problem: Problem) -> float:
-        """Return the data passes that the run may still make, for a solver that it calls."""
-        return max(self.last_pass - problem.passes, 0.0)
 
     def passes_used_up(self, problem: Problem) -> bool:
         """Return whether the run has made all data passes that it may make."""
@@ -152,7 +149,7 @@ class Measured:
         return self.objective <= other.objective
 
 
-Callback = Callable[[Measured], bool | None]
+Callback = Annotated[Callable[[Measured], bool | None], callable]
 _LIMITS = Status.ITERATION_LIMIT, Status.PASS_LIMIT
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.utils import check_array
 
-from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Answers, FirstOrderSolver, Rows, moved
@@ -148,19 +148,18 @@ class LagrangianDescentAscent(FirstOrderSolver):
         theta = model.start(features, start.first_multipliers(m), rng)
         while True:
             before, j, weight = drawn.at, drawn.constraints, drawn.weight
-            few = self.n_sampled is not None and self.n_sampled < m and isinstance(j, slice)
-            if few:
-                j, weight = rng.choice(m, self.n_sampled, replace=False), m / self.n_sampled
-            multipliers = weight * model.multipliers(theta, features, j)
-            gradient = before.gradient(Multipliers.at(j, multipliers, m) if few else multipliers)
-            drawn = rows.draw(moved(before, eta * rows.fade * gradient))
+            full, n = isinstance(j, slice), self.n_sampled
+            if full and n is not None and n < m:
+                j, weight = rng.choice(m, n, replace=False), m / n
+            multipliers = np.zeros(before.problem.n_constraints)
+            places = j if full else slice(None)  # their positions in the batch
+            multipliers[places] = weight * model.multipliers(theta, features, j)
+            drawn = rows.draw(moved(before, eta * rows.fade * before.gradient(multipliers)))
             values = (drawn.at.decided if self.dual == "zero_one" else drawn.at).constraints
-            if self.dual == "surrogate" and not rows.sampled:  # two batches differ by noise as well
+            if self.dual == "surrogate" and not rows.sampled:  # batches differ by noise as well
                 values = values + self.extrapolation * (values - before.constraints)
-            if few:
-                theta = model.ascend(theta, features, values[j], sigma, j)
-            else:
-                theta = model.ascend(theta, features, values, sigma, drawn.constraints)
+            j = j if full else drawn.constraints
+            theta = model.ascend(theta, features, values[places], sigma, j)
             # Without brackets: those of all constraints are computed only where they are measured.
             yield ((at, model.multipliers(theta, features)) for at in rows.answers(drawn.at))
 
@@ -174,13 +173,10 @@ class LagrangianDescentAscent(FirstOrderSolver):
         """
         if self.features is None:
             return constraint_features(problem)
-        try:
-            found: Array = check_array(self.features, dtype=float, input_name="features")
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"features must be a table of finite numbers: {error}") from error
-        if len(found) != problem.n_constraints:
+        features: Array = check_array(self.features, dtype=float, input_name="features")
+        if len(features) != problem.n_constraints:
             raise ValueError(
                 f"features must have a row for each of the {problem.n_constraints} constraints; "
-                f"got {len(found)} rows."
+                f"got {len(features)} rows."
             )
-        return found
+        return features

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
 
 from fairconstrained.problem.evaluation import Evaluation
@@ -203,7 +204,6 @@ class Result:
     multipliers: Array
     objective: float
     violation: float
-    zero_one_violation: float
     kkt_residual: float
     status: Status
     message: str
@@ -214,6 +214,7 @@ class Result:
     state: SolverState | None = field(default=None, repr=False)
     replaces: Solver | None = field(default=None, repr=False)
     bound: str = ""
+    zero_one_violation: float = np.nan
 
     @property
     def converged(self) -> bool:

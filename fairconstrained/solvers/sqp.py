@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,11 +21,10 @@ from fairconstrained.solvers.curvature import (
     ScalarCurvature,
 )
 from fairconstrained.solvers.result import SolverState, Status
-from fairconstrained.solvers.subproblem import Linearised, Step
-from fairconstrained.utils.parameter_constraints import Limit, NonNegative
+from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
+from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive
 from fairconstrained.utils.typing import Array
 
-_FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
 _LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
 _CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty
 _LISTED = 1000  # constraints, whose values cost little
@@ -108,13 +107,67 @@ class SQP(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
-        at = start.at(problem)
-        multipliers = Multipliers.of(start.first_multipliers(problem.n_constraints))
-        run = _Run(self, at, multipliers, self._curvature(problem, start), start.tol)
+        run = _Run(self, start.at(problem), self._curvature(problem, start), start)
         for k in range(1, self.max_iter + 1):
             moved = run.step()
             if moved or run.failure is not None or start.passes_used_up(problem):
                 yield Iterate(run.at, run.multipliers, k, run.state, run.failure)
+
+
+@dataclass(eq=False, repr=False)
+class ExactPenalty(SQP):
+    """The exact penalty method: :class:`SQP` that learns the curvature from gradients alone.
+
+    Parameters
+    ----------
+    rho : float, default=10.0
+        The first weight of the largest violation, > 0.
+    growth : float, default=10.0
+        The factor by which rho grows where it holds a step back from the constraints, > 1.
+    memory : int, default=30
+        The number of pairs of L-BFGS; with 0 the model is linear, as in the cited article.
+    max_iter : int, default=1000
+        The maximum number of trial steps, each of which is one evaluation.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    C. Cartis, N. Gould, P. Toint, "On the evaluation complexity of composite function minimization
+    with applications to nonconvex nonlinear programming", SIAM Journal on Optimization 21 (2011),
+    the quadratic regularization method; IPC, section 4 compares with it.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import ExactPenalty
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ExactPenalty())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    """
+
+    preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
+
+    rho: Positive = 10.0
+    _: KW_ONLY
+    growth: AboveOne = 10.0
+    memory: Limit | None = 30
+
+    @classmethod
+    def paper(cls, **options: Any) -> ExactPenalty:
+        """Return the exact penalty method of the comparison in IPC, section 4.
+
+        The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the
+        algorithm nor their values are printed. This is the cited article's method with a
+        linear model and a quadratic regularisation.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters.
+        """
+        return cls(**{"memory": 0, "max_iter": 5000, **options})
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,44 +186,37 @@ class SQPState(SolverState):
     def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
         """Return the state with the Hessian of the Lagrangian at a point."""
         active, curvature = Multipliers.of(multipliers), ExactCurvature()
-        curvature.prepare(at, active, *Linearised(at, active, _FIRST_WIDTH).active(active))
-        curvature.inverse(0.0)
+        curvature.prepare(at, active, *Linearised(at, active).active(active))
+        curvature.shifted(0.0)
         assert curvature.factor is not None
         return cls(curvature.factor)
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
         active = Multipliers.of(multipliers)
-        model = Linearised(at, active, _FIRST_WIDTH)
-        curvature = ExactCurvature(self.factor)
+        model, curvature = Linearised(at, active), ExactCurvature(self.factor)
         curvature.prepare(at, active, *model.active(active))
-        step = model.solve(curvature, curvature.inverse(0.0)[0], _CAP_LIMIT, active)
+        step = model.solve(curvature, _CAP_LIMIT, active)
         return step.s, step.multipliers.dense()
 
 
 class _Run:
     """The state of a run: the point, its linearisation, the shift and the penalty."""
 
-    def __init__(
-        self,
-        solver: SQP,
-        at: Evaluation,
-        multipliers: Multipliers,
-        curvature: Curvature,
-        tol: float,
-    ):
-        self.curvature, self.tol = curvature, tol
+    def __init__(self, solver: SQP, at: Evaluation, curvature: Curvature, start: Start):
+        self.curvature, self.tol = curvature, start.tol
         self.cap, self.growth = solver.rho, solver.growth
         self.shift = self.level = 0.0
         self.failure: Status | None = None
         self.failed = self.idle = self.still = 0
         self.least = np.inf
-        self._move(at, multipliers, _FIRST_WIDTH, np.inf)
+        first = start.first_multipliers(at.problem.n_constraints)
+        self._move(at, Multipliers.of(first), FIRST_WIDTH, np.inf)
 
     def _move(self, at: Evaluation, multipliers: Multipliers, width: float, error: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
         self.at, self.multipliers = at, multipliers
-        self.model = Linearised(at, multipliers, width, self.tol)
+        self.model = Linearised(at, multipliers, width, self.tol, self.level)
         before, self.error = error, KKT.of(at, multipliers).error if self.curvature.exact else 0.0
         if not self.error <= _KEPT * before or not np.isfinite(before):
             self._prepare(multipliers)
@@ -181,41 +227,30 @@ class _Run:
     @property
     def state(self) -> SQPState | None:
         """What a warm start takes over."""
-        factor = getattr(self.curvature, "factor", None)
-        return None if factor is None else SQPState(factor)
+        return None if self.curvature.factor is None else SQPState(self.curvature.factor)
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""
         at, model, curvature = self.at, self.model, self.curvature
-        inverse, used = curvature.inverse(self.shift)
-        step = model.solve(curvature, inverse, self.cap, self.multipliers, level=self.level)
+        used = curvature.shifted(self.shift)
+        step = model.solve(curvature, self.cap, self.multipliers)
         if self._cannot_be_met(step):
             self.failure = Status.INFEASIBLE
             return False
         # The merit function is exact for prices above the sum of the multipliers. Twice the sum
         # leaves room for them to grow; much more would make steps along the constraints short.
         price = max(_LEAST_PRICE, 2.0 * step.multipliers.total)
-        predicted = step.predicted(at, price, curvature.added(step.s), self.level)
+        predicted = model.predicted(step, price, curvature.added(step.s))
         trial, taken = at.problem.at(at.w + step.s), step
         merit = self._merit(at, price)
         # Near a solution both decreases are rounding errors, and their ratio is made one.
-        noise = _ROUNDING * (1.0 + abs(at.objective))
-        ratio = (
-            (merit - self._merit(trial, price) + noise) / (predicted + noise)
-            if predicted > -noise
-            else 0.0
-        )
+        noise, ratio = _ROUNDING * (1.0 + abs(at.objective)), 0.0
+        if predicted > -noise:
+            ratio = (merit - self._merit(trial, price) + noise) / (predicted + noise)
         if ratio < _POOR and trial.violation > at.violation and len(step.multipliers.which):
             # Constraints bend away from their tangents (Maratos): once more, from their values
             # after the step. The ratio is measured, not set: else the shift would never fall.
-            corrected = model.solve(
-                curvature,
-                inverse,
-                self.cap,
-                step.multipliers,
-                after=(trial, step.s),
-                level=self.level,
-            )
+            corrected = model.solve(curvature, self.cap, step.multipliers, (trial, step.s))
             second = at.problem.at(at.w + corrected.s)
             fall = merit - self._merit(second, price)
             if fall > _POOR * predicted:
@@ -224,7 +259,7 @@ class _Run:
             change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
             curvature.update(taken.s, change, taken.image)
         if ratio < _POOR:
-            self._reject(step, used, price)
+            self._reject(step, used)
             return False
         self.failed = 0
         # Between poor and good the model is as right as it can be at this length of steps.
@@ -248,21 +283,19 @@ class _Run:
         if nearly_met and not self.level and self.cap >= _LARGE_CAP:
             # No step meets the constraints exactly: they have no interior, and their multipliers
             # would grow without bound. They stay bounded if a part of the tolerance is used.
-            self.level, self.still = 0.5 * allowed, 0
+            self.level = self.model.level = 0.5 * allowed
+            self.still = 0
             return False
         self.cap = min(self.growth * self.cap, _CAP_LIMIT)
         self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
         return self.still >= _MOST_STILL and is_stuck(at, self.tol, step.multipliers)
 
-    def _reject(self, step: Step, used: float, price: float) -> None:
+    def _reject(self, step: Step, used: float) -> None:
         """Learn from a step that was too long."""
         self.failed += 1
         total = step.multipliers.total
-        if (
-            self.failed == 1
-            and self.curvature.exact
-            and total > 2.0 * self.multipliers.total + 1e-3
-        ):
+        stronger = total > 2.0 * self.multipliers.total + 1e-3
+        if self.failed == 1 and self.curvature.exact and stronger:
             # The Hessian lacks the curvature of constraints that were not active before. Their
             # multipliers are known now: strongly convex ones need it, not a shift.
             self.multipliers = step.multipliers
@@ -270,8 +303,7 @@ class _Run:
             return
         self.shift = self.curvature.raised(used, step.s, step.bent)
         if self.failed > _MOST_FAILURES:
-            stuck = is_stuck(self.at, self.tol, step.multipliers)
-            self.failure = Status.INFEASIBLE if stuck else Status.STALLED
+            self._stop(self.at, step)
 
     def _watch(self, step: Step, trial: Evaluation, price: float) -> None:
         """See whether the run still moves."""
@@ -280,9 +312,12 @@ class _Run:
             self.least, self.idle = merit, 0
         else:
             self.idle += 1
-        if self.idle >= _MOST_IDLE and self.failure is None:
-            stuck = is_stuck(trial, self.tol, step.multipliers)
-            self.failure = Status.INFEASIBLE if stuck else Status.STALLED
+        if self.idle >= _MOST_IDLE:
+            self._stop(trial, step)
+
+    def _stop(self, at: Evaluation, step: Step) -> None:
+        stuck = is_stuck(at, self.tol, step.multipliers)
+        self.failure = Status.INFEASIBLE if stuck else Status.STALLED
 
     def _merit(self, at: Evaluation, price: float) -> float:
         """Return the exact penalty function; infinite where something overflowed."""

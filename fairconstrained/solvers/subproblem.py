@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.solvers.curvature import Curvature, Inverse
+from fairconstrained.solvers.curvature import Curvature
 from fairconstrained.utils.typing import Array
 
 _MOST = 50  # constraints that are linearised at first: each may cost a backward pass
 _FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
 _ENTERING = 32  # constraints of each part that enter the working set at a time; most leave again
 _ROUNDS = 40  # in which constraints enter
+FIRST_WIDTH = 0.1
 _EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
+
+After = tuple[Evaluation, Array]  # that at a step, and the step
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +46,6 @@ class Step:
         """s'(B + shift)s."""
         return float(self.s @ self.image)
 
-    def predicted(self, at: Evaluation, price: float, added: float, level: float) -> float:
-        """Return by how much the model of the merit function falls."""
-        slope, violation = float(at.gradient() @ self.s), max(at.violation - level, 0.0)
-        return -slope - 0.5 * (self.bent - added) + price * (violation - self.violation)
-
 
 class Linearised:
     """The working set of constraints at a point, with their gradients.
@@ -61,14 +59,23 @@ class Linearised:
         The point.
     multipliers : Multipliers
         Constraints with the largest positive multipliers are linearised, whatever their values.
-    width : float
+    width : float, default=0.1
         How far below the largest value a constraint may be to be linearised.
     tol : float, default=1e-4
         The tolerance of the run.
+    level : float, default=0.0
+        The values to which steps bring constraints.
     """
 
-    def __init__(self, at: Evaluation, multipliers: Multipliers, width: float, tol: float = 1e-4):
-        self.at, self._negligible = at, _EXACT * tol
+    def __init__(
+        self,
+        at: Evaluation,
+        multipliers: Multipliers,
+        width: float = FIRST_WIDTH,
+        tol: float = 1e-4,
+        level: float = 0.0,
+    ):
+        self.at, self.level, self._negligible = at, level, _EXACT * tol
         order = np.argsort(-multipliers.values, kind="stable")[:_MOST]
         positive = multipliers.which[order[multipliers.values[order] > 0.0]]
         if at.problem.n_constraints <= _FEW:
@@ -84,47 +91,49 @@ class Linearised:
         return self.rows[positive], self.near[positive]
 
     def solve(
-        self,
-        curvature: Curvature,
-        inverse: Inverse,
-        cap: float,
-        guess: Multipliers,
-        after: tuple[Evaluation, Array] | None = None,
-        level: float = 0.0,
+        self, curvature: Curvature, cap: float, guess: Multipliers, after: After | None = None
     ) -> Step:
-        """Return the step to constraint values of at most `level`.
+        """Return the step to constraint values of at most the level.
 
         `after` is the evaluation at a step, and this step: constraints are as curved as they are
         there.
         """
-        gradient = self.at.gradient() + curvature.extra
+        gradient, inverse = self.at.gradient() + curvature.extra, curvature.inverse
         whole_space = self.at.problem.domain.whole_space
         images = inverse(np.column_stack([gradient, self.rows.T])) if whole_space else gradient
         first = guess.of_constraints(self.near)
         for _ in range(_ROUNDS):
-            values = self._values(after) - level
+            values = self._values(after) - self.level
             if whole_space:
-                found, s = self._unbounded(images, cap, first, values)
+                active, s = self._unbounded(images, cap, first, values)
             else:
-                found, s = self._projected(gradient, inverse, cap, first, values)
+                active, s = self._projected(curvature, cap, first, values)
             violation = float((values + self.rows @ s).max(initial=0.0))
-            new = self._entering(s, violation + level, after)
+            new = self._entering(s, violation + self.level, after)
             if not len(new):
                 break
             rows = self.at.constraint_gradients(new)
             self.near = np.concatenate([self.near, new])
             self.values = np.concatenate([self.values, self.at.values(new)])
             self.rows = np.vstack([self.rows, rows])
-            first = np.concatenate([found, np.zeros(len(new))])
+            first = np.concatenate([active, np.zeros(len(new))])
             images = np.column_stack([images, inverse(rows.T)]) if whole_space else images
-        multipliers = Multipliers.at(self.near, found, self.at.problem.n_constraints)
-        return Step(s, multipliers, -(gradient + found @ self.rows), violation)
+        multipliers = Multipliers.at(self.near, active, self.at.problem.n_constraints)
+        return Step(s, multipliers, -(gradient + active @ self.rows), violation)
 
-    def _values(self, after: tuple[Evaluation, Array] | None) -> Array:
+    def predicted(self, step: Step, price: float, added: float) -> float:
+        """Return by how much the model of the merit function falls."""
+        slope, violation = (
+            float(self.at.gradient() @ step.s),
+            max(self.at.violation - self.level, 0.0),
+        )
+        return -slope - 0.5 * (step.bent - added) + price * (violation - step.violation)
+
+    def _values(self, after: After | None) -> Array:
         """Return the values at the point, or those that agree with the values after a step."""
         return self.values if after is None else after[0].values(self.near) - self.rows @ after[1]
 
-    def _entering(self, s: Array, largest: float, after: tuple[Evaluation, Array] | None) -> Array:
+    def _entering(self, s: Array, largest: float, after: After | None) -> Array:
         """Return constraints whose linearisation exceeds the largest of the working set."""
         if len(self.near) == self.at.problem.n_constraints:
             return np.zeros(0, dtype=int)
@@ -141,36 +150,33 @@ class Linearised:
         return found, -free - images @ found
 
     def _projected(
-        self, gradient: Array, inverse: Inverse, cap: float, guess: Array, values: Array
+        self, curvature: Curvature, cap: float, guess: Array, values: Array
     ) -> tuple[Array, Array]:
         """Return multipliers and step within the domain, for B a multiple of the identity."""
-        w, domain = self.at.w, self.at.problem.domain
-        length = float(inverse(np.ones(1))[0])
+        w, domain, gradient = self.at.w, self.at.problem.domain, self.at.gradient()
+        length = float(curvature.inverse(np.ones(1))[0])
+
+        def step(multipliers: Array) -> tuple[Array, Array]:
+            slope = gradient + multipliers @ self.rows
+            return domain.project(w - length * slope) - w, slope
 
         def negative(multipliers: Array) -> tuple[float, Array]:
-            slope = gradient + multipliers @ self.rows
-            s = domain.project(w - length * slope) - w
+            s, slope = step(multipliers)
             value = slope @ s + 0.5 * (s @ s) / length + multipliers @ values
             return -float(value), -(values + self.rows @ s)
 
-        found = np.zeros(0)
         if guess.size:
-            room = {
-                "type": "ineq",
-                "fun": lambda x: cap - x.sum(),
-                "jac": lambda x: -np.ones_like(x),
-            }
-            answer = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True here
+            answer = minimize(
                 negative,
                 np.minimum(guess, cap / guess.size),
                 jac=True,
                 method="SLSQP",
                 bounds=[(0.0, cap)] * guess.size,
-                constraints=room,
+                constraints=LinearConstraint(np.ones(guess.size), ub=cap),
                 options={"ftol": 1e-14, "maxiter": 100},  # the step is only as accurate
             )
-            found = np.clip(answer.x, 0.0, cap)
-        return found, domain.project(w - length * (gradient + found @ self.rows)) - w
+            guess = np.clip(answer.x, 0.0, cap)
+        return guess, step(guess)[0]
 
 
 def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Array:

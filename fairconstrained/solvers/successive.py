@@ -99,26 +99,24 @@ class SuccessiveSolver(Solver):
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, origin = self._oracle_for(problem), start.at(problem)
-        at = self._first(problem, start, origin)
-        last = SuccessiveState.of(start.state)
-        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
-        rho = self.first_rho(problem) if last is None else last.rho
-        tol, refusals = _FIRST_TOL * start.tol, 0
+        at, last, refusals = self._first(problem, start, origin), SuccessiveState.of(start.state), 0
+        rho, state = (
+            (self.first_rho(problem), None) if last is None else (last.rho, last.subproblem)
+        )
+        begin = replace(start, tol=_FIRST_TOL * start.tol, state=state)
         for t in range(1, self.max_iter + 1):
-            model = self.subproblem(at, rho)
-            answer, end = oracle.solve(
-                model, at.w, like=at, warm=warm, tol=tol, max_data_passes=_MOST_PASSES, within=start
-            )
-            found = problem.at(answer.w, like=end)
-            tol = max(_LAST_TOL * start.tol, _TIGHTEN * tol)
-            if _acceptable(answer, at, found, start.tol):
-                at, warm, refusals = found, answer, 0
+            begin = _from(at, begin, start.last_pass)
+            answer, end = oracle.run(self.subproblem(at, rho), begin)
+            after = problem.at(answer.w, like=end)
+            begin = replace(begin, tol=max(_LAST_TOL * start.tol, _TIGHTEN * begin.tol))
+            if _acceptable(answer, at, after, start.tol):
+                at, refusals, last = after, 0, SuccessiveState(rho, answer.state)
+                begin = replace(begin, multipliers=answer.multipliers, state=answer.state)
                 rounded = SmoothingState.rounded(answer.state, problem, at)
-                last = SuccessiveState(rho, answer.state)
                 yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
                 continue
             nearer = origin.violation < at.violation
-            if last is None and nearer and found.violation > _FLAT * at.violation > start.tol:
+            if last is None and nearer and after.violation > _FLAT * at.violation > start.tol:
                 # The first point is so far from the constraints that surrogates have no slopes to
                 # return by, as the minimiser of the loss of one class: half of the way back.
                 at = problem.at(0.5 * (at.w + origin.w))
@@ -141,10 +139,15 @@ class SuccessiveSolver(Solver):
         oracle = self._oracle_for(free)
         if not self.polish or start.multipliers is not None or oracle.missing(free):
             return at
-        answer, end = oracle.solve(
-            free, at.w, like=at, tol=_FIRST_POINT, max_data_passes=_MOST_PASSES, within=start
-        )
+        begin = _from(free.at(at.w, like=at), replace(start, tol=_FIRST_POINT), start.last_pass)
+        answer, end = oracle.run(free, replace(begin, state=None))
         return problem.at(answer.w, like=end)
+
+
+def _from(at: Evaluation, start: Start, last_pass: float) -> Start:
+    """Return the start of a subproblem at a point, with a limit of its own."""
+    last_pass = min(last_pass, at.problem.passes + _MOST_PASSES)
+    return replace(start, w=at.w, like=at, last_pass=last_pass)
 
 
 def _acceptable(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:
