@@ -9,7 +9,6 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
 
 # gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
@@ -19,7 +18,6 @@ _CONVEXIFYING = (10.0, 100.0, 1000.0)
 _LEAST_PIVOT = 1e-10
 # Powell's damping: a pair keeps at least this share of the curvature that B has along the step.
 _DAMPED = 0.2
-_N_PAIRS = 30
 _MIN_COSINE = 1e-10  # between step and change of the gradient, for a pair to be stored
 # The least curvature of a term's own variables, such as thresholds: while their constraints are
 # inactive they have none, and should not move.
@@ -179,12 +177,12 @@ class ScalarCurvature(Curvature):
         return max(0.25 * (1.0 + shift) - 1.0, 0.0)
 
 
-class InverseHessian:
-    r"""The L-BFGS approximation H of an inverse Hessian, applied in O(n_pairs n_variables).
+class QuasiNewtonCurvature(ScalarCurvature):
+    r"""Damped L-BFGS, for any model: it learns from gradients of the Lagrangian alone.
 
     The two loops of the textbook are written as products and triangular systems, which is several
-    times faster: with S and Y the stored steps and changes (one per row, the oldest first), R the
-    upper triangle of :math:`S Y^\top` and D its diagonal,
+    times faster, and takes many columns at once: with S and Y the stored steps and changes (one per
+    row, the oldest first), R the upper triangle of :math:`S Y^\top` and D its diagonal,
 
     .. math::
         R \alpha = S g, \qquad r = H_0 (g - Y^\top \alpha), \qquad
@@ -194,100 +192,66 @@ class InverseHessian:
 
     Parameters
     ----------
-    size : int, default=50
-        The largest number of pairs stored.
+    diagonal : ndarray of shape (n_variables,)
+        P, positive: the squares of the typical sizes of the variables. Without pairs H is P itself.
+    n_pairs : int, default=30
+        The largest number of pairs stored; with 0, B stays the identity.
 
     References
     ----------
     J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 7.4.
     """
 
-    def __init__(self, size: int = 50):
-        self.size = size
-        self._steps = self._changes = self._products = np.empty((0, 0))
-        self._used = slice(0, 0)  # the rows that hold the pairs
+    def __init__(self, diagonal: Array, n_pairs: int = 30):
+        self.n_pairs, self.n_stored = n_pairs, 0
+        self._diagonal = diagonal if n_pairs else np.ones(len(diagonal))
+        self._end = 0  # of the rows that hold the pairs
 
-    def __len__(self) -> int:
-        """Return the number of stored pairs."""
-        return self._used.stop - self._used.start
-
-    def add(self, step: Array, change: Array) -> bool:
-        """Store a pair unless its curvature is not positive; return whether it was stored."""
-        least = _MIN_COSINE * np.linalg.norm(step) * np.linalg.norm(change)
-        if not step @ change > least:
-            return False
-        if not len(self):
-            room = self.size + self.size // 2
-            self._steps, self._changes = np.empty((2, room, step.size))
-            self._products = np.empty((room, room))  # s_i' y_j
-        last, kept = self._used.stop, self.size - 1
-        if last == len(self._steps):  # the latest pairs move to the front, which is rarely needed
-            for pairs in (self._steps, self._changes):
-                pairs[:kept] = pairs[last - kept :].copy()
-            self._products[:kept, :kept] = self._products[last - kept :, last - kept :].copy()
-            last = kept
-        self._steps[last], self._changes[last] = step, change
-        self._used = used = slice(max(last - kept, 0), last + 1)
-        self._products[last, used] = self._changes[used] @ step
-        self._products[used, last] = self._steps[used] @ change
-        return True
-
-    def apply(self, vectors: Array, diagonal: Array) -> Array:
-        """Return H times one vector or several columns.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n_variables,) or (n_variables, n_columns)
-            What H is applied to.
-        diagonal : ndarray of shape (n_variables,)
-            P, positive. Without pairs H is P itself.
-        """
-        if not len(self):
-            return (diagonal * vectors.T).T
-        used = self._used
+    def inverse(self, columns: Array) -> Array:
+        """Return H columns / (1 + shift): B is stretched, in the problem's units."""
+        if not self.n_stored:
+            return (self._diagonal * columns.T).T / (1.0 + self.shift)
+        used = slice(self._end - self.n_stored, self._end)
         steps, changes, products = (
             self._steps[used],
             self._changes[used],
             self._products[used, used],
         )
-        alpha = dtrtrs(products, steps @ vectors)[0]
-        image = (diagonal * (vectors - changes.T @ alpha).T).T
-        image *= products[-1, -1] / (changes[-1] @ (diagonal * changes[-1]))
+        alpha = dtrtrs(products, steps @ columns)[0]
+        image = (self._diagonal * (columns - changes.T @ alpha).T).T
+        image *= products[-1, -1] / (changes[-1] @ (self._diagonal * changes[-1]))
         lacking = (products.diagonal() * alpha.T).T - changes @ image
-        return image + steps.T @ dtrtrs(products, lacking, trans=1)[0]
-
-
-class QuasiNewtonCurvature(ScalarCurvature):
-    """Damped L-BFGS, for any model: it learns from gradients of the Lagrangian alone.
-
-    Parameters
-    ----------
-    problem : Problem
-        Gives the typical sizes of the variables.
-    n_pairs : int, default=30
-        The pairs that are stored; with 0, B stays the identity.
-    """
-
-    def __init__(self, problem: Problem, n_pairs: int = _N_PAIRS):
-        self._learns = n_pairs > 0
-        self._diagonal = problem.preconditioner**2 if n_pairs else np.ones(problem.n_variables)
-        self._hessian = InverseHessian(size=max(n_pairs, 1))
-
-    def inverse(self, columns: Array) -> Array:
-        """Return H columns / (1 + shift): B is stretched, in the problem's units."""
-        return self._hessian.apply(columns, self._diagonal) / (1.0 + self.shift)
+        return (image + steps.T @ dtrtrs(products, lacking, trans=1)[0]) / (1.0 + self.shift)
 
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Add a pair, damped so that its curvature stays positive (Powell 1978)."""
         quadratic, product = float(s @ image), float(s @ change)
-        if not self._learns or quadratic <= 1e-300:
+        if not self.n_pairs or quadratic <= 1e-300:
             return
         if product < _DAMPED * quadratic:
             share = (1.0 - _DAMPED) * quadratic / (quadratic - product)
             change = share * change + (1.0 - share) * image
-        self._hessian.add(s, change)
+        if s @ change > _MIN_COSINE * np.linalg.norm(s) * np.linalg.norm(change):
+            self._store(s, change)
+
+    def _store(self, s: Array, change: Array) -> None:
+        end, kept = self._end, self.n_pairs - 1
+        if not self.n_stored:
+            room = self.n_pairs + self.n_pairs // 2
+            self._steps, self._changes = np.empty((2, room, s.size))
+            self._products = np.empty((room, room))  # s_i' y_j
+        elif end == len(self._steps):  # the latest pairs move to the front, which is rarely needed
+            for pairs in (self._steps, self._changes):
+                pairs[:kept] = pairs[end - kept :].copy()
+            self._products[:kept, :kept] = self._products[end - kept :, end - kept :].copy()
+            end = kept
+        self._steps[end], self._changes[end] = s, change
+        used = slice(max(end - kept, 0), end + 1)
+        self._products[end, used] = self._changes[used] @ s
+        self._products[used, end] = self._steps[used] @ change
+        self._end, self.n_stored = used.stop, used.stop - used.start
 
     def lowered(self, shift: float) -> float:
         """Return a quarter of the stretch, which is below one only for the linear model."""
-        least = 0.0 if self._learns else 1e-12 - 1.0
+        least = 0.0 if self.n_pairs else 1e-12 - 1.0
         return max(0.25 * (1.0 + shift) - 1.0, least)

@@ -150,7 +150,7 @@ class Measured:
 
 
 Callback = Annotated[Callable[[Measured], bool | None], callable]
-_LIMITS = Status.ITERATION_LIMIT, Status.PASS_LIMIT
+_SHORT = Status.ITERATION_LIMIT, Status.PASS_LIMIT, Status.STALLED
 
 
 class Run:
@@ -250,7 +250,7 @@ class Run:
         if status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
             kept = last
         self.kept = kept
-        if status in _LIMITS and is_stuck(kept.iterate.at, tol, kept.certified):
+        if status in _SHORT and is_stuck(kept.iterate.at, tol, kept.certified):
             status = Status.INFEASIBLE
         if status is Status.INFEASIBLE and kept.violation <= tol:
             status = Status.STALLED  # of a later point than the one that is returned

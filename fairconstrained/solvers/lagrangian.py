@@ -125,18 +125,9 @@ class LagrangianDescentAscent(FirstOrderSolver):
         **options
             Further hyperparameters of :class:`LagrangianDescentAscent`.
         """
-        setting: dict[str, Any] = {
-            "eta": 0.1,
-            "sigma": 1.0,
-            "extrapolation": 0.0,
-            "multipliers": DeepNetwork(),
-            "features": features,
-            "dual": "zero_one",
-            "n_sampled": 100,
-            "polish": False,
-            "max_iter": 1000,
-        }
-        return cls(**{**setting, **options})
+        setting: dict[str, Any] = {"eta": 0.1, "sigma": 1.0, "extrapolation": 0.0, "n_sampled": 100}
+        setting |= {"multipliers": DeepNetwork(), "features": features, "dual": "zero_one"}
+        return cls(**setting | {"polish": False, "max_iter": 1000} | options)
 
     def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
         """Yield the point and its multipliers."""

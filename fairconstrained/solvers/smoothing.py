@@ -106,8 +106,8 @@ class AugmentedLagrangian(Solver):
         sigma = self.sigma if last is None else last.sigma
         tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
-        whole = problem.domain.whole_space
-        model = QuasiNewtonCurvature(problem) if whole else ScalarCurvature()
+        whole, sizes = problem.domain.whole_space, problem.preconditioner
+        model = QuasiNewtonCurvature(sizes**2) if whole else ScalarCurvature()
         before = np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
@@ -135,9 +135,8 @@ class AugmentedLagrangian(Solver):
         if at.problem.convex and shows_infeasible(at, multipliers, start.tol):
             return Status.INFEASIBLE
         growth = sigma / self.sigma
-        if growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.tol / 3.0, multipliers):
-            return Status.INFEASIBLE if at.violation > start.tol else Status.STALLED
-        return Status.STALLED if growth >= _MAX_GROWTH else None
+        stuck = growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
+        return Status.STALLED if stuck or growth >= _MAX_GROWTH else None
 
     def _minimum(
         self, at: Evaluation, value_of: Augmented, tol: float, model: ScalarCurvature, start: Start

@@ -103,7 +103,8 @@ class SQP(Solver):
             return ExactCurvature(last.factor if last is not None and fits else None)
         if not problem.domain.whole_space:
             return ScalarCurvature()
-        return QuasiNewtonCurvature(problem, 30 if self.memory is None else self.memory)
+        memory = 30 if self.memory is None else self.memory
+        return QuasiNewtonCurvature(problem.preconditioner**2, memory)
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
@@ -303,7 +304,7 @@ class _Run:
             return
         self.shift = self.curvature.raised(used, step.s, step.bent)
         if self.failed > _MOST_FAILURES:
-            self._stop(self.at, step)
+            self.failure = Status.STALLED
 
     def _watch(self, step: Step, trial: Evaluation, price: float) -> None:
         """See whether the run still moves."""
@@ -313,11 +314,7 @@ class _Run:
         else:
             self.idle += 1
         if self.idle >= _MOST_IDLE:
-            self._stop(trial, step)
-
-    def _stop(self, at: Evaluation, step: Step) -> None:
-        stuck = is_stuck(at, self.tol, step.multipliers)
-        self.failure = Status.INFEASIBLE if stuck else Status.STALLED
+            self.failure = Status.STALLED
 
     def _merit(self, at: Evaluation, price: float) -> float:
         """Return the exact penalty function; infinite where something overflowed."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.solvers.curvature import InverseHessian
+from fairconstrained.solvers.curvature import QuasiNewtonCurvature
 
 
 def bfgs_matrix(steps: np.ndarray, changes: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
@@ -25,25 +25,27 @@ def test_inverse_hessian_is_that_of_the_dense_update(rng, n_pairs) -> None:
     root = rng.normal(size=(n, n))
     hessian = root @ root.T + np.eye(n)
     steps = rng.normal(size=(n_pairs, n))
-    approximation, diagonal = InverseHessian(size=size), rng.uniform(0.5, 2.0, n)
+    diagonal = rng.uniform(0.5, 2.0, n)
+    approximation = QuasiNewtonCurvature(diagonal, size)
     for step in steps:
-        assert approximation.add(step, hessian @ step)
-    assert len(approximation) == min(n_pairs, size)
+        approximation.update(step, hessian @ step, step)
+    assert approximation.n_stored == min(n_pairs, size)
     expected = bfgs_matrix(steps[-size:], steps[-size:] @ hessian, diagonal)
-    assert_allclose(approximation.apply(np.eye(n), diagonal), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(approximation.inverse(np.eye(n)), expected, rtol=1e-9, atol=1e-12)
     vector = rng.normal(size=n)
-    assert_allclose(approximation.apply(vector, diagonal), expected @ vector, rtol=1e-9)
+    assert_allclose(approximation.inverse(vector), expected @ vector, rtol=1e-9)
     latest = hessian @ steps[-1]
-    assert_allclose(approximation.apply(latest, diagonal), steps[-1], rtol=1e-9, atol=1e-12)
+    assert_allclose(approximation.inverse(latest), steps[-1], rtol=1e-9, atol=1e-12)
 
 
 def test_without_pairs_the_inverse_hessian_is_the_diagonal() -> None:
     diagonal = np.array([1.0, 2.0])
-    assert_array_equal(InverseHessian().apply(np.ones(2), diagonal), diagonal)
+    assert_array_equal(QuasiNewtonCurvature(diagonal).inverse(np.ones(2)), diagonal)
 
 
-def test_pairs_without_positive_curvature_are_not_stored() -> None:
-    approximation = InverseHessian()
-    assert not approximation.add(np.ones(2), -np.ones(2))
-    assert not approximation.add(np.ones(2), np.zeros(2))
-    assert len(approximation) == 0
+def test_pairs_without_positive_curvature_are_damped() -> None:
+    approximation = QuasiNewtonCurvature(np.ones(2))
+    approximation.update(np.ones(2), -np.ones(2), np.ones(2))
+    assert_allclose(approximation.inverse(np.full(2, 0.2)), np.ones(2))
+    approximation.update(np.ones(2), np.zeros(2), np.zeros(2))
+    assert approximation.n_stored == 1
