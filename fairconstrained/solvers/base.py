@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, Self
@@ -35,7 +36,7 @@ _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
 
 
-def check_point(argument: str, w: object, problem: Problem) -> None:
+def check_point(argument: str, w: Any, problem: Problem) -> None:
     """Check that a point is one finite number for each variable of a problem.
 
     Raises
@@ -43,15 +44,12 @@ def check_point(argument: str, w: object, problem: Problem) -> None:
     ValueError
         Names the argument and what was found.
     """
-    try:
-        point = np.asarray(w, dtype=float)
-    except (TypeError, ValueError):
-        point = np.empty(())
-    if point.shape != (problem.n_variables,) or not np.all(np.isfinite(point)):
-        raise ValueError(
-            f"{argument} must have a finite number for each of the {problem.n_variables} variables "
-            f"of the problem; got {w!r}."
-        )
+    n = problem.n_variables
+    with suppress(TypeError, ValueError):
+        if np.shape(w) == (n,) and np.all(np.isfinite(np.asarray(w, dtype=float))):
+            return
+    message = f"{argument} must have a finite number for each of the {n} variables of the problem"
+    raise ValueError(f"{message}; got {w!r}.")
 
 
 class Solver(Parametrized, ABC):
@@ -239,7 +237,8 @@ class Solver(Parametrized, ABC):
             status = run.follow(chain(first, self.iterate(problem, begin)), begin.last_pass)
             status = refine(run, status) if self.polishes else status
         assert run.kept is not None and run.last is not None, "see Run.follow"
-        figures = measures(run.kept, status, run.n_iter, run.last.iterate.note)
+        last = run.last.iterate
+        figures = measures(run.kept, status, last.iteration, last.note)
         at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
         return Result(**figures, data_passes=passes, trace=run.trace, solver=self, state=state), at
 
@@ -265,8 +264,8 @@ def refine(run: Run, status: Status) -> Status:
     done = status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
     if done or kept is None or steps.missing(problem):
         return status
-    at, n_iter, last_pass = kept.iterate.at, run.n_iter, problem.passes + _MOST_PASSES
-    last_pass = min(start.last_pass, last_pass)
+    at, n_iter = kept.iterate.at, run.trace.iteration[-1]
+    last_pass = min(start.last_pass, problem.passes + _MOST_PASSES)
     begin = replace(start, w=at.w, multipliers=None, state=None, like=at, last_pass=last_pass)
     iterates = (
         replace(step, iteration=n_iter + step.iteration, state=kept.iterate.state)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
-from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.solvers.subproblem import Linearised
 
 # gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
 # conditioning of the matrix least.
@@ -24,8 +26,11 @@ _MIN_COSINE = 1e-10  # between step and change of the gradient, for a pair to be
 _STILL = 1e-2
 
 
-class Curvature(ABC):
+class Curvature:
     r"""The matrix B of the model :math:`\langle g, s \rangle + \tfrac12 s^\top B s`.
+
+    This one is a multiple of the identity (Barzilai and Borwein): steps into a domain are
+    projections. The shift stretches it, by 1 + shift.
 
     Attributes
     ----------
@@ -40,20 +45,19 @@ class Curvature(ABC):
     exact = False
     extra: Array | float = 0.0
     factor: Array | None = None
-    shift = 0.0
+    shift, _length = 0.0, 1.0
 
-    def prepare(self, at: Evaluation, multipliers: Multipliers, rows: Array, active: Array) -> None:
-        """Take the curvature of a point; `rows` are the gradients of its `active` constraints."""
-        return
+    def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
+        """Take the curvature of a point, at which constraints are linearised."""
 
     def shifted(self, shift: float) -> float:
         """Take B + shift for B; return the shift that made it positive."""
         self.shift = shift
         return shift
 
-    @abstractmethod
     def inverse(self, columns: Array) -> Array:
         """Return (B + shift)^-1 columns."""
+        return self._length / (1.0 + self.shift) * columns
 
     def added(self, s: Array) -> float:
         """Return what s'Bs contains beyond the curvature of the Lagrangian."""
@@ -61,17 +65,21 @@ class Curvature(ABC):
 
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Learn from a step, the change of the Lagrangian's gradient along it, and B s."""
-        return
+        product = float(s @ change)
+        # Negative curvature says nothing about lengths; the last length that was safe is kept.
+        if product > _MIN_COSINE * float(np.linalg.norm(change) * np.linalg.norm(s)):
+            self._length = float(s @ s) / product
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
-        """Return the shift after a step s, with s'Bs = `bent`, that was too long."""
-        # At least a tenth of the model's curvature along s: less would hardly shorten the step.
-        return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
+        """Return the shift after a step s, with s'Bs = `bent`, that was too long.
+
+        The stretch is four times as large: steps are a quarter as long.
+        """
+        return 4.0 * shift + 3.0
 
     def lowered(self, shift: float) -> float:
-        """Return the shift after a step that went as predicted."""
-        # A shift that only falls by a factor would keep Newton steps from converging quadratically.
-        return 0.0 if shift < 1e-4 else 0.25 * shift
+        """Return the shift after a step that went as predicted: a quarter of the stretch."""
+        return max(0.25 * (1.0 + shift) - 1.0, 0.0)
 
 
 class ExactCurvature(Curvature):
@@ -95,10 +103,11 @@ class ExactCurvature(Curvature):
         self._matrix: Array | None = None
         self._gamma = self._weight = 0.0
 
-    def prepare(self, at: Evaluation, multipliers: Multipliers, rows: Array, active: Array) -> None:
+    def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
+        at, active = model.at, multipliers.of_constraints(model.near) > 0.0
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
-        self._rows, self._values = rows, at.values(active)
+        self._rows, self._values = model.rows[active], model.values[active]
         if self._borrowed:
             self._borrowed = False
             return
@@ -145,39 +154,19 @@ class ExactCurvature(Curvature):
         if self._weight and self._matrix is not None:
             self._matrix = self._matrix - self._weight * (self._rows.T @ self._rows)
             self.extra, self._weight, self._gamma = 0.0, 0.0, _CONVEXIFYING[-1]
-        return super().raised(shift, s, bent)
+        # At least a tenth of the model's curvature along s: less would hardly shorten the step.
+        return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
+
+    def lowered(self, shift: float) -> float:
+        """Return a smaller shift; if it never vanished, steps would not become Newton's."""
+        return 0.0 if shift < 1e-4 else 0.25 * shift
 
     def added(self, s: Array) -> float:
         """Return the curvature of the term of the active constraints along s."""
         return self._weight * float(np.square(self._rows @ s).sum()) if self._weight else 0.0
 
 
-class ScalarCurvature(Curvature):
-    """A multiple of the identity (Barzilai and Borwein): steps into a domain are projections."""
-
-    _length = 1.0
-
-    def inverse(self, columns: Array) -> Array:
-        """Return columns times the step length."""
-        return self._length / (1.0 + self.shift) * columns
-
-    def update(self, s: Array, change: Array, image: Array) -> None:
-        """Take the step length whose inverse is the curvature along the step."""
-        product = float(s @ change)
-        # Negative curvature says nothing about lengths; the last length that was safe is kept.
-        if product > 1e-10 * float(np.linalg.norm(change) * np.linalg.norm(s)):
-            self._length = float(s @ s) / product
-
-    def raised(self, shift: float, s: Array, bent: float) -> float:
-        """Return a stretch 1 + shift that is four times as large: steps are a quarter as long."""
-        return 4.0 * shift + 3.0
-
-    def lowered(self, shift: float) -> float:
-        """Return a quarter of the stretch."""
-        return max(0.25 * (1.0 + shift) - 1.0, 0.0)
-
-
-class QuasiNewtonCurvature(ScalarCurvature):
+class QuasiNewtonCurvature(Curvature):
     r"""Damped L-BFGS, for any model: it learns from gradients of the Lagrangian alone.
 
     The two loops of the textbook are written as products and triangular systems, which is several

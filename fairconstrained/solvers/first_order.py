@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
@@ -24,11 +24,11 @@ _SAFETY = 1.1  # power iterations end below the largest eigenvalue
 _N_ITER = 6  # of power iterations for the curvature, half as many for the slope: one digit will do
 _TINY = 1e-12
 
-Answers = Iterable[tuple[Evaluation, Array | None]]
+Updates = Iterator[Iterable[tuple[Evaluation, Array | None]]]
 Draw = Callable[[np.random.RandomState], tuple[Array, Array, Array]]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FirstOrderSolver(Solver):
     """Base of the methods that make one gradient step after another.
 
@@ -46,7 +46,6 @@ class FirstOrderSolver(Solver):
         either.
     """
 
-    _: KW_ONLY
     max_iter: Limit = 200
     check_every: Count = 50
     tol: NonNegative = 1e-4
@@ -63,7 +62,7 @@ class FirstOrderSolver(Solver):
         return self.check_every
 
     @abstractmethod
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield after every step, without end, the points to measure and their multipliers."""
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:

@@ -133,6 +133,12 @@ class Measured:
         """The KKT residual."""
         return self.kkt.residual
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """Objective, violation and KKT residual, by the names that results have for them."""
+        names = "objective", "violation", "kkt_residual"
+        return {name: getattr(self, name) for name in names}
+
     def without_rows(self) -> Measured:
         """Return the same without the forward passes of its evaluation."""
         at = self.iterate.at
@@ -181,11 +187,6 @@ class Run:
         self.last: Measured | None = None
         self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
 
-    @property
-    def n_iter(self) -> int:
-        """The iterations so far."""
-        return 0 if self.last is None else self.last.iterate.iteration
-
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why.
 
@@ -220,14 +221,9 @@ class Run:
             self.last = replace(last, iterate=iterate)
         else:
             self.last = Measured.of(iterate, self.start.tol)
-        self.trace.append(
-            iteration=iterate.iteration,
-            data_passes=self.problem.passes - self._passes,
-            seconds=self._seconds,
-            objective=self.last.objective,
-            violation=self.last.violation,
-            kkt_residual=self.last.kkt_residual,
-        )
+        passes = self.problem.passes - self._passes
+        entry = {"iteration": iterate.iteration, "data_passes": passes, "seconds": self._seconds}
+        self.trace.append(**entry, **self.last.figures)
         return self.last
 
     def _status(self, last: Measured) -> Status | None:

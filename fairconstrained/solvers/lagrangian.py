@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ from sklearn.utils import check_array
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Answers, FirstOrderSolver, Rows, moved
+from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates, moved
 from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
@@ -129,7 +128,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
         setting |= {"multipliers": DeepNetwork(), "features": features, "dual": "zero_one"}
         return cls(**setting | {"polish": False, "max_iter": 1000} | options)
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
         model, features = self.multipliers or Free(), self._features(problem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from typing import Any
@@ -13,10 +12,10 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import (
-    Answers,
     Average,
     FirstOrderSolver,
     Rows,
+    Updates,
     linearised,
     moved,
 )
@@ -146,8 +145,7 @@ class PLADA(FirstOrderSolver):
             Further hyperparameters of :class:`PLADA`.
         """
         table_2 = {"eta": 1e-3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1}
-        run = {"exact": True, "polish": False, "max_iter": 1000}
-        return cls(**{**table_2, **run, **options})
+        return cls(**table_2 | {"exact": True, "polish": False, "max_iter": 1000} | options)
 
     @classmethod
     def network(cls, **options: Any) -> PLADA:
@@ -162,8 +160,7 @@ class PLADA(FirstOrderSolver):
         **options
             Further hyperparameters of :class:`PLADA`.
         """
-        setting = {"eta": 0.1, "tau": 0.01, "beta": 0.5, "exact": False}
-        return cls.paper(**{**setting, **options})
+        return cls.paper(**{"eta": 0.1, "tau": 0.01, "beta": 0.5, "exact": False} | options)
 
     @classmethod
     def stochastic(cls, **options: Any) -> PLADA:
@@ -176,7 +173,7 @@ class PLADA(FirstOrderSolver):
         """
         return cls(**{"batch_size": 256, "max_iter": 600, **options})
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
         if self.alpha is None:
@@ -304,7 +301,7 @@ class ConEx(FirstOrderSolver):
         setting = {"c1": 20.0, "c2": 0.01, "offset": 1.0, "linearized": True, "max_iter": 5000}
         return cls(**{**setting, "polish": False, **options})
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the last point and the average so far."""
         rows, average = Rows(problem, start), Average()
         offset = self.offset or float(self.max_iter)

@@ -273,12 +273,7 @@ def describe(
 
 def measures(measured: Measured, status: Status, n_iter: int, note: str = "") -> dict[str, Any]:
     """Return the attributes of a result that say where and how a run ended."""
-    figures = {name: getattr(measured, name) for name in ("objective", "violation", "kkt_residual")}
-    return {
-        "w": measured.iterate.at.w,
-        "multipliers": measured.multipliers,
-        **figures,
-        "status": status,
-        "message": f"{describe(status, n_iter=n_iter, **figures)} {note}".strip(),
-        "n_iter": n_iter,
-    }
+    figures = measured.figures
+    message = f"{describe(status, n_iter=n_iter, **figures)} {note}".strip()
+    run = {"status": status, "message": message, "n_iter": n_iter}
+    return {"w": measured.iterate.at.w, "multipliers": measured.multipliers, **figures, **run}

@@ -15,7 +15,7 @@ from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible, st
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import QuasiNewtonCurvature, ScalarCurvature
+from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.solvers.sqp import ExactPenalty
 from fairconstrained.utils.parameter_constraints import (
@@ -107,7 +107,7 @@ class AugmentedLagrangian(Solver):
         tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
         whole, sizes = problem.domain.whole_space, problem.preconditioner
-        model = QuasiNewtonCurvature(sizes**2) if whole else ScalarCurvature()
+        model = QuasiNewtonCurvature(sizes**2) if whole else Curvature()
         before = np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
@@ -139,7 +139,7 @@ class AugmentedLagrangian(Solver):
         return Status.STALLED if stuck or growth >= _MAX_GROWTH else None
 
     def _minimum(
-        self, at: Evaluation, value_of: Augmented, tol: float, model: ScalarCurvature, start: Start
+        self, at: Evaluation, value_of: Augmented, tol: float, model: Curvature, start: Start
     ) -> Evaluation:
         """Return the evaluation near the minimiser of an augmented Lagrangian."""
         domain = at.problem.domain

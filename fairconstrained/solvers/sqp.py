@@ -18,7 +18,6 @@ from fairconstrained.solvers.curvature import (
     Curvature,
     ExactCurvature,
     QuasiNewtonCurvature,
-    ScalarCurvature,
 )
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
@@ -37,7 +36,7 @@ _MOST_IDLE = 60  # steps without a fall of the merit function by 1% of the toler
 _ROUNDING = 1e-13
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SQP(Solver):
     r"""Sequential quadratic programming with a trust region, for smooth problems.
 
@@ -90,7 +89,6 @@ class SQP(Solver):
     preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
-    _: KW_ONLY
     memory: Limit | None = None
     max_iter: Limit = 1000
     tol: NonNegative = 1e-4
@@ -102,7 +100,7 @@ class SQP(Solver):
             fits = last is not None and len(last.factor) == problem.n_variables
             return ExactCurvature(last.factor if last is not None and fits else None)
         if not problem.domain.whole_space:
-            return ScalarCurvature()
+            return Curvature()
         memory = 30 if self.memory is None else self.memory
         return QuasiNewtonCurvature(problem.preconditioner**2, memory)
 
@@ -186,19 +184,26 @@ class SQPState(SolverState):
     @classmethod
     def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
         """Return the state with the Hessian of the Lagrangian at a point."""
-        active, curvature = Multipliers.of(multipliers), ExactCurvature()
-        curvature.prepare(at, active, *Linearised(at, active).active(active))
-        curvature.shifted(0.0)
-        assert curvature.factor is not None
-        return cls(curvature.factor)
+        factor = _newton(at, Multipliers.of(multipliers))[1].factor
+        assert factor is not None
+        return cls(factor)
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
         active = Multipliers.of(multipliers)
-        model, curvature = Linearised(at, active), ExactCurvature(self.factor)
-        curvature.prepare(at, active, *model.active(active))
+        model, curvature = _newton(at, active, self.factor)
         step = model.solve(curvature, _CAP_LIMIT, active)
         return step.s, step.multipliers.dense()
+
+
+def _newton(
+    at: Evaluation, multipliers: Multipliers, factor: Array | None = None
+) -> tuple[Linearised, ExactCurvature]:
+    """Return the linearisation and the Hessian at a point, that of a factor where it is given."""
+    model, curvature = Linearised(at, multipliers), ExactCurvature(factor)
+    curvature.prepare(model, multipliers)
+    curvature.shifted(0.0)
+    return model, curvature
 
 
 class _Run:
@@ -220,10 +225,7 @@ class _Run:
         self.model = Linearised(at, multipliers, width, self.tol, self.level)
         before, self.error = error, KKT.of(at, multipliers).error if self.curvature.exact else 0.0
         if not self.error <= _KEPT * before or not np.isfinite(before):
-            self._prepare(multipliers)
-
-    def _prepare(self, multipliers: Multipliers) -> None:
-        self.curvature.prepare(self.at, multipliers, *self.model.active(multipliers))
+            self.curvature.prepare(self.model, multipliers)
 
     @property
     def state(self) -> SQPState | None:
@@ -300,7 +302,7 @@ class _Run:
             # The Hessian lacks the curvature of constraints that were not active before. Their
             # multipliers are known now: strongly convex ones need it, not a shift.
             self.multipliers = step.multipliers
-            self._prepare(step.multipliers)
+            self.curvature.prepare(self.model, step.multipliers)
             return
         self.shift = self.curvature.raised(used, step.s, step.bent)
         if self.failed > _MOST_FAILURES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from math import ceil, sqrt
@@ -13,10 +12,10 @@ import numpy as np
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import (
-    Answers,
     Average,
     FirstOrderSolver,
     Rows,
+    Updates,
     constants_at,
     linearised,
     moved,
@@ -135,7 +134,7 @@ class ThreeSEcon(FirstOrderSolver):
         q = self._period(problem)
         return q * ceil(self.check_every / q)
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point."""
         small, big = (
             Rows(problem, start, self._size(size, problem), all_constraints=True)
@@ -236,7 +235,7 @@ class OnlineStochastic(FirstOrderSolver):
         setting = {"V": sqrt(max_iter), "alpha": max_iter, "linearized": True}
         return cls(**{**setting, "max_iter": max_iter, "polish": False, **options})
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the last point, where a step sees all rows, and the average so far."""
         rows = Rows(problem, start, self.batch_size)
         weight = self.V or rows.slope**2 / rows.curvature
@@ -321,7 +320,7 @@ class Regularization(FirstOrderSolver):
         setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
         return cls(**{**setting, **options})
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point; with a given strength only the last one."""
         at, strength, before = start.at(problem), self.strength or 1.0, np.inf
         largest = worst_constraint(at.constraints)[1]

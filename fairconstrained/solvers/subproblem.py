@@ -47,6 +47,7 @@ class Step:
         return float(self.s @ self.image)
 
 
+@dataclass(eq=False)
 class Linearised:
     """The working set of constraints at a point, with their gradients.
 
@@ -67,28 +68,23 @@ class Linearised:
         The values to which steps bring constraints.
     """
 
-    def __init__(
-        self,
-        at: Evaluation,
-        multipliers: Multipliers,
-        width: float = FIRST_WIDTH,
-        tol: float = 1e-4,
-        level: float = 0.0,
-    ):
-        self.at, self.level, self._negligible = at, level, _EXACT * tol
+    at: Evaluation
+    multipliers: Multipliers
+    width: float = FIRST_WIDTH
+    tol: float = 1e-4
+    level: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Linearise the first constraints."""
+        at, multipliers = self.at, self.multipliers
         order = np.argsort(-multipliers.values, kind="stable")[:_MOST]
         positive = multipliers.which[order[multipliers.values[order] > 0.0]]
         if at.problem.n_constraints <= _FEW:
             self.near = np.arange(at.problem.n_constraints)
         else:
-            self.near = np.union1d(positive, at.largest(at.violation - width, _MOST))
+            self.near = np.union1d(positive, at.largest(at.violation - self.width, _MOST))
         self.values = at.values(self.near)
         self.rows = at.constraint_gradients(self.near)
-
-    def active(self, multipliers: Multipliers) -> tuple[Array, Array]:
-        """Return the gradients and the positions of constraints with positive multipliers."""
-        positive = multipliers.of_constraints(self.near) > 0.0
-        return self.rows[positive], self.near[positive]
 
     def solve(
         self, curvature: Curvature, cap: float, guess: Multipliers, after: After | None = None
@@ -137,7 +133,7 @@ class Linearised:
         """Return constraints whose linearisation exceeds the largest of the working set."""
         if len(self.near) == self.at.problem.n_constraints:
             return np.zeros(0, dtype=int)
-        least = largest + self._negligible
+        least = largest + _EXACT * self.tol
         return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
 
     def _unbounded(

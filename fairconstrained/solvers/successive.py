@@ -173,7 +173,7 @@ class SuccessiveState(SolverState):
     subproblem: SolverState | None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class IPC(SuccessiveSolver):
     r"""Inexact proximally constrained method.
 
@@ -226,7 +226,6 @@ class IPC(SuccessiveSolver):
 
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
 
-    _: KW_ONLY
     rho: Positive | None = None
     max_iter: Limit = 100
 
@@ -286,7 +285,7 @@ def ipp_conex(**options: Any) -> IPC:
     return IPC(ConEx(max_iter=80), **{"max_iter": 6, **options})
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class IDCA(SuccessiveSolver):
     r"""Inexact difference-of-convex algorithm.
 
@@ -341,7 +340,6 @@ class IDCA(SuccessiveSolver):
 
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
 
-    _: KW_ONLY
     max_iter: Limit = 10
 
     @classmethod

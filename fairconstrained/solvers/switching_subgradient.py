@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from math import sqrt
@@ -12,10 +11,10 @@ from typing import Any, ClassVar
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import (
-    Answers,
     Average,
     FirstOrderSolver,
     Rows,
+    Updates,
     moved,
     worst_constraint,
 )
@@ -270,12 +269,12 @@ class SwitchingSubgradient(FirstOrderSolver):
         **options
             Further hyperparameters, for instance ``steps=DiminishingTolerance(0.5)``.
         """
-        steps = StaticTolerance()
-        setting = {} if "steps" in options else {"steps": steps, "tol": steps.epsilon}
-        run = {"max_iter": 50_000, "check_every": 1000, "polish": False}
-        return cls(**{**setting, **run, **options})
+        run = {"max_iter": 50_000, "check_every": 1000, "polish": False, **options}
+        if "steps" not in options:
+            run = {"steps": StaticTolerance(), "tol": StaticTolerance.epsilon, **run}
+        return cls(**run)
 
-    def updates(self, problem: Problem, start: Start) -> Iterator[Answers]:
+    def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the average of the feasible points, weighted by k + 1, or the best point so far."""
         modulus = problem.modulus if problem.weakly_convex else 0.0
         rule = self.steps or (StronglyConvexSteps(modulus) if modulus > 0.0 else PolyakSteps())
@@ -308,7 +307,7 @@ class SwitchingSubgradient(FirstOrderSolver):
             yield [(answer, None) for answer in answers]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class StochasticSwitchingSubgradient(SwitchingSubgradient):
     r"""Switching subgradient method on mini-batches (SSG-S).
 
@@ -341,6 +340,5 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
     True
     """
 
-    _: KW_ONLY
     batch_size: Count | None = 512
     max_iter: Limit = 600
