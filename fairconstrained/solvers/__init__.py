@@ -1,18 +1,18 @@
 """Solvers of constrained problems: the engine, and the methods of the papers by idea."""
 
 from fairconstrained.solvers.base import Solver
-from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
-from fairconstrained.solvers.primal_dual import PLADA, ConEx
+from fairconstrained.solvers.primal_dual import PLADA, LagrangianDescentAscent
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.sqp import SQP, ExactPenalty
 from fairconstrained.solvers.stationarity import near_stationarity
-from fairconstrained.solvers.subgradient import OnlineStochastic, Regularization, ThreeSEcon
+from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic, ThreeSEcon
 from fairconstrained.solvers.successive import IDCA, IPC
 from fairconstrained.solvers.switching_subgradient import (
     DiminishingTolerance,
     PolyakSteps,
+    Regularization,
     StaticTolerance,
     StepRule,
     StochasticSwitchingSubgradient,

@@ -25,12 +25,13 @@ from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal
 from fairconstrained.solvers.result import Result, Status, measures
 from fairconstrained.utils.parameter_constraints import (
     NonNegative,
+    Seed,
     check_arguments,
     check_parameters,
     constraints_of,
 )
 from fairconstrained.utils.parameters import Parametrized
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.typing import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
@@ -130,7 +131,7 @@ class Solver(Parametrized, ABC):
         warm: Result | Start | None = None,
         tol: NonNegative | None = None,
         callback: Callback | None = None,
-        random_state: RandomState = None,
+        random_state: Seed = None,
         max_data_passes: NonNegative | None = None,
     ) -> Result:
         """Minimise the problem.
@@ -189,7 +190,7 @@ class Solver(Parametrized, ABC):
         warm: Result | Start | None = None,
         tol: float | None = None,
         callback: Callback | None = None,
-        random_state: RandomState = None,
+        random_state: Seed = None,
         max_data_passes: float | None = None,
     ) -> tuple[Result, Evaluation]:
         """Minimise the problem, and return the evaluation at the result as well.

@@ -266,20 +266,6 @@ def moved(at: Evaluation, step: Array) -> Array:
     return at.problem.domain.project(at.w - step)
 
 
-def worst_constraint(values: Array) -> tuple[float, Array]:
-    """Return the largest constraint value and the unit vector of its constraint."""
-    if not len(values):
-        return -np.inf, values
-    worst = int(values.argmax())
-    return float(values[worst]), np.eye(1, len(values), worst)[0]
-
-
-def linearised(at: Evaluation, w: Array) -> Array:
-    """Return the constraints at `w` in their linearisation at a point."""
-    jacobian = at.constraint_gradients(np.arange(at.problem.n_constraints))
-    return np.asarray(at.constraints + jacobian @ (w - at.w))
-
-
 def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[float, float]:
     r"""Return how strongly the objective bends near a point, and how steep the constraints are.
 

@@ -1,4 +1,4 @@
-"""Subgradient methods: 3S-Econ, the online stochastic method, regularisation."""
+"""Methods that estimate or linearise constraints: 3S-Econ, online stochastic, ConEx."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import (
@@ -16,12 +17,10 @@ from fairconstrained.solvers.first_order import (
     FirstOrderSolver,
     Rows,
     Updates,
-    constants_at,
-    linearised,
     moved,
-    worst_constraint,
 )
-from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive
+from fairconstrained.utils.parameter_constraints import Count, Positive
+from fairconstrained.utils.typing import Array
 
 Size = Count | Literal["sqrt"] | None
 
@@ -256,91 +255,106 @@ class OnlineStochastic(FirstOrderSolver):
 
 
 @dataclass(eq=False, repr=False)
-class Regularization(FirstOrderSolver):
-    r"""Subgradient descent on the objective plus the violation, times a strength.
+class ConEx(FirstOrderSolver):
+    r"""Constraint extrapolation method, for any problem with subgradients.
+
+    With :math:`k = t + t_0`, :math:`\theta_t = (k - 1) / k`, :math:`\eta_t = c_1 k`,
+    :math:`\tau_t = c_2 / k` and the linearisations :math:`\ell_t = g(w_{t-1}) + \nabla g(w_{t-1})
+    (w_t - w_{t-1})`,
 
     .. math::
-        \min_{w \in W} f(w) + s \max\{0, \max_j g_j(w)\}
+        \lambda_{t+1} = \max\{\lambda_t + (\ell_t + \theta_t (\ell_t - \ell_{t-1})) / \tau_t,
+        0\}, \qquad
+        w_{t+1} = \mathrm{Proj}_W(w_t - (\nabla f(w_t) + \sum_j \lambda_{t+1,j} \nabla g_j(w_t))
+        / \eta_t).
 
-    by subgradient steps of length :math:`\eta (1 - k / K)^p`. If s exceeds the sum of the
-    multipliers, the solutions are those of the constrained problem. The iterates oscillate about
-    the boundary of the feasible set, the less the shorter the steps are.
+    The printed answer is the average of all points with weights k, and that of the multipliers; the
+    last point is measured as well. The theory covers convex problems. A step is one evaluation; a
+    linearisation takes a backward pass for every statistic that the constraints depend on.
 
     Parameters
     ----------
-    strength : float or None, default=None
-        s > 0. None starts at 1 and doubles it whenever the violation is not at least halved between
-        measurements, until the constraints hold. With a given strength the result is the minimiser
-        of the formula, whether it meets the constraints or not; it is the only point that is
-        measured.
-    eta : float or None, default=None
-        The first step size, > 0. None: 1 / (L max{1, s}), where L is the curvature of the objective
-        plus the largest constraint at the start.
-    decay : float, default=3.0
-        The power p >= 0 with which step sizes decrease to zero; 0 for constant steps.
+    c1 : float or None, default=None
+        The factor of :math:`\eta_t`, > 0. None takes :math:`2 L / t_0`, where L is the curvature of
+        the objective at the start, so that the first step has length 1 / (2 L).
+    c2 : float or None, default=None
+        The factor of :math:`\tau_t`, > 0. None takes :math:`2 M^2 / c_1`, where M is the norm of
+        the Jacobian of the constraints at the start: twice the paper's condition
+        :math:`\eta_t \tau_t \ge M^2`.
+    offset : float or None, default=None
+        :math:`t_0 > 0`, the number of steps after which the step size is halved; None takes
+        `max_iter`.
+    linearized : bool, default=False
+        Whether :math:`\ell_t` is the linearisation, as printed, or :math:`g(w_t)`, which costs
+        nothing.
     max_iter, check_every, tol, polish
         Steps, steps between two measurements, tolerance and refinement, see
-        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`; `check_every` is 20.
+        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`.
 
     References
     ----------
-    IDCA, appendix D.4.
+    D. Boob, Q. Deng, G. Lan, "Stochastic first-order methods for convex and nonconvex functional
+    constrained optimization", Mathematical Programming 197 (2023), algorithm 1, its step sizes for
+    strongly convex problems; 3S-Econ, section 6 (IPP-ConEx).
 
     Examples
     --------
     >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
-    >>> from fairconstrained.solvers import Regularization
+    >>> from fairconstrained.solvers import IPC
+    >>> from fairconstrained.solvers import ConEx
     >>> X, y, groups = make_biased_classification(random_state=0)
-    >>> clf = FairLogisticClassifier(kappa=0.05, solver=Regularization(max_iter=1000, tol=1e-2))
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ConEx())
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
+    >>> IPC(ConEx(max_iter=100), max_iter=20)  # known as IPP-ConEx
+    IPC(max_iter=20, oracle=ConEx(max_iter=100))
     """
 
-    strength: Positive | None = None
+    c1: Positive | None = None
+    c2: Positive | None = None
     _: KW_ONLY
-    eta: Positive | None = None
-    decay: NonNegative = 3.0
-    check_every: Count = 20
+    offset: Positive | None = None
+    linearized: bool = False
 
     @classmethod
-    def paper(cls, **options: Any) -> Regularization:
-        """Return the paper's setting: a given strength and constant steps of 1e-3.
+    def paper(cls, **options: Any) -> ConEx:
+        """Return algorithm 1 as printed, with 3S-Econ's t0 = 1, c1 = 20, c2 = 0.01.
 
-        The answer is the last point. A strength below the sum of the multipliers leaves a
-        violation, however many steps are made; with a larger one constant steps jump over the
-        boundary. The default raises the strength until the constraints hold.
+        The theory asks for c1 c2 >= M^2, M being the norm of the constraints' Jacobian: 0.2 is too
+        little where M exceeds 0.45, and the iterates then oscillate. The default measures M.
 
-        The paper tries steps of 5e-4 to 5e-3 and strengths of 0.001 to 2.
+        `iterate` yields the last point and the printed answer so far in turn; of these `minimize`
+        returns the best.
 
         Parameters
         ----------
         **options
-            Further hyperparameters of :class:`Regularization`.
+            Further hyperparameters; the paper tries c1 in {20, 50, 100, 200} and c2 in
+            {0.002, 0.005, 0.01, 0.02}.
         """
-        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
-        return cls(**{**setting, **options})
+        setting = {"c1": 20.0, "c2": 0.01, "offset": 1.0, "linearized": True, "max_iter": 5000}
+        return cls(**{**setting, "polish": False, **options})
 
     def updates(self, problem: Problem, start: Start) -> Updates:
-        """Yield the point; with a given strength only the last one."""
-        at, strength, before = start.at(problem), self.strength or 1.0, np.inf
-        largest = worst_constraint(at.constraints)[1]
-        curvature = constants_at(at, largest)[0] if self.eta is None else 0.0
-        for k in count(1):
-            level, worst = worst_constraint(at.constraints)
-            gradient = at.gradient(strength * (level > 0.0) * worst)
-            eta = self.eta or 1.0 / (curvature * max(1.0, strength))
-            eta *= (1.0 - (k - 1) / self.max_iter) ** self.decay
-            at = problem.at(moved(at, eta * gradient))
-            last = k == self.max_iter or start.passes_used_up(problem)
-            yield [(at, None)] if last or self.strength is None else []
-            if self.strength is None and k % self.check_every == 0:
-                # Steps that shrink by themselves reduce a violation, too: only one that does not
-                # halve shows that the strength is below the sum of the multipliers.
-                if at.violation > max(start.feasibility_tol, 0.5 * before):
-                    strength *= 2.0
-                before = at.violation
+        """Yield the last point and the average so far."""
+        rows, average = Rows(problem, start), Average()
+        offset = self.offset or float(self.max_iter)
+        c1 = self.c1 or 2.0 * rows.curvature / offset
+        c2 = self.c2 or 2.0 * rows.slope**2 / c1
+        at = before = rows.first
+        lam, ahead = start.first_multipliers(problem.n_constraints), at.constraints
+        for t in count():
+            k, last = t + offset, ahead
+            ahead = linearised(before, at.w) if self.linearized else at.constraints
+            rise = ahead + (k - 1.0) / k * (ahead - last)
+            lam = np.maximum(lam + k / c2 * rise, 0.0)
+            before, at = at, problem.at(moved(at, at.gradient(lam) / (c1 * k)))
+            average.add(at.w, lam, weight=k)
+            mean, multipliers = average.means
+            yield [(at, lam), (problem.at(mean), multipliers)]
 
-    @property
-    def seeks_feasibility(self) -> bool:
-        """Whether the strength is not given: else the answer is the minimiser of the formula."""
-        return self.strength is None
+
+def linearised(at: Evaluation, w: Array) -> Array:
+    """Return the constraints at `w` in their linearisation at a point."""
+    jacobian = at.constraint_gradients(np.arange(at.problem.n_constraints))
+    return np.asarray(at.constraints + jacobian @ (w - at.w))

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.primal_dual import ConEx
 from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
 from fairconstrained.solvers.sqp import SQP
-from fairconstrained.solvers.subgradient import OnlineStochastic
+from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic
 from fairconstrained.solvers.switching_subgradient import (
     StaticTolerance,
     StronglyConvexSteps,

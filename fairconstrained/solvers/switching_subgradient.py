@@ -1,12 +1,13 @@
-"""Switching subgradient methods: their step sizes, and when a point counts as feasible."""
+"""Subgradient methods on the objective or the worst constraint, or on their sum."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from math import sqrt
 from typing import Any, ClassVar
+
+import numpy as np
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
@@ -15,15 +16,19 @@ from fairconstrained.solvers.first_order import (
     FirstOrderSolver,
     Rows,
     Updates,
+    constants_at,
     moved,
-    worst_constraint,
 )
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
 from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.typing import Array
 
 
-class StepRule(Parametrized, ABC):
-    """The step sizes, and the value up to which a point counts as feasible.
+class StepRule(Parametrized):
+    r"""The step sizes, and the value up to which a point counts as feasible.
+
+    Methods are given the step k, from 0; the tolerance of the answer or of the step; the squared
+    norm of the subgradient; the curvature of the objective or the largest constraint value.
 
     Attributes
     ----------
@@ -33,32 +38,12 @@ class StepRule(Parametrized, ABC):
 
     averages: ClassVar[bool] = False
 
-    @abstractmethod
     def tolerance(self, k: int, tol: float) -> float:
-        """Return the largest constraint value at which step k decreases the objective.
-
-        Parameters
-        ----------
-        k : int
-            The step, from 0.
-        tol : float
-            The violation of the answer.
-        """
+        """Return the largest constraint value at which step k decreases the objective."""
+        return tol
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        r"""Return the length of a step on the objective: :math:`\epsilon_k / \|f'\|^2`.
-
-        Parameters
-        ----------
-        k : int
-            The step, from 0.
-        tol : float
-            The tolerance of step k.
-        norm_squared : float
-            The squared norm of the subgradient, > 0.
-        curvature : float
-            That of the objective at the start, > 0.
-        """
+        r"""Return the length of a step on the objective: :math:`\epsilon_k / \|f'\|^2`."""
         return tol / norm_squared
 
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
@@ -75,9 +60,8 @@ class PolyakSteps(StepRule):
         \quad\text{and}\quad \frac{\min\{G, \epsilon_k\}}{\|G'\|^2}, \qquad
         \epsilon_k = \frac{\text{first}}{\sqrt{1 + k / 10}},
 
-    with L the curvature of the objective at the start. A point counts as feasible if it meets the
-    tolerance `tol`, from the first step on. Steps on the objective are as long as with a larger
-    tolerance; the next steps on the constraint lead back.
+    with L the curvature of the objective at the start. Points that meet the tolerance `tol` count
+    as feasible, from the first step on.
 
     Parameters
     ----------
@@ -97,10 +81,6 @@ class PolyakSteps(StepRule):
 
     first: NonNegative = 0.1
 
-    def tolerance(self, k: int, tol: float) -> float:
-        """Return the tolerance asked for."""
-        return tol
-
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
         """Return ``min(epsilon_k / |f'|^2, 1 / L)``."""
         return min(self._aim(k) / norm_squared, 1.0 / curvature)
@@ -117,8 +97,6 @@ class PolyakSteps(StepRule):
 class StaticTolerance(StepRule):
     r"""Steps :math:`\epsilon / \|f'\|^2` where :math:`G \le \epsilon`, else :math:`G / \|G'\|^2`.
 
-    The answer violates the constraints by up to epsilon.
-
     Parameters
     ----------
     epsilon : float, default=1e-3
@@ -131,10 +109,9 @@ class StaticTolerance(StepRule):
 
     Examples
     --------
-    >>> from fairconstrained.solvers import StaticTolerance, SwitchingSubgradient
+    >>> from fairconstrained.solvers import StaticTolerance
     >>> StaticTolerance(1e-3).restoration(k=0, level=0.5, norm_squared=4.0)
     0.125
-    >>> solver = SwitchingSubgradient(StaticTolerance(1e-3))
     """
 
     epsilon: NonNegative = 1e-3
@@ -257,17 +234,9 @@ class SwitchingSubgradient(FirstOrderSolver):
         """Return IDCA's setting: a static tolerance of 1e-3 for 50,000 steps.
 
         The answer violates by up to this tolerance, which is therefore `tol` as well, unless other
-        steps are given. The theory's number of steps is of the order of its inverse to the fourth
-        power. With :class:`DiminishingTolerance` the answer is one of the first points, and
-        violates.
-
-        `iterate` yields the printed answer so far; of the measured ones `minimize` returns the
-        best.
-
-        Parameters
-        ----------
-        **options
-            Further hyperparameters, for instance ``steps=DiminishingTolerance(0.5)``.
+        steps are given. With :class:`DiminishingTolerance` it is one of the first points. `iterate`
+        yields the printed answer so far; of the measured ones `minimize` returns the best. Options
+        are further hyperparameters.
         """
         run = {"max_iter": 50_000, "check_every": 1000, "polish": False, **options}
         if "steps" not in options:
@@ -313,17 +282,12 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
 
     Subgradients, and the values that decide between objective and constraints, come from stratified
     batches. Steps shrink over the run by (1 - k / K)^2, and the result is an average of recent
-    points. The paper prints no algorithm for its SSG-S, so that there is no setting of its own.
+    points. The paper prints no algorithm for its SSG-S.
 
     Parameters
     ----------
-    steps : StepRule or None, default=None
-        The step sizes, see :class:`SwitchingSubgradient`.
-    batch_size : int or None, default=512
-        The number of rows of a batch.
-    max_iter, check_every, tol, polish
-        Steps, steps between two measurements, tolerance and refinement, see
-        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`; `max_iter` is 600.
+    steps, batch_size, max_iter, check_every, tol, polish
+        Those of :class:`SwitchingSubgradient`; `batch_size` is 512, `max_iter` 600.
 
     References
     ----------
@@ -342,3 +306,95 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
 
     batch_size: Count | None = 512
     max_iter: Limit = 600
+
+
+@dataclass(eq=False, repr=False)
+class Regularization(FirstOrderSolver):
+    r"""Subgradient descent on the objective plus the violation, times a strength.
+
+    .. math::
+        \min_{w \in W} f(w) + s \max\{0, \max_j g_j(w)\}
+
+    by subgradient steps of length :math:`\eta (1 - k / K)^p`. If s exceeds the sum of the
+    multipliers, the solutions are those of the constrained problem. The iterates oscillate about
+    the boundary of the feasible set, the less the shorter the steps are.
+
+    Parameters
+    ----------
+    strength : float or None, default=None
+        s > 0. None starts at 1 and doubles it whenever the violation is not at least halved between
+        measurements, until the constraints hold. With a given strength the result is the minimiser
+        of the formula, feasible or not; it is the only point that is measured.
+    eta : float or None, default=None
+        The first step size, > 0. None: 1 / (L max{1, s}), where L is the curvature of the objective
+        plus the largest constraint at the start.
+    decay : float, default=3.0
+        The power p >= 0 with which step sizes decrease to zero; 0 for constant steps.
+    max_iter, check_every, tol, polish
+        Steps, steps between two measurements, tolerance and refinement, see
+        :class:`~fairconstrained.solvers.first_order.FirstOrderSolver`; `check_every` is 20.
+
+    References
+    ----------
+    IDCA, appendix D.4.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import Regularization
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=Regularization(max_iter=1000, tol=1e-2))
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    """
+
+    strength: Positive | None = None
+    _: KW_ONLY
+    eta: Positive | None = None
+    decay: NonNegative = 3.0
+    check_every: Count = 20
+
+    @classmethod
+    def paper(cls, **options: Any) -> Regularization:
+        """Return the paper's setting: a given strength and constant steps of 1e-3.
+
+        The answer is the last point. A strength below the sum of the multipliers leaves a
+        violation, however many steps are made; with a larger one constant steps jump over the
+        boundary. The default raises the strength until the constraints hold. The paper tries steps
+        of 5e-4 to 5e-3 and strengths of 0.001 to 2. Options are further hyperparameters.
+        """
+        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
+        return cls(**{**setting, **options})
+
+    def updates(self, problem: Problem, start: Start) -> Updates:
+        """Yield the point; with a given strength only the last one."""
+        at, strength, before = start.at(problem), self.strength or 1.0, np.inf
+        largest = worst_constraint(at.constraints)[1]
+        curvature = constants_at(at, largest)[0] if self.eta is None else 0.0
+        for k in count(1):
+            level, worst = worst_constraint(at.constraints)
+            gradient = at.gradient(strength * (level > 0.0) * worst)
+            eta = self.eta or 1.0 / (curvature * max(1.0, strength))
+            eta *= (1.0 - (k - 1) / self.max_iter) ** self.decay
+            at = problem.at(moved(at, eta * gradient))
+            last = k == self.max_iter or start.passes_used_up(problem)
+            yield [(at, None)] if last or self.strength is None else []
+            if self.strength is None and k % self.check_every == 0:
+                # Steps that shrink by themselves reduce a violation, too: only one that does not
+                # halve shows that the strength is below the sum of the multipliers.
+                if at.violation > max(start.feasibility_tol, 0.5 * before):
+                    strength *= 2.0
+                before = at.violation
+
+    @property
+    def seeks_feasibility(self) -> bool:
+        """Whether the strength is not given: else the answer is the minimiser of the formula."""
+        return self.strength is None
+
+
+def worst_constraint(values: Array) -> tuple[float, Array]:
+    """Return the largest constraint value and the unit vector of its constraint."""
+    if not len(values):
+        return -np.inf, values
+    worst = int(values.argmax())
+    return float(values[worst]), np.eye(1, len(values), worst)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 Gaps = list[tuple[Array, Array]]
 """Gaps and their bounds, for every part of the constraints."""
 
-RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
+RandomState = int | np.random.RandomState | None
 """What scikit-learn's `check_random_state` accepts."""
 
 

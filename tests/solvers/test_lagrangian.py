@@ -13,7 +13,7 @@ from fairconstrained.constraints import ROCParity
 from fairconstrained.domains import Box
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
+from fairconstrained.solvers import LagrangianDescentAscent
 from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
