@@ -16,11 +16,8 @@ from sklearn.utils import check_random_state
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.iterate import Callback as Callback
-from fairconstrained.solvers.iterate import Iterate as Iterate
+from fairconstrained.solvers.iterate import Callback, Iterate, Run, Start
 from fairconstrained.solvers.iterate import Measured as Measured
-from fairconstrained.solvers.iterate import Run
-from fairconstrained.solvers.iterate import Start as Start
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Result, Status, measures
 from fairconstrained.utils.parameter_constraints import (

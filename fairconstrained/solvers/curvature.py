@@ -201,11 +201,8 @@ class QuasiNewtonCurvature(Curvature):
         if not self.n_stored:
             return (self._diagonal * columns.T).T / (1.0 + self.shift)
         used = slice(self._end - self.n_stored, self._end)
-        steps, changes, products = (
-            self._steps[used],
-            self._changes[used],
-            self._products[used, used],
-        )
+        steps, changes = self._steps[used], self._changes[used]
+        products = self._products[used, used]
         alpha = dtrtrs(products, steps @ columns)[0]
         image = (self._diagonal * (columns - changes.T @ alpha).T).T
         image *= products[-1, -1] / (changes[-1] @ (self._diagonal * changes[-1]))

@@ -148,11 +148,8 @@ class Measured:
         """Return whether this one is to be kept: feasible first, then by objective."""
         if other is None:
             return True
-        if min(self.violation, other.violation) > tol:
-            return self.violation < other.violation
-        if max(self.violation, other.violation) > tol:
-            return self.violation <= tol
-        return self.objective <= other.objective
+        kinds = [(m.violation if m.violation > tol else 0.0, m.objective) for m in (self, other)]
+        return kinds[0] <= kinds[1]
 
 
 Callback = Annotated[Callable[[Measured], bool | None], callable]

@@ -99,9 +99,13 @@ class Linearised:
         images = inverse(np.column_stack([gradient, self.rows.T])) if whole_space else gradient
         first = guess.of_constraints(self.near)
         for _ in range(_ROUNDS):
-            values = self._values(after) - self.level
+            values = self.values - self.level
+            if after is not None:  # those that agree with the values after the step
+                values = after[0].values(self.near) - self.rows @ after[1] - self.level
             if whole_space:
-                active, s = self._unbounded(images, cap, first, values)
+                free, columns = images[:, 0], images[:, 1:]
+                active = capped_dual(self.rows @ columns, values - self.rows @ free, cap, first)
+                s = -free - columns @ active
             else:
                 active, s = self._projected(curvature, cap, first, values)
             violation = float((values + self.rows @ s).max(initial=0.0))
@@ -119,15 +123,9 @@ class Linearised:
 
     def predicted(self, step: Step, price: float, added: float) -> float:
         """Return by how much the model of the merit function falls."""
-        slope, violation = (
-            float(self.at.gradient() @ step.s),
-            max(self.at.violation - self.level, 0.0),
-        )
-        return -slope - 0.5 * (step.bent - added) + price * (violation - step.violation)
-
-    def _values(self, after: After | None) -> Array:
-        """Return the values at the point, or those that agree with the values after a step."""
-        return self.values if after is None else after[0].values(self.near) - self.rows @ after[1]
+        slope, before = float(self.at.gradient() @ step.s), self.at.violation - self.level
+        fall = max(before, 0.0) - step.violation
+        return -slope - 0.5 * (step.bent - added) + price * fall
 
     def _entering(self, s: Array, largest: float, after: After | None) -> Array:
         """Return constraints whose linearisation exceeds the largest of the working set."""
@@ -135,15 +133,6 @@ class Linearised:
             return np.zeros(0, dtype=int)
         least = largest + _EXACT * self.tol
         return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
-
-    def _unbounded(
-        self, images: Array, cap: float, guess: Array, values: Array
-    ) -> tuple[Array, Array]:
-        """Return multipliers and step in the whole space, from B^-1 (gradient, rows')."""
-        free, images = images[:, 0], images[:, 1:]
-        products = self.rows @ images
-        found = capped_dual(products, values - self.rows @ free, cap, guess)
-        return found, -free - images @ found
 
     def _projected(
         self, curvature: Curvature, cap: float, guess: Array, values: Array

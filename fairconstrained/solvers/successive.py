@@ -76,10 +76,8 @@ class SuccessiveSolver(Solver):
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or its subproblems for the oracle."""
-        lacking = super().missing(problem)
-        if lacking or self.oracle is None:
-            return lacking
-        return [name for name in self.oracle.missing(problem) if name not in _GAINED]
+        of_oracle = [] if self.oracle is None else self.oracle.missing(problem)
+        return super().missing(problem) or [name for name in of_oracle if name not in _GAINED]
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the subproblems, without safeguard all of them."""
