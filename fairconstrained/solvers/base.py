@@ -25,7 +25,6 @@ from fairconstrained.utils.parameter_constraints import (
     Seed,
     check_arguments,
     check_parameters,
-    constraints_of,
 )
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
@@ -171,7 +170,7 @@ class Solver(Parametrized, ABC):
             "random_state": random_state,
             "max_data_passes": max_data_passes,
         }
-        check_arguments("minimize", constraints_of(Solver.minimize), **options)
+        check_arguments(Solver.minimize, **options)
         if w0 is not None:
             check_point("w0", w0, problem)
         elif warm is not None:

@@ -14,11 +14,7 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import (
-    Curvature,
-    ExactCurvature,
-    QuasiNewtonCurvature,
-)
+from fairconstrained.solvers.curvature import Curvature, ExactCurvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive

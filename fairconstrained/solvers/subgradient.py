@@ -12,13 +12,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import (
-    Average,
-    FirstOrderSolver,
-    Rows,
-    Updates,
-    moved,
-)
+from fairconstrained.solvers.first_order import Average, FirstOrderSolver, Rows, Updates, moved
 from fairconstrained.utils.parameter_constraints import Count, Positive
 from fairconstrained.utils.typing import Array
 

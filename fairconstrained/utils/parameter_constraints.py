@@ -139,12 +139,12 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
     others = {
         name: value for name, value in values.items() if value is not getattr(kind, name, ...)
     }
-    check_arguments(f"{prefix}{kind.__name__}", constraints_of(kind), **others)
+    validate_parameter_constraints(constraints_of(kind), others, f"{prefix}{kind.__name__}")
     for name, value in others.items():
         if isinstance(value, Parametrized):
             check_parameters(value, f"{name}=")
 
 
-def check_arguments(caller: str, constraints: ParameterConstraints, **arguments: object) -> None:
-    """Check the arguments of a function, see `check_parameters`."""
-    validate_parameter_constraints(constraints, arguments, caller_name=caller)
+def check_arguments(called: Any, **arguments: object) -> None:
+    """Check arguments of a function or of a class, see `check_parameters`."""
+    validate_parameter_constraints(constraints_of(called), arguments, called.__name__)

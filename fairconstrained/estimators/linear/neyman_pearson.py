@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
@@ -26,12 +27,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients, set_fitted
-from fairconstrained.utils.parameter_constraints import (
-    POSITIVE,
-    Positive,
-    check_arguments,
-    check_parameters,
-)
+from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -245,7 +241,9 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         if isinstance(self.kappa, Mapping):
             for label, kappa in self.kappa.items():
                 name = f"kappa[{label!r}]"
-                check_arguments(type(self).__name__, {name: [POSITIVE]}, **{name: kappa})
+                validate_parameter_constraints(
+                    {name: [POSITIVE]}, {name: kappa}, type(self).__name__
+                )
                 bounds[self._position("kappa", label)] = kappa
             if np.isfinite(bounds[priority]):
                 raise ValueError(
