@@ -133,12 +133,13 @@ class Rows:
 
     def __post_init__(self) -> None:
         """Sort rows and constraints by what is drawn together."""
-        problem, size, self.rng = self.problem, self.size, self.start.random_state
+        problem, self.rng = self.problem, self.start.random_state
         self.first, self.mean, self._n_drawn = self.start.at(problem), self.start.w, 0
-        self.sampled = size is not None and size < problem.n_rows
+        size = problem.n_rows if self.size is None else self.size
+        self.sampled = size < problem.n_rows
         self._draws: list[Draw] = []  # of each model
         self._outputs: list[tuple[Array, Array]] = []  # of each constraint, sorted by block
-        if size is None or not self.sampled:
+        if not self.sampled:
             return
         for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True):
             self._draws.append(_strata(strata, size) if blocks is None else _blocks(blocks, size))

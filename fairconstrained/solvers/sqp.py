@@ -93,8 +93,8 @@ class SQP(Solver):
         """Return the model of second order for the problem."""
         if self.memory is None and problem.twice_differentiable:
             last = SQPState.of(start.state)
-            fits = last is not None and len(last.factor) == problem.n_variables
-            return ExactCurvature(last.factor if last is not None and fits else None)
+            fits = last and len(last.factor) == problem.n_variables
+            return ExactCurvature(last.factor if last and fits else None)
         if not problem.domain.whole_space:
             return Curvature()
         memory = 30 if self.memory is None else self.memory

@@ -47,8 +47,8 @@ class StepRule(Parametrized):
         return tol / norm_squared
 
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
-        r"""Return the length of a step on the constraint of value `level` > 0: ``G / |G'|^2``."""
-        return level / norm_squared
+        """Return the length of a step on the constraint of value `level` > 0, by the same rule."""
+        return self.descent(k, level, norm_squared, 0.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -181,10 +181,6 @@ class StronglyConvexSteps(StepRule):
         return tol if self.epsilon is None else self.epsilon
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        """Return 2 / (mu (k + 2))."""
-        return 2.0 / (self.modulus * (k + 2))
-
-    def restoration(self, k: int, level: float, norm_squared: float) -> float:
         """Return 2 / (mu (k + 2))."""
         return 2.0 / (self.modulus * (k + 2))
 
