@@ -46,7 +46,7 @@ class Status(Enum):
     @property
     def advice(self) -> str:
         """What the user can do."""
-        return _ADVICE[self]
+        return _ADVICE.get(self, "")
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
         """Return how it is made from its value: skops asks here, where pickle asks Enum."""
@@ -54,7 +54,6 @@ class Status(Enum):
 
 
 _ADVICE = {
-    Status.CONVERGED: "",
     Status.ITERATION_LIMIT: "Raise max_iter or tol; with a smooth loss and surrogate "
     "solver='auto' needs far fewer passes.",
     Status.PASS_LIMIT: "Raise tol, max_data_passes (of solvers) or max_iter (of estimators); the "
@@ -65,8 +64,6 @@ _ADVICE = {
     "start elsewhere.",
     Status.DIVERGED: "The iterates left all bounds: raise alpha, pass a solver with smaller "
     "steps, or give a domain where the estimator has one.",
-    Status.STOPPED: "",
-    Status.VALIDATED: "",
 }
 
 _START_WAS_CHOSEN = (

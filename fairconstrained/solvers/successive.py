@@ -96,10 +96,10 @@ class SuccessiveSolver(Solver):
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, origin = self._oracle_for(problem), start.at(problem)
-        at, last, refusals = self._first(problem, start, origin), SuccessiveState.of(start.state), 0
-        rho, state = (
-            (self.first_rho(problem), None) if last is None else (last.rho, last.subproblem)
-        )
+        at, refusals = self._first(problem, start, origin), 0
+        last = SuccessiveState.of(start.state)
+        rho = self.first_rho(problem) if last is None else last.rho
+        state = None if last is None else last.subproblem
         begin = replace(start, tol=_FIRST_TOL * start.tol, state=state)
         for t in range(1, self.max_iter + 1):
             begin = _from(at, begin, start.last_pass)
