@@ -32,7 +32,7 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.reporting.forms import render
+from fairconstrained.reporting.forms import plain, render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 from fairconstrained.reporting.text_tables import aligned, number
 from fairconstrained.utils.typing import Array
@@ -103,9 +103,9 @@ class Comparison:
                 "model": model,
                 "rows": rows,
                 "accuracy": report.summary.at["accuracy", model],
-                "rates": {one: _or_none(rates[rows].loc[model].get(one)) for one in groups},
-                "decision_gap": _or_none(gaps["decisions"]),
-                "score_gap": _or_none(gaps["scores"]),
+                "rates": {one: plain(rates[rows].loc[model].get(one)) for one in groups},
+                "decision_gap": plain(gaps["decisions"]),
+                "score_gap": plain(gaps["scores"]),
                 "seconds": seconds if rows == "training" else None,
             }
             for model, seconds in self.seconds.items()
@@ -200,10 +200,6 @@ class Comparison:
         )
         figure: Any = FairnessPathDisplay.from_path(path).figure_
         figure.savefig(file, bbox_inches="tight")
-
-
-def _or_none(value: Any) -> float | None:
-    return None if value is None or np.isnan(value) else float(value)
 
 
 def run(options: Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,6 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_confidence
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.patches import PathPatch
 
 _QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 
@@ -95,23 +91,3 @@ def measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict
         "gap_name": f"gap of the predictions, {where}",
         "accuracy_name": f"{_QUALITIES[path.quality]}, {where}",
     }
-
-
-def draw_band(ax: Axes, gaps: Array, ends: Array, colour: str) -> PathPatch:
-    """Draw the band of intervals along a sorted path, which may turn back."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    quads = []
-    for i in range(len(gaps) - 1):
-        left, right = sorted((i, i + 1), key=lambda k: gaps[k])  # by gap, for one orientation
-        across = gaps[[left, right, right, left, left]]
-        corners = np.column_stack([across, ends[[left, right, right, left, left], [0, 0, 1, 1, 0]]])
-        quads.append(Path(corners, closed=True))
-    band = PathPatch(
-        Path.make_compound_path(*quads), facecolor=colour, alpha=0.13, linewidth=0.0, zorder=1.0,
-        label="confidence interval of the accuracy",
-    )  # fmt: skip
-    ax.add_patch(band)
-    ax.update_datalim(np.column_stack([np.repeat(gaps, 2), ends.ravel()]))
-    return band

@@ -17,7 +17,7 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.metrics.rates import rate_gaps
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.plotting._path_parts import apart, checked, draw_band, measures_of
+from fairconstrained.plotting._path_parts import apart, checked, measures_of
 from fairconstrained.plotting.style import COLOURS, GREY, MARKERS, AxesDisplay, legend_above
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -80,7 +80,7 @@ class FairnessPathDisplay(AxesDisplay):
         The line of the path.
     unconstrained_, chosen_ : matplotlib Line2D or None
         The points of the unconstrained and of the chosen model.
-    band_ : matplotlib PathPatch or None
+    band_ : matplotlib PolyCollection or None
         The band of the confidence intervals.
     points_ : dict of str to matplotlib Line2D
         The other models.
@@ -298,7 +298,11 @@ class FairnessPathDisplay(AxesDisplay):
         if self.noise is not None:
             what = f"a lower and an upper end for each of the {n} models"
             ends = checked("noise", self.noise, (n, 2), what)
-            self.band_ = draw_band(self.ax_, gaps[order], ends[order], COLOURS[0])
+            by_gap = np.argsort(gaps, kind="stable")
+            self.band_ = self.ax_.fill_between(
+                gaps[by_gap], *ends[by_gap].T, color=COLOURS[0], alpha=0.13, linewidth=0.0,
+                zorder=1.0, label="confidence interval of the accuracy",
+            )  # fmt: skip
         self._mark_models(gaps, accuracies, kappas, order)
         self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
         self.points_: dict[str, Line2D] = {}

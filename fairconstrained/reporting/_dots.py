@@ -12,7 +12,7 @@ import pandas as pd
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.pictures import GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES
-from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence
 from fairconstrained.reporting._tables import gaps_table, groups_table
 from fairconstrained.reporting._verdict import decided_by, meaning_of
 from fairconstrained.utils.rounding import at_most
@@ -147,24 +147,20 @@ def gap_plots(evidence: Evidence) -> list[GapPlot]:
 
 def _gap_dots(evidence: ClassEvidence, name: str, confidence: float) -> list[Dot]:
     return [
-        _gap_dot(model, finding, confidence)
+        Dot(
+            model,
+            gap.on_predictions,
+            gap.low,
+            gap.high,
+            bound=np.nan if finding.minimized else gap.tolerance,
+            verdict=finding.verdict(confidence),
+            equal=bool(finding.constraint.rates_compared) and at_most(gap.on_predictions, 0.0),
+        )
         for model, findings in enumerate(evidence.findings.values())
         for finding in findings
-        if finding.assessment.name == name
+        for gap in [finding.assessment]
+        if gap.name == name
     ]
-
-
-def _gap_dot(model: int, finding: Finding, confidence: float) -> Dot:
-    one = finding.assessment
-    return Dot(
-        model,
-        one.on_predictions,
-        one.low,
-        one.high,
-        bound=np.nan if finding.minimized else one.tolerance,
-        verdict=finding.verdict(confidence),
-        equal=bool(finding.constraint.rates_compared) and at_most(one.on_predictions, 0.0),
-    )
 
 
 @dataclass(frozen=True)

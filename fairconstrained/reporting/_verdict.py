@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.inspection.deciding import Cell
-from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
 from fairconstrained.reporting._evidence import Evidence, Finding
 from fairconstrained.reporting.forms import level_of, sentence
 
@@ -56,15 +55,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     return Verdict(worst, sentence("states", len(states), *counts), details)
 
 
-class _Gap(NamedTuple):
-    """A gap with its interval."""
-
-    gap: float
-    low: float
-    high: float
-
-
-def _widest_gap(evidence: Evidence, name: str) -> tuple[_Gap, str]:
+def _widest_gap(evidence: Evidence, name: str) -> tuple[Interval, str]:
     """Return the largest gap of the selection rates, and of several classes its class.
 
     The interval reaches to the largest limits of all classes, with a Bonferroni correction.
@@ -72,17 +63,11 @@ def _widest_gap(evidence: Evidence, name: str) -> tuple[_Gap, str]:
     each = 1.0 - (1.0 - evidence.confidence) / len(evidence.classes)
     gaps = {}
     for label, one in evidence.classes.items():
-        parts = one.collected.predictions(name)
-        tables = [part.gaps(["selection_rate"], each).iloc[0] for part in parts]
-        of_parts = [_Gap(*map(float, table[["gap", "low", "high"]])) for table in tables]
-        gaps[label] = max(of_parts, key=_size)
-    widest = max(gaps, key=lambda label: _size(gaps[label]))
-    low, high = (max(ends) for ends in list(zip(*gaps.values(), strict=True))[1:])
-    return _Gap(gaps[widest].gap, low, high), widest
-
-
-def _size(gap: _Gap) -> float:
-    return float(np.nan_to_num(gap.gap, nan=-1.0))
+        cells = [part.cells("selection_rate") for part in one.collected.predictions(name)]
+        gaps[label] = largest_gap(cells, each)
+    widest = max(gaps, key=lambda label: float(np.nan_to_num(gaps[label].value, nan=-1.0)))
+    low, high = (np.max([gap[k] for gap in gaps.values()]) for k in (1, 2))
+    return Interval(gaps[widest].value, low, high), widest
 
 
 def meaning_of(finding: Finding, confidence: float) -> str:
@@ -94,20 +79,12 @@ def meaning_of(finding: Finding, confidence: float) -> str:
     return sentence("meaning", finding, first, worth, level_of(confidence))
 
 
-class _Worth(NamedTuple):
-    """The interval of the rate of a cell, and the rows that are needed to know it well enough."""
-
-    low: float
-    high: float
-    needed: int
-
-
-def _worth(cell: Cell, tolerance: float, confidence: float) -> _Worth | None:
+def _worth(cell: Cell, tolerance: float, confidence: float) -> dict[str, float] | None:
     """Return how far the rate of a cell may be off; None where the tolerance is larger.
 
-    The number of rows at which the interval is as wide as the tolerance on both sides is that of a
-    normal approximation at a rate that is shrunk towards one half (Agresti, Coull 1998); 0 without
-    a tolerance.
+    The number of rows that are `needed` for an interval as wide as the tolerance on both sides is
+    that of a normal approximation at a rate that is shrunk towards one half (Agresti, Coull 1998);
+    0 without a tolerance.
     """
     n = cell.effective_rows
     _, low, high = clopper_pearson(np.array(cell.rate), np.array(n), confidence)
@@ -117,7 +94,7 @@ def _worth(cell: Cell, tolerance: float, confidence: float) -> _Worth | None:
     needed = 0
     if tolerance > 0.0:
         needed = int(np.ceil(rate * (1.0 - rate) * (quantile / tolerance) ** 2))
-    return _Worth(float(low), float(high), needed)
+    return {"low": float(low), "high": float(high), "needed": needed}
 
 
 def decided_by(finding: Finding) -> str:

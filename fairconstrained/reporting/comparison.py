@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -126,21 +127,21 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
     """Return the measures of a model."""
     measured = overall(collected, collected.outputs[name])
     weight = collected.weight
-    size = np.array([weight.sum() ** 2 / (weight @ weight)])
-    accuracy = clopper_pearson(np.array([measured["accuracy"]]), size, confidence)
-    row = {
-        "accuracy": measured["accuracy"],
-        "accuracy_low": float(accuracy.low[0]),
-        "accuracy_high": float(accuracy.high[0]),
-    }
+    size = np.array(weight.sum() ** 2 / (weight @ weight))
+    row = _with_limits(
+        "accuracy", clopper_pearson(np.array(measured["accuracy"]), size, confidence)
+    )
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:
-        gap = largest_gap([one.cells(rate) for one in collected.predictions(name)], confidence)
-        row[f"{rate}_gap"] = float(gap.value)
-        row[f"{rate}_gap_low"], row[f"{rate}_gap_high"] = float(gap.low), float(gap.high)
+        cells = [one.cells(rate) for one in collected.predictions(name)]
+        row |= _with_limits(f"{rate}_gap", largest_gap(cells, confidence))
+    if name == first:
+        return row | _with_limits("cost", (0.0, 0.0, 0.0))
     cost = cost_of(collected, first, name, confidence)
-    own = name == first
-    row["cost"] = 0.0 - cost.accuracy
-    row["cost_low"] = 0.0 if own else -cost.high
-    row["cost_high"] = 0.0 if own else -cost.low
-    return row
+    return row | _with_limits("cost", (0.0 - cost.accuracy, -cost.high, -cost.low))
+
+
+def _with_limits(column: str, interval: Sequence[Any]) -> dict[str, float]:
+    """Return the columns of a value and its interval."""
+    endings = ("", "_low", "_high")
+    return {f"{column}{end}": float(x) for end, x in zip(endings, interval, strict=True)}

@@ -102,7 +102,7 @@ def test_band_is_the_noise_of_the_validation_rows(path):
     assert display.noise == pytest.approx(np.column_stack([limits.low, limits.high]))
     low, high = display.ax_.get_ylim()
     assert low <= display.noise.min() and display.noise.max() <= high
-    ends = display.band_.get_path().vertices
+    ends = display.band_.get_paths()[0].vertices
     assert ends[:, 1].min() == pytest.approx(display.noise.min())
     narrow = FairnessPathDisplay.from_path(path, confidence=0.5)
     assert np.ptp(narrow.noise, axis=1).max() < np.ptp(display.noise, axis=1).min()
