@@ -95,8 +95,6 @@ class FairnessPathDisplay(AxesDisplay):
     ... ).plot()
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
     ('gap of the predictions', 'accuracy')
-    >>> display.add_points("other", (0.03, 0.79)).points_["other"].get_xdata().tolist()
-    [0.03]
     """
 
     gaps: ArrayLike
@@ -392,8 +390,7 @@ class FairnessPathDisplay(AxesDisplay):
             text.remove()
         low, high = self.ax_.get_ylim()
         heights = np.array([(y - low) / (high - low) for _, _, y in self._labels])
-        line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1.0}
-        line["shrinkB"] = 5.0
+        line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
         self._texts = [
             self.ax_.annotate(
                 text, (x, y), (1.02, height), textcoords="axes fraction", fontsize="small",

@@ -55,29 +55,6 @@ class Plane:
         return bottom - (bottom - top) * self.y.share(y)
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """The scores of a group by a model, with their quartiles and the share that is selected."""
-
-    density: Density
-    quartiles: Array
-    selected: float
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreColumn:
-    """The histograms of a model, on an axis with given ends; the threshold is a share of it.
-
-    A bin whose density is `highest` is as high as its row.
-    """
-
-    model: int
-    ends: tuple[float, float]
-    threshold: float
-    highest: float
-    histograms: list[Histogram]
-
-
 @dataclass(frozen=True)
 class Bin:
     """Mean probability and share of positive labels of some rows, with its interval."""
@@ -89,38 +66,64 @@ class Bin:
     few: bool
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The calibration of a model in a group: its mean probability, and bins of equal size."""
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The scores of a group by a model, and their calibration in bins of equal size.
+
+    Parameters
+    ----------
+    model : int
+        The position of the model.
+    density : Density
+        The histogram.
+    quartiles : ndarray of shape (3,)
+        The quartiles.
+    mean, selected : float
+        The mean, and the share of the rows that are selected.
+    bins : list of Bin
+        The calibration; empty without labels or probabilities.
+    """
 
     model: int
+    density: Density
+    quartiles: Array
     mean: float
+    selected: float
     bins: list[Bin]
 
 
-@dataclass(frozen=True)
-class Square:
-    """The calibration of all models in a group, whose share of positive labels is `observed`."""
+@dataclass(frozen=True, eq=False)
+class ScoreGroup:
+    """The scores of a group by all models, and its share of positive labels."""
 
-    group: str
+    name: str
     n_rows: int
     observed: float
-    curves: list[Curve]
+    models: list[Distribution]
+
+
+@dataclass(frozen=True)
+class ScoreAxis:
+    """The axis of the histograms of a model; the threshold is a share of it."""
+
+    model: int
+    ends: tuple[float, float]
+    threshold: float
 
 
 @dataclass(frozen=True, eq=False)
 class ScorePlot:
     """The score distributions of groups, a column for each model, and their calibration.
 
-    Squares are those of the models with probabilities, on the same axes for all groups; none
-    without labels.
+    A bin whose density is the one of `highest` of its model is as high as its row. The plane is
+    that of the calibration of all groups.
     """
 
     unit: str
-    groups: list[tuple[str, int]]
-    columns: list[ScoreColumn]
+    axes: list[ScoreAxis]
+    highest: list[float]
+    groups: list[ScoreGroup]
     plane: Plane
-    squares: list[Square]
 
 
 def score_plot(evidence: ClassEvidence, confidence: float) -> ScorePlot | None:
@@ -133,76 +136,65 @@ def score_plot(evidence: ClassEvidence, confidence: float) -> ScorePlot | None:
     scored = [name for name in names if collected.outputs[name].scores is not None]
     if not scored:
         return None
+    outputs = [collected.outputs[name] for name in scored]
+    axes = [_axis(names.index(name), collected.outputs[name]) for name in scored]
+    if len(scored) > 2:
+        outputs, axes = [outputs[0], outputs[-1]], [axes[0], axes[-1]]
     rows, groups = stacked(collected.groups)
     selected = collected.outputs[names[-1]].decided[rows]
     choice = choose_by_selection_rate(groups, selected, collected.weight[rows], confidence)
-    shown = with_others(groups, choice)
-    members = {label: rows[shown.codes == k] for k, label in enumerate(group_labels(shown))}
-    outputs = {
-        names.index(name): collected.outputs[name]
-        for name in dict.fromkeys([scored[0], scored[-1]] if len(scored) > 2 else scored)
-    }
-    columns = [
-        _score_column(model, output, collected.weight, list(members.values()))
-        for model, output in outputs.items()
-    ]
-    squares = []
-    if collected.labels is not None:
-        probabilities = {m: p for m, one in outputs.items() if (p := one.probability) is not None}
-        squares = [
-            _square(group, rows, collected.labels, collected.weight, probabilities, confidence)
-            for group, rows in (members.items() if probabilities else ())
+    shown, described = with_others(groups, choice), []
+    for k, name in enumerate(group_labels(shown)):
+        members = rows[shown.codes == k]
+        weight = collected.weight[members]
+        labels = None if collected.labels is None else collected.labels[members]
+        observed = np.nan if labels is None else float(np.average(labels, weights=weight))
+        models = [
+            _distribution(axis, output.take(members), labels, weight, confidence)
+            for axis, output in zip(axes, outputs, strict=True)
         ]
-    bins = [one for square in squares for curve in square.curves for one in curve.bins]
+        described.append(ScoreGroup(name, len(members), observed, models))
+    large = [one for one in described if one.n_rows >= FEW_ROWS] or described
+    highest = [
+        max(float(one.models[m].density.heights.max()) for one in large) for m in range(len(axes))
+    ]
+    bins = [one for group in described for model in group.models for one in model.bins]
     points = [end for one in bins for end in (one.predicted, one.observed)]
     points += [end for one in bins if not one.few for end in (one.low, one.high)]
     scale = Scale.of(points, within=(0, 1))  # as far as the points: those of rare classes are small
     plane = Plane(scale, scale, 160, 160, (6.0, 6.0, 154.0, 154.0))
-    unit = "scores" if any(one.probability is None for one in outputs.values()) else "probabilities"
-    sizes = [(label, len(rows)) for label, rows in members.items()]
-    return ScorePlot(unit, sizes, columns, plane, squares)
+    unit = "scores" if any(one.probability is None for one in outputs) else "probabilities"
+    return ScorePlot(unit, axes, highest, described, plane)
 
 
-def _score_column(model: int, output: Outputs, weight: Array, groups: list[Array]) -> ScoreColumn:
+def _axis(model: int, output: Outputs) -> ScoreAxis:
     if output.probability is not None:
-        scores, threshold, low, high = output.probability, output.probability_threshold, 0.0, 1.0
-    else:
-        assert output.scores is not None
-        scores, threshold = output.scores, output.threshold
-        low, high = float(scores.min()), float(scores.max())
-    width = max(high - low, 1e-12)
-    edges, histograms = np.linspace(low, low + width, _BINS + 1), []
-    for rows in groups:
-        share = weight[rows] / weight[rows].sum()
-        equal = at_most(np.ptp(weight[rows]), 0.0)
-        options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
-        quartiles = np.quantile(scores[rows], [0.25, 0.5, 0.75], **options)
-        density = Density.of(scores[rows], share, edges)
-        histograms.append(Histogram(density, quartiles, float(share @ output.decided[rows])))
-    many = [one for one in histograms if one.density.n_rows >= FEW_ROWS] or histograms
-    highest = max(float(one.density.heights.max()) for one in many)
-    return ScoreColumn(model, (low, high), (threshold - low) / width, highest, histograms)
+        return ScoreAxis(model, (0.0, 1.0), output.probability_threshold)
+    assert output.scores is not None
+    low, high = float(output.scores.min()), float(output.scores.max())
+    return ScoreAxis(model, (low, high), (output.threshold - low) / max(high - low, 1e-12))
 
 
-def _square(
-    group: str,
-    rows: Array,
-    labels: Array,
-    weight: Array,
-    probabilities: dict[int, Array],
-    confidence: float,
-) -> Square:
-    """Return the calibration of a group."""
-    share = weight[rows] / weight[rows].sum()
-    curves = [
-        Curve(
-            model,
-            float(share @ probability[rows]),
-            _bins(probability[rows], labels[rows], weight[rows], confidence),
-        )
-        for model, probability in probabilities.items()
-    ]
-    return Square(group, len(rows), float(share @ labels[rows]), curves)
+def _distribution(
+    axis: ScoreAxis, output: Outputs, labels: Array | None, weight: Array, confidence: float
+) -> Distribution:
+    low, high = axis.ends
+    edges = np.linspace(low, max(high, low + 1e-12), _BINS + 1)
+    scores = output.scores if output.probability is None else output.probability
+    assert scores is not None
+    share, equal = weight / weight.sum(), at_most(np.ptp(weight), 0.0)
+    options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
+    bins = []
+    if labels is not None and output.probability is not None:
+        bins = _bins(scores, labels, weight, confidence)
+    return Distribution(
+        axis.model,
+        Density.of(scores, share, edges),
+        np.quantile(scores, [0.25, 0.5, 0.75], **options),
+        float(share @ scores),
+        float(share @ output.decided),
+        bins,
+    )
 
 
 def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -> list[Bin]:
