@@ -29,7 +29,6 @@ from benchmarks.harness.options import Default
 from benchmarks.harness.tables import Row, as_markdown, at_most, environment, write_table
 from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import default_solver
 
 _FIGURES = "## Figures\n"
@@ -90,7 +89,7 @@ class Work:
                 "LR": partial(logistic.fit, X, y),
                 "ours": partial(clf.fit, X, y, sensitive_features=groups),
             }
-            problem = Fit.of(clf, X, y, None, groups).problem
+            problem = clf.bind(X, y, None, groups).problem
             if self.solver:
                 runs["solver"] = partial(default_solver(problem).minimize, problem.uncounted())
             runs["pass"] = partial(evaluate, problem, clf.fit(X, y, sensitive_features=groups))

@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.metrics import mean_ndcg, pairwise_error, query_pairwise_errors
 from fairconstrained.metrics.ranking import query_gaps
 from fairconstrained.models.network import TorchModel
@@ -73,7 +72,7 @@ def problem_of(rows: Part, options: Namespace, *, average: bool) -> Problem:
     """Return the training of the network, with a constraint per query or with their average."""
     layers = {"hidden_layer_sizes": (options.hidden,)}
     ranker = FairRanker(QueryParity(KAPPA, average=average), alpha=1e-4, **layers)
-    fit = Fit.of(ranker, rows["X"], rows["y"], None, rows["groups"], query=rows["query"])
+    fit = ranker.bind(rows["X"], rows["y"], None, rows["groups"], query=rows["query"])
     model = TorchModel.standardized(rows["X"], np.ones(len(rows["y"])), dtype="float32", **layers)
     return replace(
         fit.problem,

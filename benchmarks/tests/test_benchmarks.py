@@ -19,7 +19,6 @@ from benchmarks.harness.timing import in_turns, ratio
 from benchmarks.registry import BENCHMARKS
 from fairconstrained import DemographicParity, FairLogisticClassifier
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import default_solver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +51,7 @@ def test_generated_rows_make_every_constraint_active():
     for name in CLASSIFIER_CONSTRAINTS:
         for variant in all_solvers.variants(name):
             case = all_solvers.Case("generated", 1000, name, all_solvers.KAPPA, variant)
-            problem = Fit.of(case.estimator("auto"), X, y, None, groups).problem
+            problem = case.estimator("auto").bind(X, y, None, groups).problem
             free = problem.with_constraints(())
             w = problem.start()
             w[: free.n_variables] = default_solver(free).minimize(free).w

@@ -208,7 +208,7 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
         If lengths differ, a label is missing or unknown, a weight is not a finite number >= 0, or
         pandas objects have the same row labels in another order.
     """
-    check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+    check_same_rows(X=X, y=y, sample_weight=sample_weight)
     predicted = _on_array(estimator, "predict", 0, X)
     labels = check_labels("y", y, len(predicted))
     right = predicted == known_labels("y", labels, estimator.classes_.tolist())

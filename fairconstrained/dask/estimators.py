@@ -16,7 +16,7 @@ from fairconstrained.estimators.linear.logistic import (
 )
 
 
-class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
+class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):  # type: ignore[misc]  # bind has no queries
     r"""Logistic regression under fairness constraints, for dask collections.
 
     The parameters, the problem and the solution are those of
@@ -120,7 +120,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         return self.to_local().to_sklearn(sensitive=sensitive)
 
 
-class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):
+class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # type: ignore[misc]  # bind has no queries
     r"""A linear support vector machine under fairness constraints, for dask collections.
 
     The parameters, the problem and the solution are those of

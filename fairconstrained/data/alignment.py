@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-_TRAINING, _TEST = 2, 20  # the largest ratio of all rows to the rows of a fold
+_FOLDS = 20  # the largest ratio of all rows to the rows of a fold
 
 
-def check_same_rows(*, test: bool = False, **arguments: object) -> None:
+def check_same_rows(**arguments: object) -> None:
     """Check that the row labels of pandas objects do not contradict each other.
 
     Rows are matched by position, as in scikit-learn. Where two objects have row labels (an index),
@@ -22,9 +22,6 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
 
     Parameters
     ----------
-    test : bool, default=False
-        Whether the rows may be a test fold, whose labels are spread over many more rows than those
-        of a training fold.
     **arguments : object
         The row-aligned arguments by their public names, the first one first. None is skipped, and
         so are objects of another length: what checks lengths reports them.
@@ -66,10 +63,7 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
                 f"matched by position. Reorder {second} (`{second}.loc[{first}.index]`), or pass "
                 f"`{second}.to_numpy()` if its rows are in the order of {first}'s."
             )
-        folds = _TEST if test else _TRAINING
-        if reordered or not (
-            _says_nothing(index, other, folds) or _says_nothing(other, index, folds)
-        ):
+        if reordered or not (_says_nothing(index, other) or _says_nothing(other, index)):
             from fairconstrained.exceptions import InputWarning  # which imports scikit-learn
 
             what = "the same row labels in another order" if reordered else "different row labels"
@@ -87,19 +81,19 @@ def _is_default(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
-def _says_nothing(index: pd.Index, other: pd.Index, folds: int) -> bool:
+def _says_nothing(index: pd.Index, other: pd.Index) -> bool:
     """Return whether row labels carry no information beside other labels of the same rows."""
     if _is_default(index):
         return True
-    if not _may_be_positions(index, folds):
+    if not _may_be_positions(index):
         return False
-    return not _may_be_positions(other, folds) or bool(index.isin(other).any())
+    return not _may_be_positions(other) or bool(index.isin(other).any())
 
 
-def _may_be_positions(index: pd.Index, folds: int) -> bool:
+def _may_be_positions(index: pd.Index) -> bool:
     """Return whether row labels may be a default index, or what a fold has of one."""
     rising = pd.api.types.is_integer_dtype(index.dtype) and index.is_monotonic_increasing
-    return rising and index.is_unique and index[0] >= 0 and index[-1] <= folds * len(index)
+    return rising and index.is_unique and index[0] >= 0 and index[-1] <= _FOLDS * len(index)
 
 
 def _reordered(index: pd.Index, other: pd.Index) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from fairconstrained.data.inputs import check_features, check_held, explain_text
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
 
 NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -56,6 +58,16 @@ def seen_columns(estimator: Any) -> Array:
     """Return the names of the columns of X in `fit`, their positions if they had no names."""
     columns: Array = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
     return columns
+
+
+def column_position(argument: str, column: object, names: list[Any], n_columns: int) -> int:
+    """Return the position of a column of X given by name or (perhaps negative) position."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if is_number(column, Integral) and -n_columns <= column < n_columns:
+        return int(column) % n_columns
+    has = f"the columns {names}" if names else f"{n_columns} columns without names"
+    raise ValueError(f"{argument}: X has no column {column!r}; it has {has}.")
 
 
 def _stored(X: Any) -> Any:

@@ -74,3 +74,14 @@ class Queries:
         """Return the queries of some rows; a query that none of them has is left out."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return Queries(codes.ravel(), self.names[present])
+
+
+def given_queries(ranker: object, query: ArrayLike | None, method: str) -> ArrayLike:
+    """Return the queries that a ranker is passed; raise a ValueError if there are none."""
+    if query is None:
+        raise ValueError(
+            f"{type(ranker).__name__}.{method} needs query=, the query of each row. In pipelines "
+            "and searches it is passed by metadata routing: "
+            "sklearn.set_config(enable_metadata_routing=True) and search.fit(X, y, query=query)."
+        )
+    return query

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
 
-from fairconstrained.data.features import feature_kind, numeric
+from fairconstrained.data.features import column_position, feature_kind, numeric
 from fairconstrained.data.inputs import check_held
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -65,7 +65,8 @@ class SensitiveColumns:
             return []
         names = list(getattr(estimator, "feature_names_in_", []))
         wanted = self._wanted()
-        found = [_position(column, names, estimator.n_features_in_) for column in wanted]
+        n_columns, name = estimator.n_features_in_, "sensitive_columns"
+        found = [column_position(name, column, names, n_columns) for column in wanted]
         for k, position in enumerate(found):
             if position in found[:k]:
                 first = wanted[found.index(position)]
@@ -216,13 +217,3 @@ class SensitiveColumns:
         return numeric(
             X, partial(check_array, estimator=estimator, input_name=name, **checks), name
         )
-
-
-def _position(column: str | int, names: list[str], n_features: int) -> int:
-    """Return the position of a column given by name or (perhaps negative) position."""
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if not isinstance(column, str) and -n_features <= column < n_features:
-        return int(column) % n_features
-    has = f"the columns {names}" if names else f"{n_features} columns without names"
-    raise ValueError(f"sensitive_columns: X has no column {column!r}; it has {has}.")

@@ -8,7 +8,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from sklearn.utils import Tags
+
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.features import feature_kind
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
@@ -41,7 +44,7 @@ from fairconstrained.utils.parameter_constraints import (
     one_of,
 )
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Attributes = Callable[[Array], Mapping[str, Any]]
 
@@ -51,6 +54,11 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     """Estimators trained by minimising a constrained problem.
 
     The parameters of an estimator are the fields of a dataclass. Subclasses have `warm_start` too.
+
+    Attributes
+    ----------
+    several_classes : bool
+        Whether y may have more than two classes.
     """
 
     solver: str | Solver = "auto"
@@ -62,6 +70,15 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     verbose: Verbosity = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
+    several_classes: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: sparse features, missing values."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        checks = feature_kind(self).checks
+        tags.input_tags.allow_nan = checks.get("ensure_all_finite") == "allow-nan"
+        return tags
 
     @classmethod
     @cache
@@ -136,8 +153,6 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
     Attributes
     ----------
-    several_classes : bool
-        Whether y may have more than two classes.
     quality : {"accuracy", "ndcg"}
         What a model is worth beside its gap, on paths.
     needs_queries : bool
@@ -156,10 +171,33 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     pos_label: object = None
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
-    several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False
     most_thresholds: ClassVar[int] = 12
+
+    def bind(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+        *,
+        query: ArrayLike | None = None,
+        path: bool = False,
+    ) -> Fit:
+        """Return the problem that `fit` would solve, for developers; sets n_features_in_.
+
+        The problem has no rows of weight zero. `data.positions` has the positions of its rows in X,
+        or is None if they are the rows of X.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features, query
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
+        return Fit.of(self, (X, y, sensitive_features, sample_weight, query), path=path)
 
     def _reads_by_atom(self) -> bool:
         """Return whether rows may be read once per evaluation: nothing needs their scores."""

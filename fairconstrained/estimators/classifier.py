@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
@@ -28,6 +28,12 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
     """Classifiers trained by minimising a constrained problem."""
 
     __metadata_request__score: ClassVar = {"sample_weight": True}
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: whether there may be several classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.several_classes
+        return tags
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the predictions.
@@ -50,7 +56,7 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
         ValueError
             If lengths differ, or pandas objects have the same row labels in another order.
         """
-        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        check_same_rows(X=X, y=y, sample_weight=sample_weight)
         return float(super().score(X, y, sample_weight))
 
 
@@ -105,29 +111,6 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
             warn_of_unused_kappa(self)
             fit = self.bind(X, y, sample_weight, sensitive_features)
             return self._solve(fit, (X, y, sample_weight))
-
-    def bind(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        sensitive_features: MatrixLike | None = None,
-        *,
-        path: bool = False,
-    ) -> Fit:
-        """Return the problem that `fit` would solve, for developers.
-
-        The problem has no rows of weight zero. `data.positions` has the positions of its rows in X,
-        or is None if they are the rows of X.
-
-        Parameters
-        ----------
-        X, y, sample_weight, sensitive_features
-            See `fit`.
-        path : bool, default=False
-            Whether the tolerances are to vary, see :meth:`Fit.bind`.
-        """
-        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, and which label is favourable if that was not chosen."""

@@ -37,7 +37,7 @@ from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.threads import limited_threads
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 Split = tuple[TrainingData, TrainingData]
@@ -113,23 +113,9 @@ class Fit:
     held_out: HeldOut | None = None
 
     @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        sensitive_features: MatrixLike | None,
-        *,
-        path: bool = False,
-        query: ArrayLike | None = None,
-    ) -> Fit:
-        """Return the fit for what a user passes to `fit`; sets n_features_in_ and others.
-
-        `path` and `query` are those of :meth:`bind` and of rankers.
-        """
-        passed = X, y, sample_weight, sensitive_features, query
-        data, constraints = checked_data(estimator, *passed, path=path)
+    def of(cls, estimator: Any, passed: tuple[Any, ...], *, path: bool) -> Fit:
+        """Return the fit for the arguments of :meth:`TrainingData.check`; `path` as in `bind`."""
+        data, constraints = checked_data(estimator, passed, path=path)
         rows = RowSplit.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
             rows = rows.moved(cls.first_threshold(estimator, rows.training, rows.split, path=path))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairconstrained.constraints import Constraint
+from fairconstrained.data.queries import given_queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable
@@ -18,24 +19,16 @@ from fairconstrained.estimators.options import (
 )
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.shards.in_memory import rows_by_atom
-from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 def checked_data(
-    estimator: Any,
-    X: MatrixLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    sensitive_features: MatrixLike | None,
-    query: ArrayLike | None = None,
-    *,
-    path: bool = False,
+    estimator: Any, passed: tuple[Any, ...], *, path: bool
 ) -> tuple[TrainingData, list[Constraint]]:
     """Return the rows that a user passes to `fit`, with the model's features, and the constraints.
 
     Parameters
     ----------
-    estimator, X, y, sample_weight, sensitive_features, query, path
+    estimator, passed, path
         See :meth:`~fairconstrained.estimators.fit.Fit.of`.
 
     Returns
@@ -51,9 +44,10 @@ def checked_data(
     ValueError
         If a parameter of the estimator or an argument is not valid.
     """
+    if estimator.needs_queries:
+        given_queries(estimator, passed[-1], "fit")
     check_options(estimator)
     by_atom = not path and estimator._reads_by_atom()
-    passed = X, y, sensitive_features, sample_weight, query
     data = TrainingData.check(estimator, *passed, narrow=by_atom)
     data = replace(data, convention=score_convention(estimator, data))
     constraints = constraints_of(estimator, data)

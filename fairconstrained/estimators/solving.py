@@ -44,6 +44,7 @@ def solver_of(
     problem: Problem,
     *,
     default: Callable[[Problem], Solver] = default_solver,
+    adapted: Callable[[Solver], Solver] = lambda solver: solver,
 ) -> Solver:
     """Return the solver with an estimator's options.
 
@@ -58,6 +59,8 @@ def solver_of(
         What "auto" chooses by.
     default : callable, default=default_solver
         Returns the solver that "auto" stands for.
+    adapted : callable
+        Returns the solver with options that not all estimators have.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def solver_of(
     solver = resolve("solver", options.solver, names, Solver)
     if isinstance(options.solver, str):
         solver = solver.with_options(tol=options.tol)
-    solver = with_beta(solver, getattr(options, "beta", None))
+    solver = adapted(with_beta(solver, getattr(options, "beta", None)))
     solver = solver.with_options(max_iter=options.max_iter)
     if options.max_iter is not None:
         solver = solver.unpolished()

@@ -195,9 +195,7 @@ def collect_classes(
     NotFittedError
         If a model is not fitted.
     """
-    check_same_rows(
-        test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-    )
+    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     fitted = {name: best_estimator(model) for name, model in named_models(models).items()}
     try:
         labels = None if y is None else check_labels("y", y, _num_samples(X))
@@ -249,7 +247,7 @@ def collect_predictions(
         raise ValueError(f"y_score has the names {list(scores)}, y_pred has {list(predicted)}.")
     given = {"y_true": y_true, "sensitive_features": sensitive_features}
     for one in predicted.values():
-        check_same_rows(test=True, y_pred=one, sample_weight=sample_weight, **given)
+        check_same_rows(y_pred=one, sample_weight=sample_weight, **given)
     n_rows = _num_samples(next(iter(predicted.values())))
     labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
     outputs = {

@@ -72,7 +72,6 @@ class GroupScores:
             If lengths differ, a score or a group is missing, or the threshold is not a number.
         """
         check_same_rows(
-            test=True,
             y_true=y_true,
             y_pred=scores,
             sensitive_features=sensitive_features,

@@ -51,7 +51,6 @@ def class_error_rates(
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
     check_same_rows(
-        test=True,
         y_true=y_true,
         y_pred=y_pred,
         sensitive_features=sensitive_features,

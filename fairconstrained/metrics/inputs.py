@@ -44,7 +44,6 @@ def check_score_arguments(
         If lengths differ, a score or a group is missing, or all weights are zero.
     """
     check_same_rows(
-        test=True,
         y_true=y_true,
         y_pred=scores,
         sensitive_features=sensitive_features,

@@ -72,9 +72,7 @@ def mean_ndcg(
     >>> round(mean_ndcg(y, scores, query=["a", "a", "a", "b", "b"]), 3)  # (1 / log2(3) + 1) / 2
     0.815
     """
-    check_same_rows(
-        test=True, y_true=y_true, y_pred=y_pred, query=query, sample_weight=sample_weight
-    )
+    check_same_rows(y_true=y_true, y_pred=y_pred, query=query, sample_weight=sample_weight)
     found = query_ndcg(y_true, y_pred, query=query, k=k).to_numpy()
     codes = Queries.encode(query, np.size(y_pred), rows="y_pred").codes
     weight = check_weight("sample_weight", sample_weight, len(codes), rows="y_pred")
@@ -125,7 +123,7 @@ def query_ndcg(
     b    1.00
     Name: ndcg, dtype: float64
     """
-    check_same_rows(test=True, y_true=y_true, y_pred=y_pred, query=query)
+    check_same_rows(y_true=y_true, y_pred=y_pred, query=query)
     scores = check_scores("y_pred", y_pred)
     relevance = _relevance(check_labels("y_true", y_true, len(scores), rows="y_pred"))
     queries = _queries(query, len(scores))
@@ -357,7 +355,7 @@ def _pairs(
     **others: object,
 ) -> tuple[Array, Array, Array, Queries]:
     """Return the scores, the rows of all pairs, and the queries."""
-    check_same_rows(test=True, y_true=y_true, y_pred=y_pred, query=query, **others)
+    check_same_rows(y_true=y_true, y_pred=y_pred, query=query, **others)
     scores = check_scores("y_pred", y_pred)
     labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
     queries = _queries(query, len(scores))

@@ -113,7 +113,6 @@ class Predictions:
             class is ambiguous.
         """
         check_same_rows(
-            test=True,
             y_true=y_true,
             y_pred=y_pred,
             sensitive_features=sensitive_features,

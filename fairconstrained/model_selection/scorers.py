@@ -123,8 +123,8 @@ class FairnessScorer:
             If the metric returns no number.
         """
         check_same_rows(
-            test=True, X=X, y=y_true, sensitive_features=sensitive_features,
-            sample_weight=sample_weight, query=query,
+            X=X, y=y_true, sensitive_features=sensitive_features,
+            sample_weight=sample_weight, query=query
         )  # fmt: skip
         options = dict(self.options or {})
         if self._accepts("sensitive_features"):

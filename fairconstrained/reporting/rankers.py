@@ -173,7 +173,7 @@ def compare_rankers(
     """
     confidence = check_confidence(confidence)
     named = named_models(models, alone=type(models).__name__)
-    check_same_rows(test=True, X=X, y=y, sensitive_features=sensitive_features, query=query)
+    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
     if pos_label is None:

@@ -16,7 +16,6 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import (
@@ -238,7 +237,7 @@ def test_auto_does_not_depend_on_the_order_of_the_rows(rng):
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(200)
         rows = X[order], y[order], weight[order], groups[order]
-        fit = Fit.of(FairLogisticClassifier("weak_partial_dp"), *rows)
+        fit = FairLogisticClassifier("weak_partial_dp").bind(*rows)
         found.add(fit.problem.constraints[0].term.ends)
     assert len(found) == 1
 

@@ -255,15 +255,11 @@ class TestParts:
         X, y, groups = self.X.iloc[rows], self.y.iloc[rows], self.groups.iloc[others]
         with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
             check_same_rows(X=X, y=y, sensitive_features=groups)
-        with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
-            check_same_rows(test=True, X=X, y=y, sensitive_features=groups)
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("rows", [first, second, *shuffled])
-    @pytest.mark.parametrize("test", [False, True])
-    def test_the_groups_of_the_same_rows_do_not(self, rows, test):
+    def test_the_groups_of_the_same_rows_do_not(self, rows):
         X, y, groups = self.X.iloc[rows], self.y.iloc[rows], self.groups.iloc[rows]
-        options = {"test": test, "X": X}
-        check_same_rows(y=y, sensitive_features=groups, **options)
-        check_same_rows(y=y.to_numpy(), sensitive_features=groups.tolist(), **options)
-        check_same_rows(y=y, sensitive_features=groups.reset_index(drop=True), **options)
+        check_same_rows(X=X, y=y, sensitive_features=groups)
+        check_same_rows(X=X, y=y.to_numpy(), sensitive_features=groups.tolist())
+        check_same_rows(X=X, y=y, sensitive_features=groups.reset_index(drop=True))

@@ -29,7 +29,6 @@ from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.repair import repair_step
 from fairconstrained.decisions.search import search_decisions
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
@@ -72,7 +71,7 @@ def fitted(constraint, X, y, groups, **options):
 
 def constants(clf, X, y, groups):
     """Return accuracy and violation on decisions of the two constant models."""
-    problem = Fit.of(clf, X, y, None, groups).problem
+    problem = clf.bind(X, y, None, groups).problem
     for sign in (-1.0, 1.0):
         w = problem.start()
         w[: X.shape[1] + 1] = np.append(np.zeros(X.shape[1]), sign)
@@ -204,7 +203,7 @@ def test_gradient_of_a_float32_model_without_rows():
 
 def test_a_smaller_budget_solves_less():
     X, y, groups = draw(2, 600)
-    fit = Fit.of(FairLogisticClassifier(kappa=0.05, enforce="decision"), X, y, None, groups)
+    fit = FairLogisticClassifier(kappa=0.05, enforce="decision").bind(X, y, None, groups)
     first = fit.solve()[0]
     small = SearchBudget(max_solves=0, n_repairs=0, n_refined=0)
     none = search_decisions(fit.decision_task(first, small))

@@ -15,7 +15,6 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.solvers import (
     PLADA,
@@ -54,7 +53,7 @@ def fails(monkeypatch):
 def test_a_named_solver_that_converged_is_kept(solver):
     X, y, groups = make_biased_classification(300, 6, gap=0.4, random_state=3)
     clf = FairLogisticClassifier("equalized_odds", 0.05, solver=solver, random_state=0)
-    problem = Fit.of(clf, X, y, None, groups).problem
+    problem = clf.bind(X, y, None, groups).problem
     clf.fit(X, y, sensitive_features=groups)  # a warning is an error
     assert clf.result_.converged and clf.result_.replaces is None
     alone = SOLVERS[solver]().minimize(problem, random_state=0)
@@ -104,7 +103,7 @@ def test_a_solver_passed_as_an_object_is_replaced_where_it_violates_the_bound():
 def test_the_answer_of_an_object_that_does_not_polish_is_kept(solver):
     """So that an estimator with `paper()` has the answer of the printed algorithm."""
     clf = FairLogisticClassifier("demographic_parity", 0.0, solver=solver)
-    alone = solver.minimize(Fit.of(clf, X, Y, None, GROUPS).problem)
+    alone = solver.minimize(clf.bind(X, Y, None, GROUPS).problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, Y, sensitive_features=GROUPS)
@@ -132,7 +131,7 @@ def few_rows(seed):
 def test_a_second_solver_finds_better_solutions_of_few_rows():
     X, y, groups = few_rows(37)
     clf = FairLogisticClassifier("partial_dp", 0.01)
-    problem = Fit.of(clf, X, y, None, groups).problem
+    problem = clf.bind(X, y, None, groups).problem
     alone = default_solver(problem).minimize(problem)
     other = AugmentedLagrangian().minimize(problem)
     assert other.converged and other.objective < 0.99 * alone.objective
@@ -158,13 +157,13 @@ def test_a_bound_on_the_loss_that_is_met_far_away_is_not_called_infeasible():
 def test_fits_keep_to_their_data_passes(constraint):
     X, y, groups = few_rows(1)
     clf = FairHingeClassifier(constraint, 0.05, alpha=1e-6)
-    problem = Fit.of(clf, X, y, None, groups).problem
+    problem = clf.bind(X, y, None, groups).problem
     clf.fit(X, y, sensitive_features=groups)
     assert clf.result_.data_passes <= 2.0 * data_pass_limit(problem, 1e-4)
 
 
 def test_the_limit_of_data_passes_grows_with_constraints_and_accuracy():
-    problem = Fit.of(FairLogisticClassifier(), X, Y, None, GROUPS).problem
+    problem = FairLogisticClassifier().bind(X, Y, None, GROUPS).problem
     free = problem.with_constraints(())
     assert data_pass_limit(free, 1e-4) < data_pass_limit(problem, 1e-4)
     assert data_pass_limit(problem, 1e-4) < data_pass_limit(problem, 1e-6)

@@ -11,19 +11,18 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity, ROCParity
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.solution import Solution
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.3, random_state=0)
 
 
 def fit_of(constraint="demographic_parity", **options):
-    return Fit.of(FairLogisticClassifier(constraint, **options), X, Y, None, GROUPS)
+    return FairLogisticClassifier(constraint, **options).bind(X, Y, None, GROUPS)
 
 
 def test_solve_and_store_are_what_fit_does():
     clf = FairLogisticClassifier(kappa=0.05)
-    fit = Fit.of(clf, X, Y, None, GROUPS)
+    fit = clf.bind(X, Y, None, GROUPS)
     fit.store(clf, Solution(fit.solve()[0]))
     other = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
     assert_array_equal(clf.coef_, other.coef_)

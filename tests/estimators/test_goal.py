@@ -12,7 +12,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import PartialDemographicParity
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.solvers import SOLVERS
 
@@ -139,7 +138,7 @@ def test_thresholds_begin_where_the_unconstrained_scores_need_them(data):
     constraint = PartialDemographicParity(ranks=(0.7, 1.0), n_ranks=3, surrogate=Ramp(2.0))
     rare = ((X[:, 0] + 0.3 * X[:, 1]) > 1.2).astype(int)
     clf = fitted((X, rare, groups), constraint=constraint, max_loss_increase=0.05)
-    fit = Fit.of(clf, X, rare, None, groups)
+    fit = clf.bind(X, rare, None, groups)
     begun = fit.start().w
     plain = np.append(begun[:-3], fit.problem.start()[-3:])
     level, without = (fit.problem.at(w).constraints.max() for w in (begun, plain))

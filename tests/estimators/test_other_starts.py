@@ -6,7 +6,6 @@ import pytest
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.datasets import make_biased_classification
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.solving import better_start
 from fairconstrained.solvers import IPC, AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.base import Start
@@ -33,7 +32,7 @@ def best_of_many_starts(surrogate):
     """Return the least objective from constants."""
     X, y, groups = data()
     constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
-    fit = Fit.of(FairLogisticClassifier(constraint), X, y, None, groups)
+    fit = FairLogisticClassifier(constraint).bind(X, y, None, groups)
     smooth, unit = fit.problem.smoothed(1e-3), fit.model.offset()
     starts = [Start(level * unit) for level in np.linspace(-2.0, 2.0, 5)]
     results = [AugmentedLagrangian().minimize(smooth, warm=start) for start in starts]
@@ -59,7 +58,7 @@ def test_other_constraints_and_models_without_an_intercept_have_one_start(constr
     X, y, groups = data()
     for options in ({"constraint": constraint}, {"fit_intercept": False}):
         estimator = FairLogisticClassifier(**{"constraint": "weak_partial_dp", **options})
-        problem = Fit.of(estimator, X, y, None, groups).problem
+        problem = estimator.bind(X, y, None, groups).problem
         assert better_start(problem, problem.at(problem.start())) == (None, 0.0)
 
 

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.problem.kkt import KKT
 
@@ -57,14 +56,14 @@ def test_a_fit_from_a_sample_is_the_same_every_time(rows):
 def test_methods_that_are_asked_for_start_where_they_say(rows, options):
     X, y, groups = rows
     clf = FairLogisticClassifier("demographic_parity", 0.02, **options)
-    fit = Fit.of(clf, X, y, None, groups)
+    fit = clf.bind(X, y, None, groups)
     assert sampled_start(fit.solver, fit.problem, clf) is None
 
 
 def test_few_rows_are_not_sampled(rows):
     X, y, groups = (values[:5000] for values in rows)
     clf = FairLogisticClassifier("demographic_parity", 0.02)
-    fit = Fit.of(clf, X, y, None, groups)
+    fit = clf.bind(X, y, None, groups)
     assert sampled_start(fit.solver, fit.problem, clf) is None
 
 
@@ -72,7 +71,7 @@ def test_few_rows_are_not_sampled(rows):
 def test_the_sample_costs_less_than_a_pass_and_leads_near_the_solution(rows, constraint):
     X, y, groups = rows
     clf = FairLogisticClassifier(constraint, 0.02)
-    fit = Fit.of(clf, X, y, None, None if constraint is None else groups)
+    fit = clf.bind(X, y, None, None if constraint is None else groups)
     _, start = sampled_start(fit.solver, fit.problem, clf)
     assert 0.0 < start.data_passes < 1.0
     first = fit.problem.at(fit.problem.start())

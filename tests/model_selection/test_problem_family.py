@@ -16,7 +16,6 @@ from fairconstrained.constraints import (
     EqualizedOdds,
     PartialDemographicParity,
 )
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.model_selection.problem_family import ProblemFamily
 
 X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
@@ -24,7 +23,7 @@ X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_sta
 
 def family(constraint):
     base = FairLogisticClassifier(constraint, kappa=0.0)
-    return ProblemFamily(Fit.of(base, X, Y, None, GROUPS))
+    return ProblemFamily(base.bind(X, Y, None, GROUPS))
 
 
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
@@ -35,7 +34,7 @@ def test_the_declared_tolerance_slope_is_the_derivative_of_the_outputs(name):
         return
     rng = np.random.default_rng(2)
     terms = {
-        kappa: Fit.of(FairLogisticClassifier(name, kappa=kappa), X, Y, None, GROUPS).problem
+        kappa: FairLogisticClassifier(name, kappa=kappa).bind(X, Y, None, GROUPS).problem
         for kappa in (0.0, 0.1, 0.35, 1.0)
     }
     for scale in (0.0, 0.3, 1.0, 5.0):
@@ -84,7 +83,7 @@ def test_a_constraint_that_declares_nothing_is_bound_anew():
 def test_the_problem_is_the_one_bound_with_this_kappa(name, kappa):
     problems = family(name)
     estimator = clone(problems.fit.estimator).set_params(kappa=kappa)
-    bound = Fit.of(estimator, X, Y, None, GROUPS).problem
+    bound = estimator.bind(X, Y, None, GROUPS).problem
     w = bound.start()
     w[:5] = np.random.default_rng(1).normal(size=5)
     here, there = problems.at(kappa).at(w), bound.at(w)

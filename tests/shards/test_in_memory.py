@@ -15,7 +15,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.data import validation
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.shards import rows as shard_rows
 from fairconstrained.shards.in_memory import ShardedData, drawn
 from fairconstrained.solvers import AugmentedLagrangian
@@ -52,10 +51,10 @@ def drawn_rows(dtype=np.float32, n_groups=3):
 
 def both(monkeypatch, classifier, X, y, groups=None, weight=None):
     """Return the fit by atoms, and the one of the same rows in the plain way."""
-    by_atom = Fit.of(classifier, X, y, weight, groups)
+    by_atom = classifier.bind(X, y, weight, groups)
     with monkeypatch.context() as patch:
         patch.setattr(validation, "MANY_ROWS", N_ROWS + 1)
-        plain = Fit.of(classifier, X, y, weight, groups)
+        plain = classifier.bind(X, y, weight, groups)
     assert isinstance(by_atom.data, ShardedData) and not isinstance(plain.data, ShardedData)
     return by_atom, plain
 
@@ -143,7 +142,7 @@ def test_rows_without_a_group_count_in_the_loss_only(many, monkeypatch):
     assert_same(*both(monkeypatch, classifier, X, y, values))
     table = pd.DataFrame({"one": values, "two": X[:, 0] > 0.0})
     classifier.set_params(combine="marginal")
-    assert not isinstance(Fit.of(classifier, X, y, None, table).data, ShardedData)
+    assert not isinstance(classifier.bind(X, y, None, table).data, ShardedData)
 
 
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
@@ -186,7 +185,7 @@ def test_fits_are_equal(many, monkeypatch, constraint):
 )
 def test_fits_that_need_scores_keep_them(many, options):
     X, y, groups, _ = drawn_rows()
-    fit = Fit.of(FairLogisticClassifier(**options), X, y, None, groups)
+    fit = FairLogisticClassifier(**options).bind(X, y, None, groups)
     assert not isinstance(fit.data, ShardedData) and fit.data.y.dtype == float
     assert fit.data.groups.codes.dtype == np.intp and fit.data.sample_weight.flags.c_contiguous
 
@@ -194,9 +193,9 @@ def test_fits_that_need_scores_keep_them(many, options):
 def test_sparse_rows_and_many_groups_are_kept_as_they_are(many):
     X, y, groups, _ = drawn_rows()
     clf = FairLogisticClassifier("demographic_parity", 0.05)
-    assert not isinstance(Fit.of(clf, sp.csr_matrix(X), y, None, groups).data, ShardedData)
-    assert not isinstance(Fit.of(clf, X, y, None, np.arange(N_ROWS) % 40).data, ShardedData)
-    assert not isinstance(Fit.of(clf, X, y, None, groups, path=True).data, ShardedData)
+    assert not isinstance(clf.bind(sp.csr_matrix(X), y, None, groups).data, ShardedData)
+    assert not isinstance(clf.bind(X, y, None, np.arange(N_ROWS) % 40).data, ShardedData)
+    assert not isinstance(clf.bind(X, y, None, groups, path=True).data, ShardedData)
 
 
 def test_a_fit_needs_little_memory_beyond_the_features():
@@ -216,7 +215,7 @@ def test_a_fit_needs_little_memory_beyond_the_features():
 
 def test_rows_are_read_once_for_values_derivatives_and_decisions(many, monkeypatch):
     X, y, groups, _ = drawn_rows()
-    problem = Fit.of(FairLogisticClassifier("equalized_odds", 0.05), X, y, None, groups).problem
+    problem = FairLogisticClassifier("equalized_odds", 0.05).bind(X, y, None, groups).problem
     shards, reads = type(problem.models[0].shards), []
     gather = shards.gather
     monkeypatch.setattr(shards, "gather", lambda *given: reads.append(1) or gather(*given))
@@ -263,8 +262,8 @@ def test_many_rows_are_those_of_positive_weight(many, share):
     X, y, groups, _ = drawn_rows()
     weight = (np.random.default_rng(0).random(N_ROWS) < share).astype(float)
     counted = weight > 0.0
-    all_rows = Fit.of(FairLogisticClassifier(), X, y, weight, groups)
-    few = Fit.of(FairLogisticClassifier(), X[counted], y[counted], None, groups[counted])
+    all_rows = FairLogisticClassifier().bind(X, y, weight, groups)
+    few = FairLogisticClassifier().bind(X[counted], y[counted], None, groups[counted])
     assert isinstance(all_rows.data, ShardedData) == isinstance(few.data, ShardedData)
     assert isinstance(all_rows.data, ShardedData) == (counted.sum() >= 1000)
     w = np.linspace(-1.0, 1.0, few.model.n_parameters)

@@ -9,7 +9,6 @@ from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialD
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import Unconstrained, with_constraints
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
@@ -30,7 +29,7 @@ def bound(constraint, *, container=np.asarray, dtype=float, solver="auto"):
     X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, N_ROWS)
     classifier = FairLogisticClassifier(constraint, 0.05, solver=solver)
-    return Fit.of(classifier, container(np.asarray(X, dtype)), y, weight, groups)
+    return classifier.bind(container(np.asarray(X, dtype)), y, weight, groups)
 
 
 def in_shards(fit, n_shards=3, n_threads=1):

@@ -22,7 +22,6 @@ from fairconstrained.constraints import (
     GroupAUCParity,
     ROCParity,
 )
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.infeasibility import is_stuck, violation_stationarity
@@ -169,7 +168,7 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
 def test_rounding_the_loss_leaves_smooth_constraints_as_they_are(constraint: str) -> None:
     X, y, groups = make_biased_classification(1000, 10, random_state=0)
     clf = FairHingeClassifier(constraint, kappa=0.1)
-    problem = Fit.of(clf, X, y, None, groups).problem
+    problem = clf.bind(X, y, None, groups).problem
     w = np.full(problem.n_variables, 0.1)
     rounded = problem.smoothed(1e-3)
     assert np.array_equal(rounded.at(w).constraints, problem.at(w).constraints)
@@ -232,7 +231,7 @@ def fitted_problem(constraint: str, surrogate: str):
     X, y, groups = make_biased_classification(300, 5, random_state=0)
     kappa = {"bounded_group_loss": 0.6}.get(constraint, 0.05)
     clf = FairLogisticClassifier(constraint, kappa=kappa, surrogate=surrogate)
-    return Fit.of(clf, X, y, None, groups).problem
+    return clf.bind(X, y, None, groups).problem
 
 
 @pytest.mark.cases(2)

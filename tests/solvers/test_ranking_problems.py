@@ -7,7 +7,6 @@ from _support.problems import reference
 
 from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers import SOLVERS
 
@@ -16,7 +15,7 @@ X, Y, QUERY, GROUPS = make_biased_ranking(6, 3, n_documents=30, random_state=0)
 
 def ranking_problem():
     ranker = FairRanker(QueryParity(0.05, loss="logistic"), alpha=1e-2)
-    return Fit.of(ranker, X, Y, None, GROUPS, query=QUERY).problem
+    return ranker.bind(X, Y, None, GROUPS, query=QUERY).problem
 
 
 @cache

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairRanker, make_biased_ranking
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
@@ -18,7 +17,7 @@ X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 
 @pytest.fixture(scope="module")
 def problem():
-    return Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, query=QUERY).problem
+    return FairRanker(kappa=0.1).bind(X, Y, None, GROUPS, query=QUERY).problem
 
 
 def sampler(problem, size):

@@ -18,7 +18,6 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import PartialDemographicParity, ROCParity
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.kkt import KKT
@@ -122,7 +121,7 @@ def test_it_takes_a_few_data_passes_where_first_order_methods_take_twenty(
 
 def at_thresholds(constraint: Constraint) -> Problem:
     X, y, groups = make_biased_classification(400, 4, gap=0.4, random_state=0)
-    return Fit.of(FairLogisticClassifier(constraint), X, y, None, groups).problem
+    return FairLogisticClassifier(constraint).bind(X, y, None, groups).problem
 
 
 TWICE_DIFFERENTIABLE = {

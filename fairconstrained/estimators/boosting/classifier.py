@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.features import FeatureKind
@@ -218,14 +217,6 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
     def feature_kind(self) -> FeatureKind:
         """What it accepts as features, for developers."""
         return TreeFeatures(self.categorical_features)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: binary labels, sparse features, missing values."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""

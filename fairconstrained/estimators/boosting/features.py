@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairconstrained.data.features import FeatureKind
+from fairconstrained.data.features import FeatureKind, column_position
 from fairconstrained.utils.typing import Array, FrameLike
-from fairconstrained.utils.validation import is_number
 
 
 class TreeFeatures(FeatureKind):
@@ -114,7 +112,7 @@ def categorical_mask(
             )
         return np.array(wanted, dtype=bool)
     for one in wanted:
-        mask[_position(one, [*names], n_columns)] = True
+        mask[column_position("categorical_features", one, [*names], n_columns)] = True
     return mask
 
 
@@ -127,15 +125,6 @@ def _entries(categorical_features: object) -> list[object]:
         "categorical_features must be 'from_dtype', None or a list of names or positions of "
         f"columns of X, or a mask; got {categorical_features!r}."
     )
-
-
-def _position(one: object, names: list[object], n_columns: int) -> int:
-    if isinstance(one, str) and one in names:
-        return names.index(one)
-    if is_number(one, Integral) and -n_columns <= one < n_columns:
-        return int(one) % n_columns
-    has = f"the columns {names}" if names else f"{n_columns} columns without names"
-    raise ValueError(f"categorical_features: X has no column {one!r}; it has {has}.")
 
 
 def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:

@@ -191,7 +191,7 @@ class _Growth:
         self.elsewhere = self._parts_elsewhere(problem)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
-        self.held_loss = None if self.held is None else self.loss.on(self.held)
+        self.held_loss = None if self.held is None else self.loss.objective.build(self.held)
         rule = ON_DECISIONS if self.how.zero_one else ON_SCORES
         self.lagrangian = ScoreLagrangian(
             problem,
@@ -325,7 +325,7 @@ class _Growth:
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.held_loss is not None
-        self.losses.append(self.held_loss(scores))
+        self.losses.append(float(self.held_loss.value(scores)[0]))
         if self.elsewhere:
             scores = np.array(scores, dtype=float)
             at = ConstraintsAt(self.elsewhere, scores, self.lagrangian.own)

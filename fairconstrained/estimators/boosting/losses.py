@@ -32,7 +32,8 @@ class LogLoss:
     objective_name: ClassVar[str] = "binary sigmoid:1"
 
     def __init__(self, data: TrainingData):
-        self.term = MeanLoss(Logistic()).build(data)
+        self.objective = MeanLoss(Logistic())
+        self.term = self.objective.build(data)
         # LightGBM's regularisation and least leaf sizes are absolute: the mean weight is 1
         self.weight = data.loss_weight / data.loss_weight.mean()
         self.total, self.threshold = float(self.weight.sum()), data.convention.threshold
@@ -44,15 +45,6 @@ class LogLoss:
         """Return the probabilities less the targets, and p (1 - p)."""
         p = expit(scores + self.threshold)
         return p[: len(self.targets)] - self.targets, p * (1.0 - p)
-
-    def on(self, data: TrainingData) -> Callable[[Array], float]:
-        """Return the mean logistic loss on other rows."""
-        threshold, y, weight = data.convention.threshold, data.y, data.loss_weight
-
-        def loss(scores: Array) -> float:
-            return float(np.average(np.logaddexp(0.0, -y * (scores + threshold)), weights=weight))
-
-        return loss
 
 
 class PairLoss:
@@ -102,8 +94,3 @@ class PairLoss:
         slopes = self.total * pullback(self.term.head_vjp(statistics, np.ones(1)))[0]
         own = self.total * self.term.curvature_by_row(mine)
         return slopes, np.append(own, np.full(len(scores) - len(own), own.mean()))
-
-    def on(self, data: TrainingData) -> Callable[[Array], float]:
-        """Return the mean over the pairs of other rows."""
-        term = self.objective.build(data)
-        return lambda scores: float(term.value(scores)[0])

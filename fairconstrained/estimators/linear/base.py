@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import in_order, names_in_fit
@@ -46,13 +45,6 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     fit_intercept: bool = True
     group_interactions: bool = False
     warm_start: bool = False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: whether there may be several classes, sparse features."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.several_classes
-        tags.input_tags.sparse = True
-        return tags
 
     def _reads_by_atom(self) -> bool:
         """Return whether rows may be read once per evaluation: no result has an entry per row.

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from fairconstrained.data.validation import TrainingData
@@ -135,12 +134,6 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     radius: Positive | None = None
     fit_intercept: bool = True
     warm_start: bool = False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: sparse features."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
@@ -207,13 +206,6 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     loss: str | Loss | Objective = "logistic"
     device: Annotated[str, one_of(*DEVICES)] = "auto"
     warm_start: bool = False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: binary labels, sparse features."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
 
     def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
         """Return the problem without constraints; the variables are weights, matrices first."""

@@ -9,16 +9,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fairconstrained.estimators.solving import with_beta
+from fairconstrained.estimators.solving import solver_of
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import PLADA, SOLVERS, Result, Solver, Status, default_solver
+from fairconstrained.solvers import PLADA, Result, Solver, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 
 _ROWS_FOR_VALIDATION = 500  # with fewer rows, a tenth of them is too few to choose an iterate
@@ -53,39 +51,23 @@ def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
 
 
 def solver_of_network(estimator: Any, problem: Problem) -> Solver:
-    """Return the solver with a network classifier's options.
+    """Return the solver with a network classifier's options."""
 
-    One that is chosen by name makes steps for `max_epochs` data passes and is measured every two
-    of them. It is not polished if rows for validation choose the iterate, or if the gradients of
-    all constraints would need much memory.
+    def adapted(solver: Solver) -> Solver:
+        solver = _with_given(solver, estimator)
+        if not isinstance(estimator.solver, str):
+            return solver
+        solver = _for_epochs(solver, estimator, problem)
+        return solver if _polishes(estimator, problem) else solver.unpolished()
 
-    Parameters
-    ----------
-    estimator : FairNetworkClassifier
-        Its `solver`, `tol`, `max_iter`, `beta`, `batch_size`, `learning_rate` and `max_epochs`.
-    problem : Problem
-        What is to be minimised.
+    def default(problem: Problem) -> Solver:
+        return default_for_network(problem, estimator.batch_size)
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or a parameter is given that the solver does not have.
-    """
-    names = {"auto": lambda: default_for_network(problem, estimator.batch_size), **SOLVERS}
-    solver = resolve("solver", estimator.solver, names, Solver)
-    solver = _with_given(solver, estimator)
-    if not isinstance(estimator.solver, str):
-        return solver.with_options(max_iter=estimator.max_iter)
-    solver = _for_epochs(solver, estimator, problem).with_options(
-        tol=estimator.tol, max_iter=estimator.max_iter
-    )
-    solver = solver if _polishes(estimator, problem) else solver.unpolished()
-    return without_kinks(problem, solver)
+    return solver_of(estimator, problem, default=default, adapted=adapted)
 
 
 def _with_given(solver: Solver, estimator: Any) -> Solver:
     """Return the solver with the parameters that are given, of those that not all solvers have."""
-    solver = with_beta(solver, estimator.beta)
     parameters = solver.get_params(deep=False)
     given = {"batch_size": "batch_size", "learning_rate": "eta"}
     for name, own in given.items():
@@ -115,7 +97,7 @@ def _for_epochs(solver: Solver, estimator: Any, problem: Problem) -> Solver:
 
 def _polishes(estimator: Any, problem: Problem) -> bool:
     """Return whether a run is finished by steps that need the gradients of all constraints."""
-    if estimator.max_iter is not None or uses_validation(estimator, problem.n_rows):
+    if uses_validation(estimator, problem.n_rows):
         return False
     return problem.n_variables * max(problem.n_constraints, 1) <= _LARGEST_JACOBIAN
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.inputs import known_labels
+from fairconstrained.data.queries import given_queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.boosting.leaves import LeafTraining
@@ -203,12 +204,9 @@ class FairRanker(LeafTraining):
         return fitted_network(self).module(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: labels are required, features may be sparse."""
+        """Return scikit-learn's tags: labels are required."""
         tags = super().__sklearn_tags__()
-        checks = self.feature_kind.checks
-        tags.input_tags.allow_nan = checks.get("ensure_all_finite") == "allow-nan"
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
         return tags
 
     @with_callbacks
@@ -251,28 +249,6 @@ class FairRanker(LeafTraining):
             warn_of_unused_kappa(self)
             fit = self.bind(X, y, sample_weight, sensitive_features, query=query)
             return self._solve(fit, (X, y, sample_weight))
-
-    def bind(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        sensitive_features: MatrixLike | None = None,
-        *,
-        query: ArrayLike | None = None,
-        path: bool = False,
-    ) -> Fit:
-        """Return the problem that `fit` would solve, for developers.
-
-        Parameters
-        ----------
-        X, y, sample_weight, sensitive_features, query
-            See `fit`.
-        path : bool, default=False
-            Whether the tolerances are to vary, see :meth:`Fit.bind`.
-        """
-        queries = _given(query, "fit")
-        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path, query=queries)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the scores: rows of a query are ranked by decreasing scores.
@@ -369,17 +345,6 @@ class FairRanker(LeafTraining):
         ValueError
             If there are no queries, or lengths differ.
         """
-        queries = _given(query, "score")
+        queries = given_queries(self, query, "score")
         relevant = known_labels("y", y, self.classes_.tolist()) == self.pos_label_
         return mean_ndcg(relevant, self.predict(X), query=queries, sample_weight=sample_weight)
-
-
-def _given(query: ArrayLike | None, method: str) -> ArrayLike:
-    """Return the queries; raise if there are none."""
-    if query is None:
-        raise ValueError(
-            f"FairRanker.{method} needs query=, the query of each row. In pipelines and searches "
-            "it is passed by metadata routing: sklearn.set_config(enable_metadata_routing=True) "
-            "and search.fit(X, y, query=query)."
-        )
-    return query

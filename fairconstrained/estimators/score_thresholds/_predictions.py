@@ -194,7 +194,7 @@ class ThresholdPredictions(BaseEstimator):
                 "needed to predict. Pass sensitive_features, or name columns of X in "
                 "sensitive_columns when the estimator is made."
             )
-        check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
+        check_same_rows(X=X, sensitive_features=sensitive_features)
         values = in_order(sensitive_features, names_in_fit(self), name)
         options = {"combine": self.combine, "missing": self.groups_missing}
         groups = check_groups(values, _num_samples(X), name=name, **options)

@@ -329,7 +329,7 @@ class FairThresholds(
             See `predict`; or lengths differ, or pandas objects have the same row labels in another
             order.
         """
-        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        check_same_rows(X=X, y=y, sample_weight=sample_weight)
         decided = self.predict(X, sensitive_features)
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
 

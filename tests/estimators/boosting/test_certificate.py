@@ -13,7 +13,6 @@ from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
-from fairconstrained.estimators.fit import Fit
 
 OTHERS = {"pos_label": 0, "class_weight": "balanced", "threshold": 0.4}
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
@@ -44,7 +43,7 @@ def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted, n_fit
     (X, y, groups), kappa, alpha = rows(), 0.03, 0.1
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     clf = small(constraint, kappa=kappa, alpha=alpha, n_fitted_trees=n_fitted)
-    fit = Fit.of(clf, X, y, weight if weighted else None, groups)
+    fit = clf.bind(X, y, weight if weighted else None, groups)
     clf.fit(X, y, weight if weighted else None, sensitive_features=groups)
     matrix, values, sizes = indicators(clf.booster_, X)
     intercept = clf.result_.w[-1]  # the first tree contains it
@@ -102,7 +101,7 @@ def test_certificates_of_all_constraints_follow_from_values_alone(name, options)
     X, y, groups = rows()
     constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
     clf = small(constraint, kappa=0.05, tol=3e-5, **options)  # differences reach over kinks
-    fit = Fit.of(clf, X, y, None, groups)
+    fit = clf.bind(X, y, None, groups)
     clf.fit(X, y, sensitive_features=groups)
     matrix, values, _ = indicators(lightgbm.Booster(model_str=fit.grown.trees.text), X)
     w, n = clf.result_.w, len(values)

@@ -8,7 +8,6 @@ from _support.boosting import fitted, rows, small
 
 from fairconstrained import ConstantDecisionWarning, InfeasibleConstraintWarning
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.utils.rounding import ROUNDING
 
 KAPPA = 0.05
@@ -79,7 +78,7 @@ def test_curved_surrogates_of_pairs_do_not_make_boosting_diverge():
 
 def test_many_similar_constraints_that_become_active_together_do_not_make_boosting_diverge():
     X, y, groups = rows(gap=0.6)
-    fit = Fit.of(small("roc_parity", kappa=0.05), X, y, None, groups)
+    fit = small("roc_parity", kappa=0.05).bind(X, y, None, groups)
     grown = fit.problem.at(fit.grown.first.w)
     assert fit.problem.n_constraints == 800
     assert grown.violation <= 0.02

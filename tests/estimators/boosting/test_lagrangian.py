@@ -15,7 +15,6 @@ from fairconstrained.estimators.boosting._lagrangian import (
     MultiplierRule,
     ScoreLagrangian,
 )
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
@@ -163,7 +162,7 @@ def test_constraints_at_scores_are_those_of_the_problem(constraint, rng):
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_grown_trees_nearly_meet_an_active_bound(constraint):
     X, y, groups = rows(4000)
-    fit = Fit.of(small(constraint, kappa=0.03, n_estimators=100), X, y, None, groups)
+    fit = small(constraint, kappa=0.03, n_estimators=100).bind(X, y, None, groups)
     at = fit.problem.at(fit.grown.first.w)
     free = small(None, n_estimators=100).fit(X, y)
     unfair = fit.problem.constraints[0].term.value(free.decision_function(X)).max()

@@ -16,7 +16,6 @@ from fairconstrained import (  # noqa: E402
     make_biased_classification,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss  # noqa: E402
-from fairconstrained.estimators.fit import Fit  # noqa: E402
 
 X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, class_sep=2.0, random_state=0)
 OPTIONS = {"hidden_layer_sizes": (4,), "activation": "tanh", "max_epochs": 60, "alpha": 1e-3}
@@ -30,7 +29,7 @@ def test_slopes_are_differences_of_values_that_pytorch_computes(name):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)
         clf.fit(X, Y, sensitive_features=GROUPS)
-    parts = Fit.of(clf, X, Y, None, GROUPS).problem.constraints
+    parts = clf.bind(X, Y, None, GROUPS).problem.constraints
     network, rows = clf.to_torch(), torch.tensor(X)
     weights = [one for one in network.parameters() if one.dim() == 2]
     first = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()

@@ -23,7 +23,6 @@ from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.estimators.boosting.losses import PairLoss
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions import Hinge
 from fairconstrained.metrics import query_parity_difference
 from fairconstrained.objectives import QueryPairLoss
@@ -214,7 +213,7 @@ AVERAGE = QueryParity(average=True)
 class TestConstraintsOnOtherQueries:
     def test_the_bound_holds_on_the_queries_set_aside(self):
         ranker = fitted(AVERAGE, 0.05, trees=SHARE)
-        fit = Fit.of(ranker, X, Y, None, GROUPS, query=QUERY)
+        fit = ranker.bind(X, Y, None, GROUPS, query=QUERY)
         aside = fit.grown.constrained
         assert len(aside.query) == 16
         (rows,) = np.nonzero(np.isin(QUERY, aside.query.names))

@@ -24,7 +24,6 @@ from fairconstrained import (
     make_fairness_scorer,
 )
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions import SquaredHinge
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 from fairconstrained.objectives import QueryPairLoss
@@ -350,7 +349,7 @@ class TestStochastic:
     """PLADA with one query per step, which updates the multipliers of this query only."""
 
     def test_it_removes_most_of_the_violation(self):
-        problem = Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, query=QUERY).problem
+        problem = FairRanker(kappa=0.1).bind(X, Y, None, GROUPS, query=QUERY).problem
         free = SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
         solver = PLADA.stochastic(batch_size=1, max_iter=300, check_every=100, polish=False)
         result = solver.minimize(problem, random_state=0)
@@ -369,7 +368,7 @@ class TestStochastic:
     def test_a_network(self, ranker):
         pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
         network = FairRanker(kappa=0.5, hidden_layer_sizes=(8,), alpha=1e-3)
-        problem = Fit.of(network, X, Y, None, GROUPS, query=QUERY).problem
+        problem = network.bind(X, Y, None, GROUPS, query=QUERY).problem
         options = {"batch_size": 1, "max_iter": 600, "check_every": 200, "polish": False}
         result = PLADA.stochastic(alpha=None, **options).minimize(problem, random_state=0)
         assert result.violation <= 0.1
