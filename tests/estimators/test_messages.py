@@ -105,7 +105,7 @@ NUMBERS = {
 }
 VALID = {
     "kappa": "between 0 and 1",
-    "alpha": ">= 0",
+    "alpha": "[0.0, inf)",
     "tol": "range (0.0, inf)",
     "max_iter": "range [1, inf)",
     "verbose": "an int",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
-from copy import copy
 
 import numpy as np
 import pytest
@@ -245,15 +244,6 @@ def test_the_exported_module_gives_the_scores(clf):
     assert_allclose(scores, clf.decision_function(X), atol=1e-9)
 
 
-def test_scores_follow_the_weights(clf):
-    other = copy(clf)
-    other.decision_function(X[:5])
-    other.weights_ = 0.5 * other.weights_
-    scores = other.decision_function(X[:5])
-    assert_allclose(other.to_torch()(torch.tensor(X[:5])).detach().numpy(), scores, atol=1e-12)
-    assert np.all(scores != clf.decision_function(X[:5]))
-
-
 def test_sensitive_columns_are_no_features():
     table = np.column_stack([X, GROUPS])
     with warnings.catch_warnings():
@@ -345,9 +335,9 @@ def test_check_estimator(estimator):
     [
         ({"hidden_layer_sizes": 64}, ValueError, "'hidden_layer_sizes' parameter .*must be"),
         ({"hidden_layer_sizes": (0,)}, ValueError, "'hidden_layer_sizes' parameter .*must be"),
-        ({"activation": "step"}, ValueError, "activation='step'"),
-        ({"module": 3}, TypeError, "module must be"),
-        ({"batch_size": 0}, ValueError, "batch_size must be"),
+        ({"activation": "step"}, ValueError, "'activation' parameter .*must be"),
+        ({"module": 3}, TypeError, "'module' parameter .*must be"),
+        ({"batch_size": 0}, ValueError, "'batch_size' parameter .*must be"),
         ({"batch_size": 20, "solver": "plada"}, None, ""),
         (
             {"batch_size": 20, "solver": "augmented-lagrangian"},
@@ -356,12 +346,12 @@ def test_check_estimator(estimator):
         ),
         ({"learning_rate": -1.0}, ValueError, "'learning_rate' parameter .*must be"),
         ({"learning_rate": 0.1, "solver": "3s-econ"}, ValueError, "learning_rate=0.1 is given"),
-        ({"max_epochs": 0}, ValueError, "max_epochs must be"),
-        ({"early_stopping": "yes"}, ValueError, "early_stopping must be"),
-        ({"validation_fraction": 1.0}, ValueError, "validation_fraction must be"),
-        ({"n_iter_no_change": 0.5}, ValueError, "n_iter_no_change must be"),
-        ({"device": "tpu"}, ValueError, "device='tpu'"),
-        ({"alpha": -1.0}, ValueError, "'alpha' parameter"),
+        ({"max_epochs": 0}, ValueError, "'max_epochs' parameter .*must be"),
+        ({"early_stopping": "yes"}, ValueError, "'early_stopping' parameter .*must be"),
+        ({"validation_fraction": 1.0}, ValueError, "'validation_fraction' parameter .*must be"),
+        ({"n_iter_no_change": 0.5}, ValueError, "'n_iter_no_change' parameter .*must be"),
+        ({"device": "tpu"}, ValueError, "'device' parameter .*must be"),
+        ({"alpha": -1.0}, ValueError, "'alpha' parameter .*must be"),
     ],
 )
 def test_bad_arguments(options, error, message):

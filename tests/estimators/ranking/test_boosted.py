@@ -300,8 +300,12 @@ class TestArguments:
             ({"warm_start": True}, ValueError, "warm_start=True"),
             ({"loss": QueryPairLoss(Hinge())}, ValueError, "second derivatives"),
             ({"loss": "logistic"}, ValueError, "loss of pairs within queries"),
-            ({"model": BoostedScores(n_estimators=0)}, ValueError, "n_estimators must be"),
-            ({"model": BoostedScores(alpha=-1.0)}, ValueError, "alpha must be"),
+            (
+                {"model": BoostedScores(n_estimators=0)},
+                ValueError,
+                "'n_estimators' parameter .*must be",
+            ),
+            ({"model": BoostedScores(alpha=-1.0)}, ValueError, "'alpha' parameter .*must be"),
             ({"model": BoostedScores(constraint_fraction=1)}, ValueError, "constraint_fraction"),
             (
                 {"model": BoostedScores(lightgbm_params={"boosting": "dart"})},
