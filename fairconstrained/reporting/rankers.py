@@ -29,16 +29,6 @@ from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
-_SUMMARY_HEADS = {
-    "ndcg": "NDCG",
-    "pairwise_error": "pairwise error",
-    "largest_gap": "largest gap",
-    "mean_gap": "mean gap",
-    "gap_of_means": "gap of means",
-    "queries_compared": "queries compared",
-    "gap_on_scores": "gap on scores",
-    "kappa": "kappa",
-}
 _LEVELS = ["model", "group"]
 
 
@@ -94,8 +84,12 @@ class RankerComparison(Report):
     errors: pd.DataFrame
 
     def _content(self) -> dict[str, Any]:
+        heads = {
+            name: name.replace("_", " ").replace("ndcg", "NDCG") for name in map(str, self.summary)
+        }
+        measures = {k: head for k, head in heads.items() if not k.endswith(("_low", "_high"))}
         return {
-            "summary": Table.of(self.summary, _SUMMARY_HEADS),
+            "summary": Table.of(self.summary, measures),
             "groups": Table.of(
                 self.groups, {"rows": "rows", "relevant": "relevant", "ndcg": "NDCG"}
             ),
