@@ -44,10 +44,10 @@ def resolve(
         if isinstance(value, Parametrized):
             value.check_parameters()
         return value
+    if isinstance(value, str) and value in table:
+        return table[value](**defaults)
     names = ", ".join(repr(name) for name in table)
     if isinstance(value, str):
-        if value in table:
-            return table[value](**defaults)
         raise ValueError(f"{argument}={value!r} is unknown. Valid names: {names}.")
     raise TypeError(
         f"{argument} must be one of {names} or an instance of {base.__name__}; got {value!r}"
