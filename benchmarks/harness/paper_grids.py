@@ -48,15 +48,7 @@ class ConstantSteps(StepRule):
     def __init__(self, size: float = 1e-3):
         self.size = size
 
-    def tolerance(self, k: int, tol: float) -> float:
-        """Return the tolerance asked for."""
-        return tol
-
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        """Return the size."""
-        return self.size
-
-    def restoration(self, k: int, level: float, norm_squared: float) -> float:
         """Return the size."""
         return self.size
 

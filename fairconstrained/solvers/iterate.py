@@ -107,31 +107,23 @@ class Measured:
 
     iterate: Iterate
     certified: Array | Multipliers
-    objective: float
     kkt: KKT
+    objective: float
+    violation: float
+    kkt_residual: float
 
     @classmethod
     def of(cls, iterate: Iterate, tol: float) -> Measured:
         """Measure an iterate."""
         at = iterate.at
         multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
-        return cls(iterate, multipliers, at.objective, kkt)
+        return cls(iterate, multipliers, kkt, at.objective, kkt.violation, kkt.residual)
 
     @property
     def multipliers(self) -> Array:
         """The multipliers of the certificate, shape (n_constraints,)."""
         values = self.certified
         return values.dense() if isinstance(values, Multipliers) else values
-
-    @property
-    def violation(self) -> float:
-        """The violation of the constraints."""
-        return self.kkt.violation
-
-    @property
-    def kkt_residual(self) -> float:
-        """The KKT residual."""
-        return self.kkt.residual
 
     @property
     def figures(self) -> dict[str, float]:
@@ -225,7 +217,7 @@ class Run:
 
     def _status(self, last: Measured) -> Status | None:
         stop = self.callback is not None and self.callback(last)
-        if not all(map(math.isfinite, (last.objective, last.violation, last.kkt_residual))):
+        if not all(map(math.isfinite, last.figures.values())):
             return Status.DIVERGED
         if last.kkt.holds(self.start.tol):
             return Status.CONVERGED

@@ -32,7 +32,7 @@ class PairTerm(OnCells, FunctionAverages):
         \qquad \sum_i a_i = \sum_j b_j = 1 \text{ on the full data.}
 
     A batch is the weighted sum over the pairs among its rows. It is unbiased where the rows of the
-    two cells are drawn independently of each other, as `Sampler` does (rows of one cell
+    two cells are drawn independently of each other, as `Rows` does (rows of one cell
     are never in the same stratum as rows of another). In a uniform draw the number of pairs varies
     with the numbers of rows drawn from the cells, so that it is consistent only.
 
