@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.queries import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
-from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs, TopPairs
-from fairconstrained.terms.query_pairs import QueryPairs, differences, pairs_within
+from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, TopPairs
+from fairconstrained.terms.query_pairs import QueryPairs, differences
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_ranks
@@ -183,7 +183,7 @@ class PairwiseLoss(BaseEstimator, Objective):
         self.loss = loss
         self.max_pairs = max_pairs
 
-    def bind(self, y: Array, sample_weight: Array) -> PairTerm:
+    def bind(self, y: Array, sample_weight: Array) -> PairMeans:
         """Return the term with the mean over pairs.
 
         Raises a ValueError if a class has no rows, or the loss's name is unknown.
@@ -275,9 +275,9 @@ class PartialAUC(BaseEstimator, Objective):
             )
         levels = np.array([high, low] if low > 0 else [high])
         combination = np.array([[1.0, -1.0]])[:, : len(levels)] / (high - low)
-        cells = _by_label(y, sample_weight)
+        cells, pairs = _by_label(y, sample_weight), np.tile([1, 0], (len(levels), 1))
         names = ("partial AUC loss",)
-        return TopPairs(cells, levels, function=loss, combination=combination, names=names)
+        return TopPairs(cells, pairs, levels, function=loss, combination=combination, names=names)
 
 
 _EXACT = {"squared_hinge": SquaredHinge, "hinge": Hinge}

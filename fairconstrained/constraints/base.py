@@ -119,7 +119,7 @@ class Constraint(Parametrized):
     scores_title: ClassVar[str] = "predicted probabilities"
     bound_to_training_rows: str = ""
     rank_range: tuple[float, float] | None = None
-    tolerance: ClassVar[str] = "kappa"
+    tolerance: str = "kappa"
     usual_kappas: tuple[float, float] | None = None
     compares_groups: bool = True
     joins_attributes: ClassVar[bool] = False
@@ -361,7 +361,9 @@ class Constraint(Parametrized):
         scores = partial(unconstrained.weighted_scores, known, rows)
         part = self.settled(scores).build(part_of, known)
         if part.model is part_of and isinstance(part.term, CellMeans):
-            term = part.term.embed_rows(rows, len(data.y))  # one model, one pass over the data
+            place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))
+            place[rows], inside[rows] = np.arange(len(rows)), 1.0
+            term = part.term.take(place, inside)  # one model, one pass over the data
             part = replace(part, model=model, term=term)
         return part
 
@@ -385,5 +387,7 @@ class Constraint(Parametrized):
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""
         given = self.get_params(deep=False)
+        if not self.takes_kappa:
+            defaults.pop("kappa", None)
         missing = {k: v for k, v in defaults.items() if k in given and given[k] is None}
         return clone(self).set_params(**missing)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -13,36 +14,11 @@ from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.terms.cell_means import CellMeans, Ratios, cell_matrix
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
-from fairconstrained.terms.ratios import Ratios
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
-
-@dataclass(frozen=True)
-class Event:
-    """A condition on the label under which rates are compared: a name and the labels it keeps."""
-
-    name: str
-    labels: tuple[int, ...]
-
-    def naming(self, labels: tuple[str, str]) -> Event:
-        """Return the same event, called by the names of the labels -1 and +1."""
-        if len(self.labels) > 1:
-            return self
-        return Event(f" | label {labels[self.labels[0] > 0]}", self.labels)
-
-    def codes(self, groups: Array, y: Array) -> Array:
-        """Return the groups of the rows whose labels it keeps, -1 for the others."""
-        if len(self.labels) > 1:
-            return groups
-        return np.where(y == self.labels[0], groups, -1)
-
-
-_SMALL = 4096  # entries up to which pairs are listed: many small products cost more than a few
-ALL_ROWS = Event("", (-1, 1))
-POSITIVES = Event(" | label +1", (1,))
-NEGATIVES = Event(" | label -1", (-1,))
+_SMALL = 4096  # entries up to which matrices are dense, and names are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +39,8 @@ class Measures:
         The groups' names.
     numbers : ndarray or CSR of shape (n_groups + 1, n_cells)
         M; the last row is that of the number of all rows.
-    event : Event
-        The condition under which the numbers are computed.
+    event : str, default=""
+        The condition under which the numbers are computed, as names end with it.
     constant : ndarray of shape (n_groups + 1,) or float, default=0.0
         d.
     """
@@ -75,7 +51,7 @@ class Measures:
     what: str
     groups: list[str]
     numbers: Matrix
-    event: Event = ALL_ROWS
+    event: str = ""
     constant: Array | float = 0.0
 
     def __len__(self) -> int:
@@ -85,7 +61,7 @@ class Measures:
     @property
     def names(self) -> list[str]:
         """The name of each number, for instance "rate(a | label +1)"; the last is of all rows."""
-        return [f"{self.what}({group}{self.event.name})" for group in (*self.groups, "all")]
+        return [f"{self.what}({group}{self.event})" for group in (*self.groups, "all")]
 
     @cached_property
     def cells(self) -> SparseMatrix:
@@ -98,8 +74,8 @@ def means(
     weight: Array,
     warn: Callable[[str], None],
     what: str = "rate",
-    event: Event = ALL_ROWS,
-    y: Array | None = None,
+    event: str = "",
+    inside: Array | None = None,
     *,
     compared: bool = True,
 ) -> Measures:
@@ -115,23 +91,23 @@ def means(
         Is told of groups without rows, and of fewer than two groups.
     what : str, default="rate"
         The kind of the mean, for messages.
-    event : Event, default=ALL_ROWS
-        The condition, which messages name.
-    y : ndarray of shape (n_rows,) or None, default=None
-        The labels, for the event.
+    event : str, default=""
+        The condition, as messages name it.
+    inside : ndarray of bool of shape (n_rows,) or None, default=None
+        The rows that meet the condition; None stands for all.
     compared : bool, default=True
         Whether groups are compared with each other, so that there should be two.
     """
-    codes = groups.codes if y is None else event.codes(groups.codes, y)
+    codes = groups.codes if inside is None else np.where(inside, groups.codes, -1)
     counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
     present = np.flatnonzero(counts)
     for k in np.flatnonzero(counts == 0):
-        cell = f"group {groups.labels[k]}{event.name}"
+        cell = f"group {groups.labels[k]}{event}"
         warn(f"the cell '{cell}' has no rows; nothing is asked of it.")
     names = [str(groups.labels[k]) for k in present]
     if compared and len(names) < 2:
         warn(
-            f"fewer than two groups have rows in the cell 'all groups{event.name}' (found: "
+            f"fewer than two groups have rows in the cell 'all groups{event}' (found: "
             f"{', '.join(names) or 'none'}); there is nothing to compare."
         )
     if len(present) < len(groups):
@@ -254,23 +230,14 @@ class Compared:
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
         return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all numbers."""
-        return [name for part in self.measures for name in part.names]
-
     def ends(self) -> tuple[Array, Array]:
         """Return the positions of both numbers of all pairs."""
         return self.pairs.ends(np.arange(self.pairs.shape[0]))
 
-    def texts(self, marks: Sequence[str] = ("",)) -> tuple[str, ...]:
+    def texts(self, marks: Sequence[str] = ("",)) -> PairNames:
         """Return the inequality of every pair, for each mark at the end of the numbers' names."""
-        named = [[f"{name[:-1]}{mark})" for mark in marks] for name in self.names]
-        pairs = zip(*(side.tolist() for side in self.ends()), strict=True)
-        both = (zip(named[a], named[b], strict=True) for a, b in pairs)
-        return tuple(
-            self.requirement.text.format(first=i, second=j) for each in both for i, j in each
-        )
+        names = [name for part in self.measures for name in part.names]
+        return PairNames(self.pairs, self.requirement.text, names, marks)
 
     @cached_property
     def cells(self) -> SparseMatrix:
@@ -296,26 +263,17 @@ class Compared:
             phi.
         """
         pairs, requirement = self.pairs, self.requirement
-        whole: Any = replace(pairs, first=0.0, second=1.0)
-        fields: dict[str, Any] = {
-            "combination": pairs,
-            "offset": requirement.bound,
-            "names": PairNames(pairs, requirement.text, self.names),
-        }
+        few = math.prod(pairs.shape) <= _SMALL
         constant: Array | float = requirement.constant
-        of_whole: Array | float = 0.0
-        listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
-        if listed or pairs.origin is not None:
+        if pairs.origin is not None:
             a, b = self.ends()
-            if pairs.origin is not None:
-                of_whole = pairs.origin[b]
-                constant = constant + pairs.first * pairs.origin[a] + pairs.second * of_whole
-            if listed:
-                numbers = self.numbers
-                numbers = numbers if isinstance(numbers, np.ndarray) else numbers.toarray()
-                whole = numbers[b]
-                fields["combination"] = pairs.first * numbers[a] + pairs.second * whole
-                fields |= {"offset": np.full(len(a), requirement.bound), "names": self.texts()}
-        if issubclass(requirement.kind, Ratios):
-            fields |= {"ratio": pairs.second, "whole": whole, "whole_constant": of_whole}
-        return requirement.kind(self.cells, function, signs=self.signs, constant=constant, **fields)
+            constant = constant + pairs.first * pairs.origin[a] + pairs.second * pairs.origin[b]
+        return requirement.kind(
+            self.cells,
+            function,
+            signs=self.signs,
+            combination=cast("Matrix", pairs),
+            offset=requirement.bound,
+            names=tuple(self.texts()) if few else self.texts(),
+            constant=constant,
+        )

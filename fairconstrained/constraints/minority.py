@@ -15,8 +15,7 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.ratios import Ratios
+from fairconstrained.terms.cell_means import CellMeans, Ratios
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between

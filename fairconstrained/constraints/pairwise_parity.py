@@ -15,7 +15,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
+from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 
@@ -80,7 +80,7 @@ class PairwiseParity(Constraint, ABC):
     computed on a grid, in O(n log n).
 
     Batches drawn by strata are unbiased, others consistent: see
-    :meth:`~fairconstrained.terms.pairs.PairTerm.batch`.
+    :meth:`~fairconstrained.terms.pairs.PairMeans.batch`.
 
     Parameters
     ----------
@@ -116,23 +116,23 @@ class PairwiseParity(Constraint, ABC):
     def _function(self) -> ScalarFunction:
         return resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
 
-    def _term(self, y: Array, groups: Groups, weight: Array) -> PairTerm:
+    def _term(self, y: Array, groups: Groups, weight: Array) -> PairMeans:
         kappa, surrogate = self.checked_kappa(), self._function()
         compare = check_option("against", self.against, _COMPARISONS)
         compared, codes = self._comparable(y > 0, groups, weight)
         outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
-        gaps, constants = [gap for *_, gap in outputs], [-constant for _, constant, _ in outputs]
         cells = cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1)
-        head: dict[str, Any] = {
-            "combination": combination,
-            "offset": np.full(len(gaps), kappa),
-            "names": tuple(f"{gap} <= {kappa:g}" for gap in gaps),
-            "constant": np.array(constants),
-        }
-        if isinstance(surrogate, ShiftedSquare):
-            return QuadraticPairs(cells, pairs, **head)
-        return PairMeans(cells, pairs, function=surrogate, **head)
+        kind = QuadraticPairs if isinstance(surrogate, ShiftedSquare) else PairMeans
+        return kind(
+            cells,
+            pairs,
+            function=surrogate,
+            combination=combination,
+            offset=kappa,
+            names=tuple(f"{gap} <= {kappa:g}" for *_, gap in outputs),
+            constant=np.array([-constant for _, constant, _ in outputs]),
+        )
 
     def _comparable(
         self, positive: Array, groups: Groups, weight: Array

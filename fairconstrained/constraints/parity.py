@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
@@ -25,7 +25,7 @@ class RateParity(Constraint):
 
     for every event E of the class; the absolute value is split into two one-sided constraints.
     With `ratio` it is :math:`\mathrm{rate}_a \ge \text{ratio} \cdot \mathrm{rate}_b` instead.
-    Subclasses name their events.
+    Subclasses name their events: labels, or None for all rows.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ class RateParity(Constraint):
     against: str = "pairs"
     ratio: float | None = None
 
-    events: ClassVar[tuple[measures.Event, ...]] = ()
+    events: ClassVar[tuple[int | None, ...]] = ()
     subtracts_kappa = True
     cannot_be_tested = ""
     rates: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def tolerance_slope(self) -> float | None:
-        """As for every constraint; 0 with a ratio, which takes the place of kappa."""
-        return super().tolerance_slope if self.ratio is None else 0.0
+    def tolerance(self) -> str:  # type: ignore[override]
+        """The ratio, where it takes the place of kappa."""
+        return "kappa" if self.ratio is None else "ratio"
 
     @property
     def rates_compared(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -94,12 +94,6 @@ class RateParity(Constraint):
         """Whether `ratio` is given."""
         return self.ratio is not None
 
-    def with_defaults(self, **defaults: object) -> Self:
-        """Return a copy with the values given here where it has none; a ratio needs no kappa."""
-        if self.ratio is not None:
-            defaults.pop("kappa", None)
-        return super().with_defaults(**defaults)
-
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         requirement = self._requirement()
         against = check_option("against", self.against, measures.COMPARISONS)
@@ -119,8 +113,12 @@ class RateParity(Constraint):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' rates in every event."""
-        events = [event.naming(self.labels) for event in self.events]
-        return [self._means(groups, weight, event=event, y=y) for event in events]
+        rates = []
+        for label in self.events:
+            name = "" if label is None else f" | label {self.labels[label > 0]}"
+            inside = None if label is None else y == label
+            rates.append(self._means(groups, weight, event=name, inside=inside))
+        return rates
 
 
 class DemographicParity(RateParity):
@@ -157,7 +155,7 @@ class DemographicParity(RateParity):
     array([-0.331,  0.131])
     """
 
-    events = (measures.ALL_ROWS,)
+    events = (None,)
     rates = ("selection_rate",)
 
 
@@ -193,7 +191,7 @@ class EqualOpportunity(RateParity):
     'rate(a | label +1) - rate(all | label +1) <= 0.1'
     """
 
-    events = (measures.POSITIVES,)
+    events = (1,)
     rates = ("true_positive_rate",)
 
 
@@ -229,7 +227,7 @@ class PredictiveEquality(RateParity):
     'rate(a | label -1) - rate(b | label -1) <= 0.05'
     """
 
-    events = (measures.NEGATIVES,)
+    events = (-1,)
     rates = ("false_positive_rate",)
 
 
@@ -265,5 +263,5 @@ class EqualizedOdds(RateParity):
     4
     """
 
-    events = (measures.POSITIVES, measures.NEGATIVES)
+    events = (1, -1)
     rates = ("true_positive_rate", "false_positive_rate")

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.queries import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.query_pairs import QueryPairs, differences, pairs_within
+from fairconstrained.terms.query_pairs import QueryPairs, differences
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_switch

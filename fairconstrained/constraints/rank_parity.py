@@ -16,16 +16,11 @@ from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, WeightedScores
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
-from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import rows_by_cell
+from fairconstrained.metrics.distributions import distances, distribution, part_within, within_ranks
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
+from fairconstrained.terms.cell_means import OnCells, rows_by_cell
 from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.ranks import (
-    ClippedRates,
-    RankGaps,
-    distances,
-    distribution,
-    part_within,
-)
+from fairconstrained.terms.ranks import ClippedRates
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
@@ -38,6 +33,48 @@ _DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 # A sigmoid of scale 1 is as wide as the whole distribution of the scores, so that it cannot
 # resolve a range of ranks. 0.25 follows the predictions; 0.15 is not better.
 SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25), "ramp": Ramp}
+
+
+@dataclass(frozen=True, eq=False)
+class RankGaps(OnCells):
+    r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
+
+    .. math::
+        \max_\theta \big| \Pr(s > \theta \mid k, \bar F_k(s) \in I) -
+        \Pr(s > \theta \mid k', \bar F_{k'}(s) \in I) \big|,
+
+    where :math:`\bar F_k(s)` is the share of cell k with scores above s. The gaps are piecewise
+    constant, so that their derivatives are zero, and their statistics are not sums over rows.
+
+    Parameters
+    ----------
+    cells : CSC of shape (n_cells, n_rows)
+        See :class:`OnCells`.
+    ranks : tuple of float
+        I = [alpha, beta).
+    n_auxiliary : int, default=0
+        The number of auxiliary variables of the term whose zero-one version this is; the gaps do
+        not depend on them.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`.
+
+    References
+    ----------
+    IDCA, equation (6).
+    """
+
+    ranks: tuple[float, float]
+    n_auxiliary: int = 0
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the gaps; their pullback gives zeros."""
+        inside = [within_ranks(scores[rows], w, self.ranks) for rows, w in self._rows_by_cell]
+        zeros = np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
+        return distances(inside), lambda u: zeros
+
+    def zero_one(self) -> RankGaps:
+        """Return the term: it has no surrogate."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,12 +351,11 @@ class WeakPartialDemographicParity(_RankConstraint):
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> ClippedRates:
         compared = self._compared(y, groups, weight)
-        names = compared.texts()
         return ClippedRates(
             compared.cells,
             self._function(),
             self._ranks(y, weight),
             combination=as_csr(compared.pairs),
-            offset=np.full(len(names), compared.requirement.bound),
-            names=names,
+            offset=compared.requirement.bound,
+            names=compared.texts(),
         )

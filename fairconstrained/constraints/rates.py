@@ -73,9 +73,8 @@ class ErrorRateParity(RateParity):
         signed = np.where(positive == 1, -inside, inside)
         shape = len(rates), len(present)
         by_label = sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape)
-        constant = np.bincount(group, positive * inside, minlength=len(rates))
-        changes = {"numbers": numbers @ by_label, "constant": numbers @ constant}
-        return [replace(rates, codes=codes, **changes)]
+        constant = numbers @ np.bincount(group, positive * inside, minlength=len(rates))
+        return [replace(rates, codes=codes, numbers=numbers @ by_label, constant=constant)]
 
 
 @dataclass(eq=False, repr=False)
@@ -119,9 +118,8 @@ class DisparateImpact(RateParity):
     ratio: float = 0.8
     kappa: ClassVar[None] = None  # type: ignore[misc]  # no tolerance but the ratio
 
-    events = (measures.ALL_ROWS,)
+    events = (None,)
     rates = ("selection_rate",)
-    tolerance = "ratio"
 
 
 @dataclass(eq=False, repr=False)
@@ -174,7 +172,7 @@ class BalancedRate(RateParity):
     _: KW_ONLY
     kappa: float | None = None
 
-    events = (measures.ALL_ROWS,)
+    events = (None,)
     ratio: ClassVar[None] = None  # type: ignore[misc]  # no ratio: the bound is r
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
@@ -272,18 +270,16 @@ class ROCParity(Constraint):
             self._function(),
             thresholds,
             combination=combination,
-            offset=np.full(combination.shape[0], compared.requirement.bound),
+            offset=compared.requirement.bound,
             names=compared.texts(marks),
         )
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         against = check_option("against", self.against, measures.COMPARISONS)
-        return measures.Compared(
-            [self._means(groups, weight)],
-            against,
-            measures.difference(self.checked_kappa()),
-            claimed={"thresholds": self._grid(), "one_output": False},
-        )
+        requirement = measures.difference(self.checked_kappa())
+        claimed = {"thresholds": self._grid(), "one_output": False}
+        rates = [self._means(groups, weight)]
+        return measures.Compared(rates, against, requirement, claimed=claimed)
 
     def _grid(self) -> Array:
         """Return the thresholds, none if they are not chosen yet."""
@@ -299,5 +295,4 @@ class ROCParity(Constraint):
         values, _ = scores()
         low, high = values.min(), values.max()
         half = 0.5 * (high - low)
-        grid = np.unique(np.linspace(low - half, high + half, count))
-        return self.with_defaults(thresholds=grid)
+        return self.with_defaults(thresholds=np.unique(np.linspace(low - half, high + half, count)))

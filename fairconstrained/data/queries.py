@@ -85,3 +85,36 @@ def given_queries(ranker: object, query: ArrayLike | None, method: str) -> Array
             "sklearn.set_config(enable_metadata_routing=True) and search.fit(X, y, query=query)."
         )
     return query
+
+
+def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
+    """Return the rows of all pairs of a positive and a negative row of one query.
+
+    Parameters
+    ----------
+    positive : ndarray of bool of shape (n_rows,)
+        Which rows are positive.
+    queries : ndarray of int of shape (n_rows,)
+        The query of every row, from 0.
+
+    Returns
+    -------
+    first, second : ndarray of int of shape (n_pairs,)
+        The positive and the negative row of every pair, sorted by query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.data.queries import pairs_within
+    >>> first, second = pairs_within(np.array([1, 0, 0, 1, 0]) > 0, np.array([0, 0, 1, 1, 0]))
+    >>> first.tolist(), second.tolist()
+    ([0, 0, 3], [1, 4, 2])
+    """
+    order = np.argsort(queries, kind="stable")
+    high, low = order[positive[order]], order[~positive[order]]
+    counts = np.bincount(queries[low], minlength=int(queries.max(initial=-1)) + 1)
+    starts = np.cumsum(counts) - counts  # of every query's negatives in `low`
+    partners = counts[queries[high]]
+    ends = np.cumsum(partners)
+    shift = np.repeat(starts[queries[high]] - (ends - partners), partners)
+    return np.repeat(high, partners), low[np.arange(len(shift)) + shift]

@@ -13,9 +13,8 @@ from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.passes import forward_pass
 from fairconstrained.terms.base import NO_AUXILIARY
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, averages
 from fairconstrained.terms.class_scores import ByClass
-from fairconstrained.terms.decision_rates import averages
 from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 

@@ -14,13 +14,13 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, averages
 from fairconstrained.terms.class_scores import ByClass
-from fairconstrained.terms.decision_rates import Steepness, averages
 from fairconstrained.terms.ranks import ClippedRates
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
+_LITTLE = 1e-5  # of the scores, whose effect is a derivative to ten digits
 _LEFT = 0.9  # the share of a constant model's distance from the bound that shifts may take
 
 
@@ -85,21 +85,21 @@ def _speeds(
 ) -> list[Array]:
     """Return how fast decisions change compared with the surrogate, for each output.
 
-    The rate of decisions in a cell changes with the density of its scores at 0, the average of the
-    surrogate with the mean of its derivative. Measures that are no averages over cells are left
-    out.
+    That is how much both change where all scores do: decisions by the window to both sides, the
+    surrogate by little. Measures that are no averages over cells are left out.
     """
     window, asked, weights = search.budget.window, [], []
     for one in measures:
         if isinstance(one.term, CellMeans):
-            above, below = (averages(one.term, Indicator(), h) for h in (window, -window))
-            terms = above, below, averages(one.term, Steepness(one.term.function))
-            asked += [replace(one, level=0.0, term=term) for term in terms]
+            for function, h in ((Indicator(), window), (one.term.function, _LITTLE)):
+                terms = (averages(one.term, function, shift) for shift in (h, -h))
+                asked += [replace(one, level=0.0, term=term) for term in terms]
             weights.append(abs(one.term.combination))
     values = iter(search.values(asked, candidate))
+    changes = (np.abs(above - below) for above, below in zip(values, values, strict=True))
     speeds = []
-    for weight, upper, lower, steepness in zip(weights, values, values, values, strict=False):
-        dense, steep = weight @ (upper - lower) / (2.0 * window), weight @ steepness
+    for weight, of_rates, of_surrogate in zip(weights, changes, changes, strict=False):
+        dense, steep = weight @ of_rates / window, weight @ of_surrogate / _LITTLE
         ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
         speeds.append(np.clip(ratio, *search.budget.speed_range))
     return speeds

@@ -8,7 +8,7 @@ from operator import attrgetter
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fairconstrained.utils.parameter_constraints import Count, Positive, check_arguments
+from fairconstrained.utils.parameter_constraints import Count, Positive, check_parameters
 from fairconstrained.utils.typing import Array
 
 ON_THE_BOUNDARY = 1e-9  # relative: points nearer to the boundary count as lying on it
@@ -39,9 +39,8 @@ class Domain(BaseEstimator, ABC):
         ValueError, TypeError
             With the parameter's name, what was found and what is valid.
         """
-        parameters = self.get_params(deep=False)
-        check_arguments(type(self), **parameters)
-        for value in parameters.values():
+        check_parameters(self)
+        for value in self.get_params(deep=False).values():
             if isinstance(value, Domain):
                 value.check()
 

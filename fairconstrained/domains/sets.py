@@ -41,9 +41,6 @@ class Box(Domain):
     array([ 1. , -0.5])
     """
 
-    lower: float | Array
-    upper: float | Array
-
     def __init__(self, lower: Bound = -1.0, upper: Bound = 1.0):
         self.lower = lower
         self.upper = upper

@@ -43,16 +43,12 @@ class ScalarFunction(Parametrized, ABC):
     twice_differentiable: bool = False
     kinks: tuple[tuple[float, float], ...] = ()
     corners: tuple[tuple[float, float, float], ...] = ()
+    curvature: tuple[float, float]
 
     @property
     def knots(self) -> tuple[float, ...] | None:
         """Where the polynomial changes: the kinks."""
         return tuple(sorted(position for position, _ in self.kinks)) or None
-
-    @property
-    @abstractmethod
-    def curvature(self) -> tuple[float, float]:
-        """Bounds on the second derivative, (lower, upper)."""
 
     @abstractmethod
     def value(self, t: Array) -> Array:
@@ -115,13 +111,6 @@ class ScalarFunction(Parametrized, ABC):
         """Return the function with its kinks rounded over `width`; itself if it has none."""
         return self if self.smooth else Rounded(self, width)
 
-    def subgradient_error(self, t: Array) -> Array:
-        """Return the subgradient error at t: zero except where kinks were rounded."""
-        out = np.zeros_like(t)
-        for position, jump, width in self.corners:
-            out += abs(jump) * corner_subgradient_error(t - position, width)
-        return out
-
 
 class Indicator(ScalarFunction):
     """phi(t) = 1{t > 0}: the zero-one function that surrogates approximate.
@@ -158,7 +147,7 @@ class Parabola(ScalarFunction):
         self.coefficient = coefficient
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """The second derivative is the coefficient everywhere."""
         return self.coefficient, self.coefficient
 
@@ -194,7 +183,7 @@ class PlusParabola(ScalarFunction):
     corners = property(attrgetter("function.corners"))
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """The bounds of phi plus c, at least 0."""
         lower, upper = self.function.curvature
         return max(lower + self.coefficient, 0.0), upper + self.coefficient
@@ -224,7 +213,7 @@ class Rounded(ScalarFunction):
 
     Its derivative is an :math:`\epsilon`-subgradient of a convex :math:`\phi` at t with
     :math:`\epsilon = \sum_j |d_j|\, |t - k_j| \max\{\omega/2 - |t - k_j|, 0\} / \omega`, which is
-    what `subgradient_error` returns; it is at most :math:`d_j\, \omega / 16`.
+    what :class:`SubgradientError` is; it is at most :math:`d_j\, \omega / 16`.
 
     Parameters
     ----------
@@ -259,11 +248,10 @@ class Rounded(ScalarFunction):
         return tuple(sorted({at + side for at, _ in self.function.kinks for side in (-half, half)}))
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """Between the sums of the negative and of the positive jumps, over the width."""
-        jumps = np.array([jump for _, jump in self.function.kinks])
-        bounds = np.minimum(jumps, 0.0).sum(), np.maximum(jumps, 0.0).sum()
-        return float(bounds[0] / self.width), float(bounds[1] / self.width)
+        jumps = [jump / self.width for _, jump in self.function.kinks]
+        return sum(min(jump, 0.0) for jump in jumps), sum(max(jump, 0.0) for jump in jumps)
 
     def value(self, t: Array) -> Array:
         """Return phi(t) plus the effect of rounding near the kinks."""
@@ -326,7 +314,8 @@ class SubgradientError(ScalarFunction):
 
     def value(self, t: Array) -> Array:
         """Return the sum over the kinks."""
-        return self.subgradient_error(t)
+        errors = (abs(d) * corner_subgradient_error(t - at, width) for at, d, width in self.corners)
+        return sum(errors, np.zeros_like(t))
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return the sum of the derivatives."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from scipy.special import expit
 
@@ -23,7 +21,7 @@ class Loss(ScalarFunction):
         the logistic loss only.
     """
 
-    gives_log_odds: ClassVar[bool] = False
+    gives_log_odds: bool = False
 
 
 class Logistic(Loss):
@@ -86,7 +84,7 @@ class TruncatedLogistic(Loss):
         check_positive("TruncatedLogistic: alpha", self.alpha)
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """Between -1 / alpha and 1/4."""
         return -1.0 / self.alpha, 0.25
 

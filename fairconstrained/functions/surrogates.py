@@ -93,7 +93,7 @@ class Stretched(Surrogate):
         return None if knots is None else tuple(sorted(at / self.factor for at in knots))
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """The bounds of the function times the square of c."""
         lower, upper = self.function.curvature
         return lower * self.factor**2, upper * self.factor**2
@@ -152,7 +152,7 @@ class Sigmoid(Surrogate):
     twice_differentiable = True
 
     @property
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self) -> tuple[float, float]:  # type: ignore[override]
         """Plus and minus 1 / (6 sqrt(3) tau^2)."""
         bound = 1.0 / (6.0 * np.sqrt(3.0) * self.scale**2)
         return -bound, bound

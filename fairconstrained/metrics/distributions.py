@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.terms.ranks import within_ranks
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_ranks
+
+_ROUNDING = 1e-12  # the error of sums of weights
 
 
 def _rows(groups: Groups) -> list[Array]:
@@ -208,3 +212,59 @@ def weak_partial_demographic_parity_difference(
     rates = np.array([cell.share_above(np.array(theta)) for cell in cells])
     inside = np.clip(rates, low, high) / (high - low)
     return float(compare(inside[:-1], inside[-1]))
+
+
+def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
+    r"""Return the distribution of the scores whose rank is in a range.
+
+    The rank of a score is the share of weight strictly above it. Where no score has a rank in the
+    range, the range lies within equal scores, and the distribution is concentrated at their value.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n,)
+        The scores of a group and their weights.
+    ranks : tuple of float
+        [alpha, beta).
+
+    Returns
+    -------
+    values, shares : ndarray
+        The distinct scores, descending, and their shares of the range.
+    """
+    return part_within(*distribution(scores, weights), ranks)
+
+
+def distribution(scores: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct scores, descending, and their shares of the weight."""
+    values, place = np.unique(-scores, return_inverse=True)
+    return -values, np.bincount(place, weights, minlength=len(values)) / weights.sum()
+
+
+def part_within(values: Array, mass: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the part of a distribution whose rank is in a range, see :func:`within_ranks`."""
+    above = np.cumsum(mass) - mass
+    low, high = ranks
+    inside = (above >= low - _ROUNDING) & (above < high - _ROUNDING)
+    if not inside.any():
+        inside[np.searchsorted(above, low, side="right") - 1] = True
+    share = mass[inside]
+    return values[inside], share / share.sum()
+
+
+def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
+    """Return the distances of all pairs of distributions."""
+    return np.array([distance(*pair) for pair in combinations(cells, 2)], dtype=float)
+
+
+def distance(first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
+    """Return the largest difference of Pr(s > theta) of two distributions over all theta.
+
+    Parameters
+    ----------
+    first, second : tuple of ndarray
+        Values, descending, and their shares.
+    """
+    points = np.concatenate([first[0], second[0]])
+    gaps = np.abs(Ranked(*first).share_above(points) - Ranked(*second).share_above(points))
+    return min(float(gaps.max(initial=0.0)), 1.0)

@@ -9,9 +9,8 @@ from sklearn.utils import _safe_indexing
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.queries import Queries, pairs_within
 from fairconstrained.metrics.inputs import check_scores, positive_rows
-from fairconstrained.terms.query_pairs import pairs_within
 from fairconstrained.utils.numerics import grouped
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_count

@@ -8,7 +8,8 @@ import numpy as np
 
 from fairconstrained.models.base import Model, NoModel
 from fairconstrained.penalties import Leading, Penalty, Zero
-from fairconstrained.terms.base import NoTerm, Term
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.typing import Array
 
 NO_MODEL, NO_TERM = NoModel(), NoTerm()

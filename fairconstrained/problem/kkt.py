@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.terms.base import NoTerm
+from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 

@@ -16,7 +16,8 @@ from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.terms.base import NoTerm, common_blocks
+from fairconstrained.terms.base import common_blocks
+from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import AtomRows, BlockSum, Place, Sums
 from fairconstrained.shards.sums import Shards, square_gradient
-from fairconstrained.terms.base import Shardable, Term
+from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
 _KEPT_TERMS = 256
@@ -91,7 +91,7 @@ class ShardedLinearModel(LinearModel):
             self._of_atoms[term] = term.take(rows, factors)
         return self._of_atoms[term]
 
-    def summed(self, term: Term) -> Shardable:
+    def summed(self, term: Term) -> Term:
         """Return `of_atoms` of a term whose statistics are sums over rows.
 
         Raises
@@ -104,7 +104,7 @@ class ShardedLinearModel(LinearModel):
                 f"{type(term).__name__} is not a sum over rows, so that it cannot be computed "
                 "shard by shard. Fit it with the estimator for rows in memory."
             )
-        return cast("Shardable", self.of_atoms(term))
+        return self.of_atoms(term)
 
     def place(self, w: Array) -> Place:
         """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""

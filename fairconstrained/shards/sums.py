@@ -14,7 +14,7 @@ import numpy as np
 from fairconstrained.functions.base import Indicator
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import Block, BlockSum, Join, Place, Shard, Sums, joined
-from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Shardable, Term
+from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -86,18 +86,16 @@ class LocalShards(Shards):
             return list(threads.map(lambda shard: shard.total(*request), self.shards))
 
 
-Request = tuple[Shardable, Array]  # a term on atoms of unit weight, and its own variables
+Request = tuple[Term, Array]  # a term on atoms of unit weight, and its own variables
 
 
-def in_one_round(term: Shardable, n_features: int) -> bool:
+def in_one_round(term: Term, n_features: int) -> bool:
     """Return whether statistics come with their Jacobian: that of few sums over rows."""
     few = term.factored and term.n_statistics * n_features <= _LARGEST_JACOBIAN
     return few and not isinstance(getattr(term, "function", None), Indicator)
 
 
-def statistics(
-    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, bool]]
-) -> Sums:
+def statistics(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, bool]]) -> Sums:
     """Return a block's part of the statistics of terms, and of the Jacobians of some.
 
     Parameters
@@ -106,7 +104,7 @@ def statistics(
         The rows.
     scores : ndarray of shape (n_rows,)
         Their scores.
-    requests : sequence of (Shardable, ndarray, bool)
+    requests : sequence of (Term, ndarray, bool)
         The terms, see :meth:`ShardedLinearModel.summed`, the values of their own variables, and
         whether the Jacobian is wanted.
 
@@ -201,7 +199,7 @@ def _dense(values: Matrix) -> Array:
 
 
 def jacobian_rows(
-    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, Array]]
+    block: Block, scores: Array, requests: Sequence[tuple[Term, Array, Array]]
 ) -> Sums:
     """Return a block's part of the gradients of several <weights, statistics> of each term.
 
@@ -209,7 +207,7 @@ def jacobian_rows(
     ----------
     block, scores
         See `statistics`.
-    requests : sequence of (Shardable, ndarray, ndarray of shape (m, n_statistics))
+    requests : sequence of (Term, ndarray, ndarray of shape (m, n_statistics))
         The terms, the values of their own variables, and the weights; m may differ.
 
     Returns
@@ -224,9 +222,7 @@ def jacobian_rows(
     return tuple(parts)
 
 
-def hessian(
-    block: Block, scores: Array, requests: Sequence[tuple[Shardable, Array, Array]]
-) -> Sums:
+def hessian(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, Array]]) -> Sums:
     """Return a block's part of the Hessian of <weights, statistics> of curved terms.
 
     It is in coefficients and intercept. Requests are terms, their own variables and weights.

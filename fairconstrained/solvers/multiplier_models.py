@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.typing import Array, Matrix
 
 _DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
@@ -272,5 +273,5 @@ def _part_features(part: CompositeFunction) -> sp.csr_array:
     combination = getattr(part.term, "combination", None)
     if combination is None:
         return sp.csr_array(sp.eye_array(part.n_outputs))
-    weights = sp.csr_array(combination)
+    weights = as_csr(combination)
     return sp.csr_array(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))

@@ -5,10 +5,7 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 """
 
 from fairconstrained.terms.affine import FunctionAverages, Majorant
-from fairconstrained.terms.base import (
-    Shardable,
-    Term,
-)
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.head import AffineHead
 
@@ -17,6 +14,5 @@ __all__ = [
     "CellMeans",
     "FunctionAverages",
     "Majorant",
-    "Shardable",
     "Term",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Self, cast
 
 import numpy as np
@@ -32,7 +33,7 @@ class FunctionAverages(AffineHead):
 
     def _with_function(self, function: ScalarFunction) -> FunctionAverages:
         """Return the term with another phi."""
-        return self._with(function=function)
+        return replace(self, function=function)  # type: ignore[call-arg]
 
     def zero_one(self) -> Term:
         """Return the term with the indicator."""
@@ -46,16 +47,16 @@ class FunctionAverages(AffineHead):
         return np.maximum(errors.forward(scores, auxiliary)[0], 0.0)
 
     @property
-    def smooth(self) -> bool:
+    def smooth(self) -> bool:  # type: ignore[override]
         """Whether phi is smooth."""
         return self.function.smooth or self.n_outputs == 0
 
     @property
-    def convex(self) -> bool:
+    def convex(self) -> bool:  # type: ignore[override]
         """Whether phi is affine, or convex and no weight in R negative."""
         if self.function.curvature == (0.0, 0.0) or self.n_outputs == 0:
             return True
-        return self.function.convex and not self._has_negative_weights
+        return self.function.convex and not self._signed_parts[1].sum() > 0.0
 
     @property
     def difference_of_convex(self) -> bool:
@@ -75,6 +76,11 @@ class FunctionAverages(AffineHead):
         """Return abs(R) times the averages of the subgradient error of phi."""
         return abs(self.combination) @ self._average_errors(scores, auxiliary)
 
+    def convex_parts(self) -> tuple[FunctionAverages, FunctionAverages]:
+        """Return terms with convex averages, whose differences are what R multiplies."""
+        plus, minus = self.function.convex_parts()
+        return self._with_function(plus), self._with_function(minus)
+
     def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
         """Return the majorant with tangents in place of what is subtracted."""
         return self if self.convex else Majorant.of(self, scores, auxiliary)
@@ -91,6 +97,14 @@ class FunctionAverages(AffineHead):
             return np.array([np.vdot(row, change) + on_own @ own for row, on_own in rows])
 
         return push
+
+    def weak_curvature(self) -> Array:
+        """Return the largest downward curvature of any output along each score."""
+        return np.zeros(self.n_rows) if self.convex else self._bend()
+
+    def _bend(self) -> Array:
+        """Return that of a term that is not convex; infinite where it is not known."""
+        return np.full(self.n_rows, np.inf)
 
     def _largest_bend(self, columns: SparseMatrix | None = None) -> Array:
         """Return the most that any output bends down per unit of each statistic's curvature.
@@ -178,7 +192,7 @@ class Majorant(AffineHead):
     @classmethod
     def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
         """Return the majorant that touches a term at the scores."""
-        plus, minus = (term._with_function(part) for part in term.function.convex_parts())
+        plus, minus = term.convex_parts()
         tangents = Tangent(plus, scores, auxiliary), Tangent(minus, scores, auxiliary)
         up, down = (as_csr(part) for part in term._signed_parts)
         return cls(
@@ -186,25 +200,13 @@ class Majorant(AffineHead):
             combination=sp.csr_array(sp.hstack([up, down, -down, -up])), constant=term.constant,
         )  # fmt: skip
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.term.n_rows
-
-    @property
-    def n_auxiliary(self) -> int:
-        """The number of the term's own variables."""
-        return self.term.n_auxiliary
-
-    @property
-    def auxiliary_start(self) -> Array:
-        """The initial values of the term's own variables."""
-        return self.term.auxiliary_start
-
+    n_rows = property(attrgetter("term.n_rows"))
+    n_auxiliary = property(attrgetter("term.n_auxiliary"))
+    auxiliary_start = property(attrgetter("term.auxiliary_start"))
     convex = True
 
     @property
-    def smooth(self) -> bool:
+    def smooth(self) -> bool:  # type: ignore[override]
         """Whether both convex functions are smooth."""
         return self.plus.smooth and self.minus.smooth
 
@@ -232,24 +234,21 @@ class Majorant(AffineHead):
     def take(self, rows: Array, weights: Array) -> Majorant:
         """Return the majorant on some rows."""
         first, second = self.tangents
-        return self._with(
+        return replace(
+            self,
             term=self.term.take(rows, weights),
-            plus=self.plus.take(rows, weights),
-            minus=self.minus.take(rows, weights),
+            plus=cast("FunctionAverages", self.plus.take(rows, weights)),
+            minus=cast("FunctionAverages", self.minus.take(rows, weights)),
             tangents=(first.take(rows, weights), second.take(rows, weights)),
         )
 
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.plus.strata()
-
-    def blocks(self) -> Array | None:
-        """Return the rows that batches hold together."""
-        return self.plus.blocks()
+    strata = property(attrgetter("term.strata"))
+    blocks = property(attrgetter("term.blocks"))
 
     def smoothed(self, width: float) -> Self:
         """Return the majorant with kinks rounded; the tangents are smooth."""
-        return self._with(plus=self.plus.smoothed(width), minus=self.minus.smoothed(width))
+        plus, minus = self.plus.smoothed(width), self.minus.smoothed(width)
+        return replace(self, plus=plus, minus=minus)
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the weighted subgradient errors of both convex functions."""

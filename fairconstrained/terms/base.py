@@ -23,25 +23,43 @@ class Term(ABC):
 
     Subclasses define `n_rows`, `n_outputs`, `names`, `forward`, `head`, `head_vjp` and `zero_one`.
     Values and derivatives follow. A term declares further abilities by its properties, and defines
-    the methods that they name; :class:`Shardable` terms are sums over rows.
+    the methods that they name.
+
+    Attributes
+    ----------
+    n_rows, n_outputs : int
+        The numbers of rows of the scores and of outputs.
+    names : sequence of str
+        A description of each output.
+    n_auxiliary : int
+        The number of the term's own variables.
+    smooth : bool
+        Whether the gradients are continuous.
+    convex : bool
+        Whether every output is convex in the scores.
+    batchable : bool
+        Whether `take` is defined, so that the term can be put on some of its rows.
+    curved : bool
+        Whether pullbacks are a :class:`CurvedPullback`.
+    shardable : bool
+        Whether the statistics are sums over rows, so that shards of the rows can be merged: for any
+        partition they are the sums of those of ``take(rows_k, 1)``, and batches are unbiased. Rows
+        that agree in all their cells and signs are an atom. A term on one row per atom, weighted by
+        the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
+    factored : bool
+        Whether pullbacks of a shardable term are a :class:`FactoredPullback`.
     """
 
-    shardable: bool = False  # whether the statistics are sums over rows, see Shardable
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """The number of outputs."""
-
-    @property
-    @abstractmethod
-    def names(self) -> Sequence[str]:
-        """A description of each output."""
+    n_rows: int
+    n_outputs: int
+    names: Sequence[str]
+    n_auxiliary: int = 0
+    smooth: bool = False
+    convex: bool = False
+    batchable: bool = False
+    curved: bool = False
+    shardable: bool = False
+    factored: bool = False
 
     @property
     def n_statistics(self) -> int:
@@ -49,46 +67,14 @@ class Term(ABC):
         return len(self.forward(np.zeros(self.n_rows), self.auxiliary_start)[0])
 
     @property
-    def smooth(self) -> bool:
-        """Whether the gradients are continuous."""
-        return False
-
-    @property
-    def convex(self) -> bool:
-        """Whether every output is convex in the scores."""
-        return False
-
-    @property
     def smoothable(self) -> bool:
         """Whether `smoothed` returns a smooth term."""
         return self.smooth
 
     @property
-    def batchable(self) -> bool:
-        """Whether `take` is defined, so that the term can be put on some of its rows."""
-        return False
-
-    @property
-    def curved(self) -> bool:
-        """Whether pullbacks are a :class:`CurvedPullback`."""
-        return False
-
-    @property
-    def n_auxiliary(self) -> int:
-        """The number of the term's own variables."""
-        return 0
-
-    @property
     def auxiliary_start(self) -> Array:
         """The initial values of the auxiliary variables: zeros."""
         return np.zeros(self.n_auxiliary)
-
-    def auxiliary_at(self, level: float) -> Array:
-        """Return initial values for scores that are all equal: those for 0, unless a term differs.
-
-        `level` is the score of all rows.
-        """
-        return self.auxiliary_start
 
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return auxiliary variables that suit given scores; by default the initial values.
@@ -135,12 +121,9 @@ class Term(ABC):
 
     def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
         """Return the gradients of some outputs in the statistics, (n_chosen, n_statistics)."""
-        rows, unit = np.zeros((len(outputs), len(statistics))), np.zeros(self.n_outputs)
-        for row, output in zip(rows, outputs, strict=True):
-            unit[output] = 1.0
-            row[:] = self.head_vjp(statistics, unit)
-            unit[output] = 0.0
-        return rows
+        units = np.equal.outer(outputs, np.arange(self.n_outputs)).astype(float)
+        rows = [self.head_vjp(statistics, unit) for unit in units]
+        return np.reshape(rows, (len(outputs), len(statistics)))
 
     def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
         """Return the gradients of some outputs, given those of the statistics."""
@@ -252,10 +235,6 @@ class Term(ABC):
         """Return c(scores), shape (n_outputs,)."""
         return self.head(self.forward(scores, auxiliary)[0])
 
-    def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the outputs if all rows have the same score, shape (n_outputs,)."""
-        return self.value(np.full(self.n_rows, score), auxiliary)
-
     def vjp(self, scores: Array, v: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Array]:
         """Return the gradients of <v, c> with respect to the scores and the auxiliary variables."""
         statistics, pullback = self.forward(scores, auxiliary)
@@ -291,73 +270,16 @@ class Term(ABC):
         return self
 
 
-class NoTerm(Term):
-    """The zero function of no rows, with one output: what a penalty or an affine part adds to."""
-
-    n_rows, n_outputs, names = 0, 1, ("penalty",)
-    smooth = convex = batchable = True
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return no statistics."""
-        return np.zeros(0), lambda u: (np.zeros_like(scores), NO_AUXILIARY)
-
-    def head(self, statistics: Array) -> Array:
-        """Return zero."""
-        return np.zeros(1)
-
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return no derivatives."""
-        return np.zeros(0)
-
-    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
-        """Return no gaps: there is nothing that decisions or scores could show."""
-        return np.zeros(0), np.zeros(0)
-
-    def zero_one(self) -> NoTerm:
-        """Return the term."""
-        return self
-
-    def take(self, rows: Array, weights: Array) -> NoTerm:
-        """Return the term."""
-        return self
-
-
-class Shardable(Term):
-    r"""A term whose statistics are sums over rows, so that shards of the rows can be merged.
-
-    For any partition of the rows into shards,
-
-    .. math:: r(s) = \sum_k r_k(s_k), \qquad
-        \frac{\partial \langle u, r \rangle}{\partial s_k}
-        = \frac{\partial \langle u, r_k \rangle}{\partial s_k},
-
-    with the statistics :math:`r_k` of ``take(rows_k, 1)``. Outputs are computed once, from the
-    merged statistics. Batches of such a term are unbiased estimates of the statistics.
-
-    Rows that agree in all their cells and signs are an atom. A term on one row per atom, weighted
-    by the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
-    """
-
-    batchable = True
-    shardable = True
-
-    @property
-    def factored(self) -> bool:
-        """Whether pullbacks are a :class:`FactoredPullback`."""
-        return False
-
-
-class FactoredPullback(ABC):
+class FactoredPullback:
     """A pullback through few sums over rows: a Jacobian is one product with the rows."""
 
-    @abstractmethod
     def basis(self) -> list[SparseMatrix] | None:
         """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows), in parts.
 
         None where these are not few.
         """
+        return None
 
-    @abstractmethod
     def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
         """Return the derivatives of the statistics in parameters and in own variables.
 
@@ -366,6 +288,7 @@ class FactoredPullback(ABC):
         products : list of ndarray of shape (n_sums, n_parameters)
             The parts of `basis` times the derivatives of the scores.
         """
+        raise NotImplementedError
 
 
 class CurvedPullback(Protocol):

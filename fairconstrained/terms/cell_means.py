@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Self
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
-from fairconstrained.terms.head import AffineHead
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
+from fairconstrained.terms.head import AffineHead, identity
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, SparseMatrix
+
+_CANCELLATION = 1e-12  # a sum smaller than this share of its summands is a rounding error of 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ class OnCells(AffineHead):
     batchable = True
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> int:  # type: ignore[override]
         """The number of rows of the scores."""
         return int(self.cells.shape[1])
 
@@ -56,7 +59,7 @@ class OnCells(AffineHead):
 
 
 @dataclass(frozen=True, eq=False)
-class CellMeans(OnCells, FunctionAverages, Shardable):
+class CellMeans(OnCells, FunctionAverages):
     r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
 
     Parameters
@@ -78,7 +81,8 @@ class CellMeans(OnCells, FunctionAverages, Shardable):
     signs: Array | None = None
     shift: float = 0.0
 
-    factored: ClassVar[bool] = True
+    shardable = factored = True
+    curved = property(attrgetter("function.twice_differentiable"))
 
     @property
     def n_statistics(self) -> int:
@@ -132,13 +136,7 @@ class CellMeans(OnCells, FunctionAverages, Shardable):
         """Return the cell averages of phi and their pullback."""
         margins = self._margins(scores)
         value = self.function.value(margins)
-        slopes = self.function.derivative(margins, value)
-        return self._sums(value), MeansPullback(self, margins, slopes)
-
-    @property
-    def curved(self) -> bool:
-        """Whether phi has a second derivative."""
-        return self.function.twice_differentiable
+        return self._sums(value), MeansPullback(self, margins, value)
 
     def shares(self, decided: Array) -> Array:
         """Return the averages of a term with the indicator, for decisions.
@@ -159,7 +157,7 @@ class CellMeans(OnCells, FunctionAverages, Shardable):
     def outputs_at(self, shares: Array) -> Array:
         """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
         level = np.broadcast_to(self._level, self.n_outputs)
-        return np.asarray(self.combination @ shares + level[:, None])
+        return np.asarray(self._small @ shares + level[:, None])
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -169,47 +167,6 @@ class CellMeans(OnCells, FunctionAverages, Shardable):
         data, indices = self.cells.data[rows] * weights, self.cells.indices[rows]
         ends = np.arange(len(rows) + 1)
         cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
-        return replace(self, cells=cells, signs=signs)
-
-    def some_outputs(self, outputs: Array) -> Self:
-        """Return the term with some of its outputs, on all cells.
-
-        Parameters
-        ----------
-        outputs : ndarray of int of shape (n_chosen,)
-            The outputs.
-        """
-        return replace(
-            self,
-            combination=self.combination[outputs],
-            offset=self._of_outputs(self.offset, outputs),
-            constant=self._of_outputs(self.constant, outputs),
-            names=tuple(self.names[k] for k in np.arange(self.n_outputs)[outputs]),
-        )
-
-    def _of_outputs(self, values: Array | float, outputs: Array) -> Array:
-        """Return the values of some outputs, from an array or one number for all outputs."""
-        return np.broadcast_to(values, self.n_outputs)[outputs]
-
-    def embed_rows(self, rows: Array, n_rows: int) -> CellMeans:
-        """Return the same functions of the scores of `n_rows` rows, of which `rows` are its own.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (n_own_rows,)
-            The positions of the term's rows among all, in increasing order; the others are in no
-            cell.
-        n_rows : int
-            The number of all rows.
-        """
-        lengths = np.zeros(n_rows + 1, dtype=int)
-        lengths[rows + 1] = np.diff(self.cells.indptr)
-        entries = (self.cells.data, self.cells.indices, np.cumsum(lengths))
-        signs = self.signs
-        if signs is not None:
-            signs = np.ones(n_rows)
-            signs[rows] = self.signs
-        cells = sp.csc_array(entries, shape=(self.n_statistics, n_rows))
         return replace(self, cells=cells, signs=signs)
 
     def zero_one(self) -> CellMeans:
@@ -228,11 +185,62 @@ class CellMeans(OnCells, FunctionAverages, Shardable):
         """Whether phi has bounded curvature, or `weak_curvature` is finite."""
         return bool(np.all(np.isfinite(self.function.curvature))) or super().weakly_convex
 
-    def weak_curvature(self) -> Array:
-        """Return the largest downward curvature of any output along each score."""
-        if self.convex:
-            return np.zeros(self.n_rows)
+    def _bend(self) -> Array:
         return self._cells_transposed @ self._largest_bend()
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios(CellMeans):
+    r"""The constraints :math:`\text{ratio} \cdot m_b - m_a \le 0` on all pairs of numbers.
+
+    `gap` is the shortfall of the ratio, :math:`1 - m_a / m_b`, at most 1 - ratio where the
+    constraint holds; 0 where :math:`m_b` is 0 and there is nothing to fall short of.
+
+    The combination of the averages is an :class:`OrderedPairs`, with the ratio as second factor.
+
+    Parameters
+    ----------
+    listed : tuple of (OrderedPairs, ndarray of int) or None, default=None
+        The pairs, and which of them the outputs are; None where the combination has all.
+    """
+
+    listed: tuple[Any, Array] | None = None
+
+    @property
+    def _listed(self) -> tuple[Any, Array]:
+        """The pairs, and which of them the outputs are."""
+        return self.listed or (self.combination, np.arange(self.n_outputs))
+
+    @property
+    def ratio(self) -> float:
+        """The least ratio allowed."""
+        return float(self._listed[0].second)
+
+    def some_outputs(self, outputs: Array) -> Self:
+        """Return the term with some of its ratios."""
+        pairs, places = self._listed
+        return replace(super().some_outputs(outputs), listed=(pairs, places[outputs]))
+
+    @property
+    def gap_bounds(self) -> Array:
+        """1 - ratio, the largest shortfall allowed."""
+        return np.broadcast_to(1.0 - self.ratio, self.n_outputs)
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return 1 - m_a / m_b."""
+        return self._gaps(statistics, np.arange(self.n_outputs))
+
+    def _gaps(self, statistics: Array, outputs: Array) -> Array:
+        pairs, places = self._listed
+        pairs, places = replace(pairs, first=0.0, second=1.0), places[outputs]
+        origin = 0.0 if pairs.origin is None else pairs.origin[pairs.ends(places)[1]]
+        whole = pairs.values(statistics, places) + origin
+        summands = abs(pairs[places]) @ np.abs(statistics) + np.abs(origin)
+        there = whole > _CANCELLATION * summands
+        excess = self.values_of(statistics, outputs) + self.offset  # ratio m_b - m_a
+        gap = np.zeros(len(outputs))
+        gap[there] = 1.0 - self.ratio + excess[there] / whole[there]
+        return gap
 
 
 @dataclass(eq=False)  # not frozen: that would double the time of making one
@@ -243,13 +251,18 @@ class MeansPullback(FactoredPullback):
     ----------
     term : CellMeans
         The averages.
-    margins, slopes : ndarray of shape (n_rows,)
-        y (s + t), and phi' at these.
+    margins, value : ndarray of shape (n_rows,)
+        y (s + t), and phi at these.
     """
 
     term: CellMeans
     margins: Array
-    slopes: Array
+    value: Array
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Phi' at the margins."""
+        return self.term.function.derivative(self.margins, self.value)
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return y phi' A' u."""
@@ -282,26 +295,26 @@ def reweighted(cells: SparseMatrix, weights: Array) -> SparseMatrix:
 
 def cell_codes(cells: SparseMatrix) -> Array:
     """Return codes, (n_rows,), that are equal for rows of the same cells."""
-    marks = np.random.default_rng(0).standard_normal(cells.shape[0])
     lengths = np.diff(cells.indptr)
-    if lengths.max(initial=0) > 1 or not np.all(cells.data):
+    if lengths.max(initial=0) > 1:
+        marks = np.random.default_rng(0).standard_normal(cells.shape[0])
         return unique_codes(sp.csr_array(cells.T != 0) @ marks)[1]
-    # at most one cell per row; the last one stands for none
-    if lengths.min(initial=1) == 1:
-        cell = cells.indices
-    else:
-        cell = np.full(len(lengths), len(marks))
-        cell[lengths == 1] = cells.indices
-    present = np.flatnonzero(np.bincount(cell, minlength=len(marks) + 1))
-    codes = np.zeros(len(marks) + 1, dtype=np.int64)
-    codes[present] = unique_codes(np.append(marks, 0.0)[present])[1]
-    return codes[cell]
+    codes = np.full(len(lengths), cells.shape[0])  # the last one is that of no cell
+    codes[lengths == 1] = np.where(cells.data == 0.0, cells.shape[0], cells.indices)
+    return codes
 
 
 def rows_by_cell(cells: SparseMatrix) -> list[tuple[Array, Array]]:
     """Return, for every cell, its rows and their weights."""
     by_cell = cells.tocsr()
+    by_cell.eliminate_zeros()
     return [(by_cell.indices[a:b], by_cell.data[a:b]) for a, b in pairwise(by_cell.indptr)]
+
+
+def averages(term: OnCells, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
+    """Return the averages over the cells of a term of a function of the scores plus a shift."""
+    combination = identity(int(term.cells.shape[0]))
+    return CellMeans(term.cells, function, combination=combination, shift=shift)
 
 
 def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> CellMeans:
@@ -316,18 +329,9 @@ def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> Cel
     sample_weight : ndarray of shape (n_rows,)
         The weights of the rows.
     """
-    weights = np.asarray(sample_weight, dtype=float)
-    entries = (weights / weights.sum(), np.zeros(len(weights), np.int32))
-    cells = sp.csc_array((*entries, _ends(len(weights))), shape=(1, len(weights)))
-    return CellMeans(
-        cells, function, np.asarray(signs, dtype=float), combination=np.ones((1, 1)),
-        offset=np.zeros(1), names=("loss",),
-    )  # fmt: skip
-
-
-def _ends(n_rows: int) -> Array:
-    """Return the column pointers of cells with one entry per row."""
-    return np.arange(n_rows + 1, dtype=np.int32 if n_rows < np.iinfo(np.int32).max else np.int64)
+    cells = cell_matrix(np.zeros(len(sample_weight), dtype=np.int32), sample_weight, 1)
+    signs = np.asarray(signs, dtype=float)
+    return CellMeans(cells, function, signs, combination=np.ones((1, 1)), names=("loss",))
 
 
 def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_array:
@@ -342,14 +346,12 @@ def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_arra
     n_cells : int
         The number of cells, none of them empty.
     """
-    if codes.size and codes.min() >= 0:
-        weights = np.asarray(sample_weight, dtype=float)
-        totals = np.bincount(codes, weights, minlength=n_cells)
-        entries = (weights / totals[codes], codes.astype(np.int32))
-        return sp.csc_array((*entries, _ends(len(codes))), shape=(n_cells, len(codes)))
+    weights = np.asarray(sample_weight, dtype=float)
     inside = codes >= 0
-    rows = np.flatnonzero(inside)
-    cells, weights = codes[rows], np.asarray(sample_weight, dtype=float)[rows]
-    totals = np.bincount(cells, weights, minlength=n_cells)
     ends = np.append(0, np.cumsum(inside))
-    return sp.csc_array((weights / totals[cells], cells, ends), shape=(n_cells, len(codes)))
+    if not inside.all():
+        codes, weights = codes[inside], weights[inside]
+    totals = np.bincount(codes, weights, minlength=n_cells)
+    index: Any = np.int32 if len(inside) < np.iinfo(np.int32).max else np.int64
+    entries = weights / totals[codes], codes.astype(index), ends.astype(index)
+    return sp.csc_array(entries, shape=(n_cells, len(inside)))

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -22,7 +22,7 @@ Losses = tuple[Array, Callable[[Array], Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTerm(OnCells, Shardable):
+class ClassTerm(OnCells):
     r"""Affine functions :math:`R\, r + d - b` of weighted sums of losses of rows.
 
     Parameters
@@ -37,6 +37,8 @@ class ClassTerm(OnCells, Shardable):
     """
 
     labels: Array
+
+    shardable = True
 
     @cached_property
     def _rows(self) -> Array | slice:
@@ -181,14 +183,12 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
 
         return self._counted(value.copy()).sum(axis=1), slopes
 
-    def weak_curvature(self) -> Array:
+    def _bend(self) -> Array:
         """Return v_i times the downward curvature of R phi times K.
 
         Along a direction d the curvature is that of phi times the sum over l of (d_k - d_l)^2,
         which is at most K times |d|^2.
         """
-        if self.convex:
-            return np.zeros(self.n_rows)
         n_classes = max(int(self.labels.max(initial=0)), self.n_statistics) + 1
         return n_classes * (self.cells.T @ self._largest_bend())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -62,6 +63,11 @@ def predicted(scores: Array) -> Array:
     return out
 
 
+def _of_terms(joined: Callable[[Iterable[Any]], Any], name: str) -> Any:
+    """Return the property that joins those of all terms."""
+    return property(lambda self: joined(getattr(term, name) for term in self.terms))
+
+
 @dataclass(frozen=True, eq=False)
 class ByClass(Term):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.
@@ -103,37 +109,24 @@ class ByClass(Term):
     classes: tuple[str, ...]
     sharpness: float = 1.0
 
+    smooth = _of_terms(all, "smooth")
+    batchable = _of_terms(all, "batchable")
+    smoothable = _of_terms(all, "smoothable")
+    n_outputs = _of_terms(sum, "n_outputs")
+    n_statistics = _of_terms(sum, "n_statistics")
+    n_auxiliary = _of_terms(sum, "n_auxiliary")
+
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> int:  # type: ignore[override]
         """The number of rows of the scores."""
         return self.terms[0].n_rows
-
-    @property
-    def smooth(self) -> bool:
-        """Whether all terms are smooth."""
-        return all(term.smooth for term in self.terms)
-
-    @property
-    def batchable(self) -> bool:
-        """Whether all terms are batchable."""
-        return all(term.batchable for term in self.terms)
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether all terms are smooth or can be rounded."""
-        return all(term.smoothable for term in self.terms)
 
     def strata(self) -> Array:
         """Return codes of the cells of all terms together."""
         return joint_codes([term.strata() for term in self.terms])
 
     @property
-    def n_outputs(self) -> int:
-        """The number of outputs of all classes."""
-        return sum(term.n_outputs for term in self.terms)
-
-    @property
-    def names(self) -> Sequence[str]:
+    def names(self) -> Sequence[str]:  # type: ignore[override]
         """The names of the classes' outputs."""
         each = zip(self.classes, self.terms, strict=True)
         return tuple(f"class {label}: {name}" for label, term in each for name in term.names)
@@ -159,15 +152,10 @@ class ByClass(Term):
         return np.vstack(list(map(CellMeans.outputs_at, self.by_class, shares)))
 
     @property
-    def n_auxiliary(self) -> int:
-        """The number of the variables of all terms."""
-        return sum(term.n_auxiliary for term in self.terms)
-
-    @property
     def auxiliary_start(self) -> Array:
-        """The initial values of all terms, for classes of equal probability."""
+        """Those of all terms, moved as thresholds are: to classes of equal probability."""
         level = -float(np.log(max(len(self.terms) - 1, 1)))
-        return np.concatenate([term.auxiliary_at(level) for term in self.terms])
+        return level + np.concatenate([term.auxiliary_start for term in self.terms])
 
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return the values that the terms choose, one after the other."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.head import identity
 from fairconstrained.utils.typing import Array
 
 
@@ -45,36 +43,3 @@ def rates_on_line(term: CellMeans, at: Array, by: Array, points: Array) -> Array
     size = term.n_statistics * (n + 1)
     changes = np.bincount(place, cells.data * change[column], minlength=size)
     return np.asarray(start[:, None] + np.cumsum(changes.reshape(-1, n + 1)[:, :n], axis=1))
-
-
-def averages(term: CellMeans, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
-    """Return the averages over the cells of a term of a function of the scores plus a shift."""
-    combination = identity(term.n_statistics)
-    return CellMeans(term.cells, function, combination=combination, shift=shift)
-
-
-class Steepness(ScalarFunction):
-    """phi(t) = abs(psi'(t)) of another function psi: it is evaluated, not optimised.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        psi.
-    """
-
-    smooth = False
-    curvature = -np.inf, np.inf
-
-    def __init__(self, function: ScalarFunction):
-        self.function = function
-
-    def value(self, t: Array) -> Array:
-        """Return abs(psi'(t))."""
-        return np.abs(self.function.derivative(t, self.function.value(t)))
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return sign(psi'(t)) psi''(t), zeros where psi is linear between kinks."""
-        slope = self.function.derivative(t, self.function.value(t))
-        if not self.function.twice_differentiable:
-            return np.zeros_like(t)
-        return np.sign(slope) * self.function.second_derivative(t, slope)

@@ -9,27 +9,25 @@ For scores x (n of them) and points y (m of them), which are thresholds or other
 and the same with the derivative are n m evaluations of phi by the formula. If phi is piecewise
 quadratic, sorting and cumulative sums give them, exactly, in O(n log n). If phi is smooth, scores
 are spread on a uniform grid by Lagrange interpolation, as in a non-uniform fast Fourier transform:
-sums over its nodes are by the formula for a few points, and a convolution for other scores.
+sums over its nodes are a convolution.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.terms.cell_means import reweighted
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.typing import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
-_FEW = 1 << 13  # pairs for which the formula is fastest, as measured
+FEW = 1 << 13  # pairs for which the formula is fastest, as measured
 _BLOCK = 1 << 20  # pairs that the formula evaluates at a time, 8 MB
 _NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
 _PLACES = np.arange(_NODES) - 0.5 * (_NODES - 1)  # of the nodes, from the middle of them
@@ -42,7 +40,7 @@ _LARGEST_GRID = 1 << 22  # nodes
 _PAIRS_PER_NODE = 8  # below which the formula is faster than the transforms
 
 
-class _Derivatives:
+class Derivatives:
     """A function at some points, with the derivatives that are asked for, each found once."""
 
     def __init__(self, function: ScalarFunction, points: Array):
@@ -65,14 +63,7 @@ class DifferenceSums(ABC):
         phi.
     first, second : Ranked
         The scores x and the points y, with their weights.
-
-    Attributes
-    ----------
-    of_nodes : DifferenceSums or None
-        The sums over the nodes that x is spread on, perhaps itself; None where there are none.
     """
-
-    of_nodes: DifferenceSums | None = None
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
         self.function, self.first, self.second = function, first, second
@@ -81,17 +72,12 @@ class DifferenceSums(ABC):
     def over_first(self, weights: Array, *, order: int = 0) -> Array:
         """Return the sums over i, weighted, for every j.
 
-        But for sums by sorting or on a grid for many points there may be columns of weights, here
-        and in `over_second`.
+        The formula takes columns of weights as well, here and in `over_second`.
         """
 
     @abstractmethod
     def over_second(self, weights: Array, *, order: int = 0) -> Array:
         """Return the sums over j, weighted, for every i."""
-
-    def spread(self) -> SparseMatrix:
-        """Return what spreads x's weights on the nodes, CSC of shape (n_nodes, n)."""
-        return sp.diags_array(self.first.weights, format="csc")
 
 
 class _ByFormula(DifferenceSums):
@@ -99,9 +85,7 @@ class _ByFormula(DifferenceSums):
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
         super().__init__(function, first, second)
-        self._last: tuple[int, _Derivatives] | None = None
-        if len(first.scores) * len(second.scores) <= _BLOCK:
-            self.of_nodes = self  # every score is one
+        self._last: tuple[int, Derivatives] | None = None
 
     def _blocks(self, order: int) -> Iterator[tuple[slice, Array]]:
         """Yield rows with phi, or a derivative, of their pairs."""
@@ -110,7 +94,7 @@ class _ByFormula(DifferenceSums):
         for start in range(0, max(len(x), 1), step):
             rows = slice(start, start + step)
             if self._last is None or self._last[0] != start:
-                self._last = start, _Derivatives(self.function, x[rows] - y)
+                self._last = start, Derivatives(self.function, x[rows] - y)
             yield rows, self._last[1][order]
 
     def over_first(self, weights: Array, *, order: int = 0) -> Array:
@@ -170,7 +154,7 @@ def _quadratic_sum(coefficients: Array, moments: Array, y: Array) -> Array:
     return (constant - slope * y) * mass + slope * mean
 
 
-def _interpolation(points: Array, step: float) -> tuple[Array, SparseMatrix]:
+def interpolation(points: Array, step: float) -> tuple[Array, Array, Array]:
     """Return the nodes of a uniform grid around points, and their shares at the points.
 
     Parameters
@@ -183,7 +167,10 @@ def _interpolation(points: Array, step: float) -> tuple[Array, SparseMatrix]:
     Returns
     -------
     nodes : ndarray of shape (n_nodes,)
-    shares : CSR of shape (n, n_nodes)
+    columns : ndarray of int of shape (n, 6)
+        The nodes of every point.
+    shares : ndarray of shape (n, 6)
+        What it has of each.
     """
     place = points / step
     lowest = np.floor(place)
@@ -196,28 +183,8 @@ def _interpolation(points: Array, step: float) -> tuple[Array, SparseMatrix]:
     for k in range(1, _NODES):
         np.multiply(powers[k - 1], place, out=powers[k])
     columns = np.add.outer(lowest.astype(np.int32), np.arange(_NODES, dtype=np.int32))
-    ends = _NODES * np.arange(len(points) + 1, dtype=np.int32)
     nodes = step * (low - _NODES // 2 + 1 + np.arange(int(high - low) + _NODES))
-    entries = ((powers.T @ _TO_SHARES).ravel(), columns.ravel(), ends)
-    return nodes, sp.csr_array(entries, shape=(len(points), len(nodes)))
-
-
-class _OnNodes(DifferenceSums):
-    """For a few points: scores are spread on a grid, whose nodes are summed by the formula."""
-
-    def __init__(self, first: Ranked, shares: SparseMatrix, of_nodes: _ByFormula):
-        super().__init__(of_nodes.function, first, of_nodes.second)
-        self.of_nodes: DifferenceSums = of_nodes
-        self.shares = shares
-
-    def over_first(self, weights: Array, *, order: int = 0) -> Array:
-        return self.of_nodes.over_first(self.shares.T @ weights, order=order)
-
-    def over_second(self, weights: Array, *, order: int = 0) -> Array:
-        return self.shares @ self.of_nodes.over_second(weights, order=order)
-
-    def spread(self) -> SparseMatrix:
-        return reweighted(self.shares.T, self.first.weights)
+    return nodes, columns, powers.T @ _TO_SHARES
 
 
 class _Convolved(DifferenceSums):
@@ -226,9 +193,11 @@ class _Convolved(DifferenceSums):
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked, step: float):
         super().__init__(function, first, second)
         both, n = np.concatenate([first.scores, second.scores]), len(first.scores)
-        nodes, shares = _interpolation(both, step)
+        nodes, columns, values = interpolation(both, step)
+        entries = values.ravel(), columns.ravel(), np.arange(0, values.size + 1, values.shape[1])
+        shares = sp.csr_array(entries, shape=(len(both), len(nodes)))
         self.of_first, self.of_second = shares[:n], shares[n:]
-        self.kernel = _Derivatives(function, step * np.arange(1 - len(nodes), len(nodes)))
+        self.kernel = Derivatives(function, step * np.arange(1 - len(nodes), len(nodes)))
 
     def over_first(self, weights: Array, *, order: int = 0) -> Array:
         return self.of_second @ self._times(self.kernel[order][::-1], self.of_first.T @ weights)
@@ -262,45 +231,17 @@ def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> 
     >>> difference_sums(Ramp(), x, Ranked(np.array([0.0, 0.5]))).over_first(x.weights)
     array([0.75, 0.5 ])
     """
-    if len(first.scores) * len(second.scores) <= _FEW:
+    if len(first.scores) * len(second.scores) <= FEW:
         return _ByFormula(function, first, second)
     if function.knots is not None:
         return _BySorting(function, first, second)
-    step = _precise_step(function, first.scores, second.scores)
+    step = precise_step(function, first.scores, second.scores)
     if step is None:
         return _ByFormula(function, first, second)
     return _Convolved(function, first, second, step)
 
 
-def sums_at_points(
-    function: ScalarFunction, cells: Sequence[Ranked], points: Ranked
-) -> Sequence[DifferenceSums]:
-    """Return the sums of the scores of every cell at a few points.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi.
-    cells : sequence of Ranked
-        The scores x of every cell.
-    points : Ranked
-        The points y.
-    """
-    if function.knots is not None:
-        return [difference_sums(function, cell, points) for cell in cells]
-    scores = np.concatenate([np.zeros(0), *(cell.scores for cell in cells)])
-    few = len(scores) * len(points.scores) <= _FEW
-    step = None if few else _precise_step(function, scores, points.scores)
-    if step is None:
-        return [_ByFormula(function, cell, points) for cell in cells]
-    nodes, shares = _interpolation(scores, step)
-    of_nodes = _ByFormula(function, Ranked(nodes), points)  # one table for all cells
-    bounds = pairwise(np.cumsum([0, *(len(cell.scores) for cell in cells)]))
-    each = zip(cells, bounds, strict=True)
-    return [_OnNodes(cell, shares[start:end], of_nodes) for cell, (start, end) in each]
-
-
-def _precise_step(function: ScalarFunction, scores: Array, points: Array) -> float | None:
+def precise_step(function: ScalarFunction, scores: Array, points: Array) -> float | None:
     """Return the step of a grid on which phi of differences is interpolated precisely.
 
     None for a function without bounded curvature or one that bends more sharply than its curvature

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.terms.base import Term
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.ordered_pairs import OrderedPairs
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -48,7 +48,7 @@ class AffineHead(Term):
             object.__setattr__(self, "combination", identity(np.size(self.offset)))
 
     @property
-    def n_outputs(self) -> int:
+    def n_outputs(self) -> int:  # type: ignore[override]
         """The number of outputs."""
         return int(self.combination.shape[0])
 
@@ -60,17 +60,15 @@ class AffineHead(Term):
     @cached_property
     def _small(self) -> Matrix:
         """R, dense if it is small: products with sparse arrays cost microseconds each."""
-        combination = self.combination
+        combination: Any = self.combination
         if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
             return combination
-        return as_csr(combination).toarray()
+        return combination.toarray()
 
     @property
     def _pairs(self) -> OrderedPairs | None:
-        """R, where it has pairs of many numbers with one tolerance: the largest need no listing."""
-        combination = self.combination
-        uniform = isinstance(combination, OrderedPairs) and np.ndim(self.offset) == 0
-        return cast("OrderedPairs", combination) if uniform else None
+        """R, where it has pairs of many numbers: the largest need no listing."""
+        return self._small if isinstance(self._small, OrderedPairs) else None
 
     @cached_property
     def _level(self) -> Array | float:
@@ -80,14 +78,10 @@ class AffineHead(Term):
     @cached_property
     def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
-        combination: Any = self.combination
-        if isinstance(combination, OrderedPairs):
-            combination = combination.tocsr()
-        return _positive_part(combination), _positive_part(-combination)
-
-    @property
-    def _has_negative_weights(self) -> bool:
-        return bool(self._signed_parts[1].sum() > 0.0)
+        dense = isinstance(self._small, np.ndarray)
+        combination: Any = self._small if dense else as_csr(self._small)
+        size = abs(combination)
+        return 0.5 * (size + combination), 0.5 * (size - combination)
 
     def head(self, statistics: Array) -> Array:
         """Return R r + d - b."""
@@ -134,6 +128,27 @@ class AffineHead(Term):
         """Return R r + d."""
         return self.head(statistics) + self.offset
 
+    def _gaps(self, statistics: Array, outputs: Array) -> Array:
+        """Return the gaps of some outputs."""
+        return self.values_of(statistics, outputs) + self.offset
+
+    def some_outputs(self, outputs: Array) -> Self:
+        """Return the term with some of its outputs.
+
+        Parameters
+        ----------
+        outputs : ndarray of int of shape (n_chosen,)
+            The outputs.
+        """
+        every = self.n_outputs
+        return replace(
+            self,
+            combination=self.combination[outputs],
+            offset=np.broadcast_to(self.offset, every)[outputs],
+            constant=np.broadcast_to(self.constant, every)[outputs],
+            names=tuple(self.names[k] for k in np.arange(every)[outputs]),
+        )
+
     @property
     def gap_bounds(self) -> Array:
         """The largest value allowed for each gap: b."""
@@ -144,11 +159,34 @@ class AffineHead(Term):
         if self._pairs is None:
             return super().largest_gaps(statistics)
         outputs = self.largest(statistics, -np.inf, 1)
-        return self.values_of(statistics, outputs) + self.offset, self.gap_bounds[outputs]
+        return self._gaps(statistics, outputs), self.gap_bounds[outputs]
 
-    def _with(self, **changes: Any) -> Self:
-        """Return a copy with other values of some fields."""
-        return replace(self, **changes)
+
+@dataclass(frozen=True, eq=False)
+class NoTerm(AffineHead):
+    """The zero function of no rows, with one output: what a penalty or an affine part adds to."""
+
+    combination: Matrix = field(default_factory=lambda: np.zeros((1, 0)))
+    names: Sequence[str] = ("penalty",)
+
+    n_rows = 0
+    smooth = convex = batchable = True
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return no statistics."""
+        return np.zeros(0), lambda u: (np.zeros_like(scores), NO_AUXILIARY)
+
+    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
+        """Return no gaps: there is nothing that decisions or scores could show."""
+        return np.zeros(0), np.zeros(0)
+
+    def zero_one(self) -> NoTerm:
+        """Return the term."""
+        return self
+
+    def take(self, rows: Array, weights: Array) -> NoTerm:
+        """Return the term."""
+        return self
 
 
 def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
@@ -156,17 +194,6 @@ def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
     if isinstance(matrix, OrderedPairs):
         return matrix.tocsr()
     return sp.csr_array(matrix)
-
-
-def _positive_part(matrix: Matrix) -> Matrix:
-    """Return max(matrix, 0), dense or sparse as the matrix is."""
-    if isinstance(matrix, np.ndarray):
-        return np.maximum(matrix, 0.0)
-    part = as_csr(matrix).copy()  # before 1.14 the result of its maximum shares indices with it
-    part.sum_duplicates()
-    part.data = np.maximum(part.data, 0.0)
-    part.eliminate_zeros()
-    return part
 
 
 def identity(n: int) -> SparseMatrix:

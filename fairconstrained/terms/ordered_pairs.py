@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
@@ -107,6 +107,10 @@ class OrderedPairs:
         """Return all rows."""
         return cast("sp.csr_array", self[np.arange(self.shape[0])])
 
+    def toarray(self) -> Array:
+        """Return all rows, for few numbers."""
+        return self @ np.eye(self.shape[1])
+
     def __abs__(self) -> sp.csr_array:
         """Return the absolute values."""
         return abs(self.tocsr())
@@ -157,23 +161,35 @@ class PairNames(Sequence[str]):
         With {first} and {second} for the names of the two.
     names : list of str
         The names of the numbers.
+    marks : sequence of str, default=("",)
+        What is added to the end of both names: every pair has a text for each.
     """
 
-    def __init__(self, pairs: OrderedPairs, text: str, names: list[str]):
-        self._pairs, self._text, self._names = pairs, text, names
+    def __init__(
+        self, pairs: OrderedPairs, text: str, names: list[str], marks: Sequence[str] = ("",)
+    ):
+        self._pairs, self._text, self._names, self._marks = pairs, text, names, marks
 
     def __len__(self) -> int:
-        """Return the number of pairs."""
-        return self._pairs.shape[0]
+        """Return the number of texts."""
+        return self._pairs.shape[0] * len(self._marks)
 
     def __getitem__(self, index: Any) -> Any:
         """Return the text of a pair, or those of a slice."""
-        if isinstance(index, slice):
-            return tuple(self[k] for k in range(*index.indices(len(self))))
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"pair {index} of {len(self)}")
-        a, b = (int(end[0]) for end in self._pairs.ends(np.array([index % len(self)])))
-        return self._text.format(first=self._names[a], second=self._names[b])
+        if not isinstance(index, slice):
+            return self[slice(index, index + 1 or None)][0]
+        pairs, marks = np.divmod(np.arange(*index.indices(len(self))), len(self._marks))
+        each = zip(*self._pairs.ends(pairs), marks, strict=True)
+        named = ((self._name(a, k), self._name(b, k)) for a, b, k in each)
+        return tuple(self._text.format(first=first, second=second) for first, second in named)
+
+    def _name(self, number: int, k: int) -> str:
+        name, mark = self._names[number], self._marks[k]
+        return f"{name[:-1]}{mark})" if mark else name
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all texts."""
+        return iter(self[:])
 
 
 def _width(a: range, b: range) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +12,7 @@ from fairconstrained.functions.base import Rounded, ScalarFunction, SubgradientE
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
 from fairconstrained.terms.cell_means import OnCells, reweighted
 from fairconstrained.terms.difference_sums import difference_sums, pair_sum
 from fairconstrained.terms.ranked import Ranked, centered, soft_top
@@ -24,12 +22,16 @@ Pair = tuple[Ranked, Ranked]
 
 
 @dataclass(frozen=True, eq=False)
-class PairTerm(OnCells, FunctionAverages):
+class PairMeans(OnCells, FunctionAverages):
     r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows.
 
     .. math::
         p_{AB} = \sum_{i \in A} \sum_{j \in B} a_i\, b_j\, \phi(s_i - s_j),
         \qquad \sum_i a_i = \sum_j b_j = 1 \text{ on the full data.}
+
+    They cost O(n log n) for smooth functions and for quadratic pieces, see
+    :mod:`~fairconstrained.terms.difference_sums`. The statistics are the averages themselves, not
+    sums over rows, so that the term is not shardable.
 
     A batch is the weighted sum over the pairs among its rows. It is unbiased where the rows of the
     two cells are drawn independently of each other, as `Rows` does (rows of one cell
@@ -45,26 +47,63 @@ class PairTerm(OnCells, FunctionAverages):
         The cells A and B of every average.
     combination, offset, names, constant
         See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_pairs).
+    function : ScalarFunction
+        phi.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.terms.cell_means import cell_matrix
+    >>> from fairconstrained.terms.pairs import PairMeans
+    >>> from fairconstrained.functions.base import Indicator
+    >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
+    >>> term = PairMeans(cells, np.array([[0, 1]]), function=Indicator())
+    >>> term.value(np.array([1.0, 0.0, 0.0]))  # ties count half
+    array([0.75])
     """
 
     pairs: Array
+    function: ScalarFunction = field(kw_only=True)
 
-    def weak_curvature(self) -> Array:
+    def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
 
         :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`, so that the curvature of a pair along each of
         its scores is at most twice that of phi.
         """
-        if self.convex:
-            return np.zeros(self.n_rows)
         ends = np.column_stack([np.arange(len(self.pairs))] * 2).ravel()
         shape = (len(self.pairs), self.cells.shape[0])
         touches = sp.csr_array((np.ones(len(ends)), (ends, self.pairs.ravel())), shape=shape)
         return self.cells.T @ (2.0 * self._largest_bend(touches))
 
+    def _pairs_of(self, scores: Array) -> list[Pair]:
+        """Return both sides of every sum."""
+        cells = self._ranked(centered(scores))
+        return [(cells[a], cells[b]) for a, b in self.pairs]
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the sums and their pullback."""
+        pairs = self._pairs_of(scores)
+        sums = [pair_sum(self.function, *pair) for pair in pairs]
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = np.zeros(len(scores))
+            for (first, second), weight, (_, slopes) in zip(pairs, u, sums, strict=True):
+                if weight:
+                    on_first, on_second = slopes()
+                    back[first.rows] += weight * on_first
+                    back[second.rows] += weight * on_second
+            return back, NO_AUXILIARY
+
+        return np.array([value for value, _ in sums]) - self._rounding(pairs), pullback
+
+    def _rounding(self, pairs: list[Pair]) -> Array | float:
+        """Return what the sums are less than those of phi."""
+        return 0.0
+
 
 @dataclass(frozen=True, eq=False)
-class QuadraticPairs(PairTerm, Shardable):
+class QuadraticPairs(PairMeans):
     r"""Averages of :math:`(1 + s_i - s_j)^2 / 2` over pairs: O(n), by the moments of the cells.
 
     With the means :math:`\mu = \sum a_i s_i` and mean squares :math:`q = \sum a_i s_i^2` of each
@@ -81,7 +120,7 @@ class QuadraticPairs(PairTerm, Shardable):
     Parameters
     ----------
     cells, pairs, combination, offset, names, constant
-        See :class:`PairTerm`.
+        See :class:`PairMeans`.
 
     References
     ----------
@@ -98,8 +137,8 @@ class QuadraticPairs(PairTerm, Shardable):
     array([3.25])
     """
 
-    function = ShiftedSquare()
-    factored: ClassVar[bool] = True
+    function: ScalarFunction = field(default=ShiftedSquare(), kw_only=True)
+    shardable = factored = True
 
     @property
     def n_statistics(self) -> int:
@@ -135,7 +174,7 @@ class QuadraticPairs(PairTerm, Shardable):
 
     def _with_function(self, function: ScalarFunction) -> PairMeans:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return PairMeans(**values, function=function)
+        return PairMeans(**values | {"function": function})
 
 
 @dataclass(eq=False)
@@ -161,70 +200,7 @@ class MomentsPullback(FactoredPullback):
 
 
 @dataclass(frozen=True, eq=False)
-class SumsOverPairs(FunctionAverages):
-    r"""Sums of any function over pairs, in O(n log n) for smooth and for quadratic pieces.
-
-    See :mod:`~fairconstrained.terms.difference_sums`. The statistics are the sums themselves. They
-    are sums over pairs, not over rows, so that the term is not shardable.
-    """
-
-    function: ScalarFunction = field(kw_only=True)
-
-    @abstractmethod
-    def _pairs_of(self, scores: Array) -> list[Pair]:
-        """Return both sides of every sum."""
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the sums and their pullback."""
-        pairs = self._pairs_of(scores)
-        sums = [pair_sum(self.function, *pair) for pair in pairs]
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = np.zeros(len(scores))
-            for (first, second), weight, (_, slopes) in zip(pairs, u, sums, strict=True):
-                if weight:
-                    on_first, on_second = slopes()
-                    back[first.rows] += weight * on_first
-                    back[second.rows] += weight * on_second
-            return back, NO_AUXILIARY
-
-        return np.array([value for value, _ in sums]) - self._rounding(pairs), pullback
-
-    def _rounding(self, pairs: list[Pair]) -> Array | float:
-        """Return what the sums are less than those of phi."""
-        return 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class PairMeans(SumsOverPairs, PairTerm):
-    r"""Averages of any function over pairs of rows from two cells.
-
-    Parameters
-    ----------
-    cells, pairs, combination, offset, names, constant
-        See :class:`PairTerm`.
-    function : ScalarFunction
-        phi.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.terms.cell_means import cell_matrix
-    >>> from fairconstrained.terms.pairs import PairMeans
-    >>> from fairconstrained.functions.base import Indicator
-    >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
-    >>> term = PairMeans(cells, np.array([[0, 1]]), function=Indicator())
-    >>> term.value(np.array([1.0, 0.0, 0.0]))  # ties count half
-    array([0.75])
-    """
-
-    def _pairs_of(self, scores: Array) -> list[Pair]:
-        cells = self._ranked(centered(scores))
-        return [(cells[a], cells[b]) for a, b in self.pairs]
-
-
-@dataclass(frozen=True, eq=False)
-class TopPairs(OnCells, SumsOverPairs):
+class TopPairs(PairMeans):
     r"""The function :math:`c = R\,T + d - b` of sums over pairs with the highest negatives.
 
     With a `width` :math:`\omega > 0` the sums are rounded, so that they are smooth if the loss is:
@@ -241,6 +217,8 @@ class TopPairs(OnCells, SumsOverPairs):
     ----------
     cells : CSC of shape (2, n_rows)
         The weights of the negative and of the positive rows.
+    pairs : ndarray of int of shape (n_levels, 2)
+        1 and 0 for every level: positives and negatives.
     levels : ndarray of shape (n_levels,)
         The shares of the negatives; :math:`T_\beta` of :class:`PartialAUC` for each of them.
     function : Loss
@@ -259,7 +237,7 @@ class TopPairs(OnCells, SumsOverPairs):
     width: float = 0.0
 
     @property
-    def smooth(self) -> bool:
+    def smooth(self) -> bool:  # type: ignore[override]
         """Whether the loss is smooth, and the sums are rounded or leave no negative out."""
         used = abs(self.combination).sum(axis=0) > 0.0
         whole = bool(np.all(self.levels[used] >= 1.0))
@@ -310,15 +288,13 @@ class TopPairs(OnCells, SumsOverPairs):
         gap = sums(self.function, exact) - sums(self.function, rounded)
         return np.maximum(gap, 0.0) + np.maximum(error, 0.0)
 
-    def weak_curvature(self) -> Array:
+    def _bend(self) -> Array:
         r"""Return the upward curvature of the subtracted sums: infinite where they have kinks.
 
         The curvature of rounded sums of a rounded hinge, whose slopes are at most 1, along a score
         is at most :math:`4 / \omega` times its weight: twice for the choice of u, twice for the
         loss.
         """
-        if self.convex:
-            return np.zeros(self.n_rows)
         down = float(self._signed_parts[1].sum(axis=1).max())
         bend = 4.0 / self.width if self.width > 0.0 and self._bounded else np.inf
         return down * bend * self._masses

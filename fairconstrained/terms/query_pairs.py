@@ -19,39 +19,6 @@ from fairconstrained.utils.typing import Array, SparseMatrix
 _DISTANCE = 0.01  # half that of the points whose slopes give a second derivative
 
 
-def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
-    """Return the rows of all pairs of a positive and a negative row of one query.
-
-    Parameters
-    ----------
-    positive : ndarray of bool of shape (n_rows,)
-        Which rows are positive.
-    queries : ndarray of int of shape (n_rows,)
-        The query of every row, from 0.
-
-    Returns
-    -------
-    first, second : ndarray of int of shape (n_pairs,)
-        The positive and the negative row of every pair, sorted by query.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.terms.query_pairs import pairs_within
-    >>> first, second = pairs_within(np.array([1, 0, 0, 1, 0]) > 0, np.array([0, 0, 1, 1, 0]))
-    >>> first.tolist(), second.tolist()
-    ([0, 0, 3], [1, 4, 2])
-    """
-    order = np.argsort(queries, kind="stable")
-    high, low = order[positive[order]], order[~positive[order]]
-    counts = np.bincount(queries[low], minlength=int(queries.max(initial=-1)) + 1)
-    starts = np.cumsum(counts) - counts  # of every query's negatives in `low`
-    partners = counts[queries[high]]
-    ends = np.cumsum(partners)
-    shift = np.repeat(starts[queries[high]] - (ends - partners), partners)
-    return np.repeat(high, partners), low[np.arange(len(shift)) + shift]
-
-
 def differences(first: Array, second: Array, n_rows: int) -> SparseMatrix:
     """Return the matrix that makes the differences of pairs of the scores, (n_pairs, n_rows)."""
     ends = np.column_stack([first, second])
@@ -108,7 +75,7 @@ class QueryPairs(FunctionAverages):
     output_queries: Array | None = None
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> int:  # type: ignore[override]
         """The number of rows of the scores."""
         return len(self.queries)
 
@@ -142,14 +109,12 @@ class QueryPairs(FunctionAverages):
         of_pairs = self.cells.T @ as_csr(self.combination).sum(axis=0)
         return abs(self._by_row) @ (of_pairs * (ahead - behind) / (2.0 * _DISTANCE))
 
-    def weak_curvature(self) -> Array:
+    def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
 
         :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`, so that the curvature of a pair along each of
         its scores is at most twice that of phi.
         """
-        if self.convex:
-            return np.zeros(self.n_rows)
         return abs(self._by_row) @ (self.cells.T @ (2.0 * self._largest_bend()))
 
     def blocks(self) -> Array:
@@ -207,17 +172,10 @@ class QueryPairs(FunctionAverages):
         outputs : ndarray of int
             The outputs of these queries.
         """
-        term = self._on(rows)
+        term = self._on(rows).some_outputs(outputs)
         used = np.unique(term.cells.indices)
-        return replace(
-            term,
-            cells=term.cells[used],
-            combination=as_csr(self.combination)[outputs][:, used],
-            offset=np.broadcast_to(self.offset, self.n_outputs)[outputs],
-            constant=np.broadcast_to(self.constant, self.n_outputs)[outputs],
-            names=(),
-            output_queries=None,
-        )
+        combination = as_csr(term.combination)[:, used]
+        return replace(term, cells=term.cells[used], combination=combination, output_queries=None)
 
     @cached_property
     def _zero_one(self) -> QueryPairs:

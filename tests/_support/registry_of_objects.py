@@ -64,8 +64,6 @@ from fairconstrained.functions.surrogates import (
 )
 from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
-from fairconstrained.terms.decision_rates import Steepness
-from fairconstrained.terms.ranks import Clip
 
 N_VARIABLES = 4  # of the penalties and domains below
 
@@ -98,9 +96,7 @@ OTHER_FUNCTIONS = [
     Parabola(0.0),
     PositivePart(-0.5, 2.0),
     PlusParabola(Sigmoid(), 0.2),
-    Clip(-0.3, 0.8),
     SubgradientError(Rounded(Ramp(), 0.4).corners),
-    Steepness(Sigmoid()),
     Stretched(Sigmoid(), 3.0),
     Stretched(Ramp(), 2.0),
     Stretched(ShiftedSquare(), 1.5),

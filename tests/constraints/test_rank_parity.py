@@ -22,6 +22,7 @@ from fairconstrained.metrics import (
     partial_demographic_parity_difference,
     weak_partial_demographic_parity_difference,
 )
+from fairconstrained.metrics.distributions import distance, within_ranks
 from fairconstrained.solvers import (
     IDCA,
     IPC,
@@ -30,7 +31,6 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     default_solver,
 )
-from fairconstrained.terms.ranks import distance, within_ranks
 
 BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
 

@@ -13,4 +13,4 @@ def test_codes_are_equal_for_rows_of_the_same_cells(outside):
     found = cell_codes(cell_matrix(codes, np.ones(60), 4))
     for one in np.unique(found):
         assert len(np.unique(codes[found == one])) == 1
-    assert len(np.unique(found)) == len(np.unique(codes)) == found.max() + 1
+    assert len(np.unique(found)) == len(np.unique(codes))

@@ -106,8 +106,9 @@ def test_pair_sum_is_the_double_sum(function, x, y):
 def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng):
     x, y = rng.normal(size=30), rng.normal(size=20)
     a, b = rng.uniform(0.5, 2.0, size=30), rng.uniform(0.5, 2.0, size=20)
-    found = pair_sum(SubgradientError(rounded.corners), Ranked(x, a), Ranked(y, b))[0]
-    assert_allclose(found, a @ rounded.subgradient_error(x[:, None] - y) @ b, rtol=1e-8)
+    error = SubgradientError(rounded.corners)
+    found = pair_sum(error, Ranked(x, a), Ranked(y, b))[0]
+    assert_allclose(found, a @ error.value(x[:, None] - y) @ b, rtol=1e-8)
 
 
 def test_pairs_are_not_sampled(rng):

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.constraints import QueryParity
+from fairconstrained.data.queries import pairs_within
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.losses import LOSSES
 from fairconstrained.objectives import QueryPairLoss
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.terms.query_pairs import pairs_within
 
 N_QUERIES = 5
 

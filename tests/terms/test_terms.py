@@ -19,7 +19,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained.functions.base import Indicator
 from fairconstrained.terms import (
     CellMeans,
-    Shardable,
     Term,
 )
 from fairconstrained.terms.cell_means import average, cell_matrix
@@ -69,7 +68,7 @@ def term(request):
 
 
 def shardable(term):
-    return isinstance(term, Shardable) and term.shardable
+    return term.shardable
 
 
 @pytest.fixture(params=[name for name, term in TERMS.items() if shardable(term)])
@@ -97,12 +96,6 @@ def gradient(term, scores, v, auxiliary=None):
 
 def on_scores(term, scores, v):
     return term.vjp(scores, v)[0]
-
-
-@pytest.mark.parametrize("score", [-1.7, 0.0, 0.4])
-def test_value_at_a_constant_score(term, score):
-    expected = term.value(np.full(N_ROWS, score), own := term.auxiliary_start)
-    assert_allclose(term.value_at_constant(score, own), expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
@@ -324,7 +317,7 @@ def test_a_term_has_only_the_abilities_it_declares():
     toy = RateAboveThreshold(cell_matrix(GROUPS, WEIGHT, 3).toarray())
     assert toy.batchable
     assert not toy.curved
-    assert not isinstance(toy, Shardable)
+    assert not toy.shardable
     assert not toy.difference_of_convex
     with pytest.raises(TypeError, match="needs a difference of convex functions"):
         toy.convexify(np.zeros(N_ROWS))

@@ -21,7 +21,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Iterate, Measured, Start
-from fairconstrained.terms.base import NoTerm
+from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.typing import Array, RandomState
 
 
@@ -207,11 +207,13 @@ def is_sound(problem: Problem, result: Result) -> bool:
     model, term = problem.objective.model, problem.objective.term
     if result.violation > result.solver.tol or isinstance(term, NoTerm):
         return result.violation <= result.solver.tol
+
+    def loss_at(level: float) -> float:
+        return float(term.value(np.full(term.n_rows, level))[0])
+
     if model.offset() is None:
-        return result.objective <= float(term.value_at_constant(0.0)[0])
-    least = minimize_scalar(
-        lambda level: float(term.value_at_constant(level)[0]), bounds=(-8.0, 8.0), method="bounded"
-    )
+        return result.objective <= loss_at(0.0)
+    least = minimize_scalar(loss_at, bounds=(-8.0, 8.0), method="bounded")
     return result.objective <= float(least.fun)
 
 
