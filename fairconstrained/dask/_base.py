@@ -269,7 +269,7 @@ def _checked(fit: Fit, local: type[Any]) -> Fit:
                 f"The constraint or loss compares pairs of rows (`{name}`), which dask collections "
                 "support only with surrogate='quadratic' (for PairwiseLoss, loss='quadratic'). Use "
                 f"it, or fit fairconstrained.{local.__name__} to data in memory."
-                if isinstance(part.term, PairMeans)
+                if type(part.term) is PairMeans
                 else f"The constraint or loss is not a sum over rows (`{name}`), and dask "
                 "collections do not support it. Use another one, or fit "
                 f"fairconstrained.{local.__name__} to data in memory."
