@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,7 +16,6 @@ from fairconstrained.models.modules import (
     device_of,
     last_layer,
     limited_torch_threads,
-    load_weights,
     multilayer_perceptron,
     named_weights,
     new_module,
@@ -49,6 +47,8 @@ class Network:
         The features are centred by the one and divided by the other.
     last : LastLayer or None
         The layer in whose inputs the scores are linear, if the module ends with one.
+    largest : int
+        The number of weights of the largest layer.
     """
 
     make: MakeModule
@@ -56,12 +56,12 @@ class Network:
     shift: Array
     scale: Array
     last: LastLayer | None
+    largest: int
 
     def tensor(self, values: Array) -> Tensor:
         """Return a copy of values, with the device and the precision of the module."""
         like = next(self.module.parameters())
-        made = torch_module().tensor(values, dtype=like.dtype, device=like.device)
-        return cast("Tensor", made)
+        return cast("Tensor", torch_module().tensor(values, dtype=like.dtype, device=like.device))
 
     def rows(self, X: Features) -> Tensor:
         """Return rows with centred and scaled features, on the device."""
@@ -74,10 +74,6 @@ class Network:
         scores = torch_module().func.functional_call(self.module, weights, (X,))
         return cast("Tensor", scores.reshape(len(X)))
 
-    def load(self, w: Array) -> None:
-        """Write weights into the module."""
-        load_weights(self.module, self.tensor(w))
-
     def loaded_scores(self, X: Features) -> Scores:
         """Return the scores of rows, with the weights of the module, on the host.
 
@@ -89,11 +85,7 @@ class Network:
 
     def work(self, n_rows: int) -> int:
         """Return the multiplications of the largest layer, roughly."""
-        return n_rows * self._largest
-
-    @cached_property
-    def _largest(self) -> int:
-        return max((one.numel() for one in self.module.parameters()), default=1)
+        return n_rows * self.largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +197,8 @@ class TorchModel(Model):
         made = new_module(make, len(shift), seed=0)
         last = last_layer(made, len(shift))
         made = made.to(device=device_of(device), dtype=kind).requires_grad_(False)
-        network = Network(make, made, shift, scale, last)
+        largest = max(weights.numel() for weights in made.parameters())
+        network = Network(make, made, shift, scale, last, largest)
         return cls(network, network.rows(X))
 
     @property
@@ -223,10 +216,6 @@ class TorchModel(Model):
         """The number of weights that are not biases; they come first."""
         return sum(one.numel() for one in self.network.module.parameters() if one.dim() >= 2)
 
-    @property
-    def _work(self) -> int:
-        return self.network.work(self.n_rows)
-
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the weights of a new module, drawn with a seed from `random_state`.
 
@@ -238,12 +227,12 @@ class TorchModel(Model):
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores and the map from weights on them to gradients, all on the host."""
         torch, network = torch_module(), self.network
-        with limited_torch_threads(self._work):
+        with limited_torch_threads(self.network.work(self.n_rows)):
             flat = network.tensor(w).requires_grad_(True)
             scores = network.scores(flat, self.rows)
 
         def pullback(v: Array) -> Array:
-            with limited_torch_threads(self._work):
+            with limited_torch_threads(self.network.work(self.n_rows)):
                 weighted = torch.dot(scores, network.tensor(v))
                 (back,) = torch.autograd.grad(weighted, flat, retain_graph=True)
             return np.asarray(back.double().cpu().numpy())
@@ -264,7 +253,7 @@ class TorchModel(Model):
         """
         network = self.network
         assert network.last is not None, "the module does not end with a linear layer"
-        with torch_module().no_grad(), limited_torch_threads(self._work):
+        with torch_module().no_grad(), limited_torch_threads(self.network.work(self.n_rows)):
             weights = named_weights(network.module, network.tensor(w))
             found = network.last.inputs(network.module, weights, self.rows)
         return np.asarray(found.double().cpu().numpy())

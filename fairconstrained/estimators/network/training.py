@@ -12,6 +12,7 @@ import numpy as np
 from fairconstrained.estimators.solving import solver_of
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
+from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -235,7 +236,7 @@ def network_scores(estimator: Any, X: Features) -> Array:
     last = _fitted.get(estimator)
     if last is None or last[1] != device or not np.array_equal(last[0], weights):
         network = fitted_network(estimator).network
-        network.load(weights)
+        load_weights(network.module, network.tensor(weights))
         last = _fitted[estimator] = weights.copy(), device, network
     return checked_scores(last[2].loaded_scores(X))
 
