@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -276,7 +275,7 @@ def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, 
     """Return the queries as an argument of `bind`, none for classifiers."""
     if query is None:
         return {}
-    if "query" not in inspect.signature(estimator.bind).parameters:
+    if not estimator.needs_queries:
         raise ValueError(
             f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
         )

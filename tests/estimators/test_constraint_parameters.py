@@ -42,7 +42,7 @@ class TestByName:
             if key.startswith("constraint__")
         }
         assert nested == CONSTRAINTS[name]().get_params()
-        assert CONSTRAINTS[name].tolerance in nested
+        assert CONSTRAINTS[name]().tolerance in nested
 
     def test_setting_one_makes_an_object(self):
         clf = FairLogisticClassifier("disparate_impact").set_params(constraint__ratio=0.9)
@@ -161,7 +161,7 @@ class TestUnusedKappa:
             ("disparate_impact", "constraint__ratio"),
             ("minority_rate", "constraint__c"),
             (DemographicParity(0.2), "constraint__kappa"),
-            (DemographicParity(ratio=0.8), "constraint__kappa"),
+            (DemographicParity(ratio=0.8), "constraint__ratio"),
             (BalancedRate(1.2), "constraint__r"),
             (["disparate_impact", DemographicParity(0.2)], "constraint__0__ratio"),
         ],

@@ -220,7 +220,7 @@ def test_a_term_on_one_row_per_atom_gives_the_term_on_all_rows(bind, scores, rng
     by_atom = bind(pairs[:, 1], pairs[:, 0].astype(int), total)
     term = by_atom.take(atoms, WEIGHT / total[atoms])
     v = rng.normal(size=full.n_outputs)
-    assert term.names == full.names
+    assert list(term.names) == list(full.names)
     assert_allclose(term.value(scores), full.value(scores), rtol=1e-11, atol=1e-13)
     assert_allclose(on_scores(term, scores, v), on_scores(full, scores, v), rtol=1e-9, atol=1e-12)
 

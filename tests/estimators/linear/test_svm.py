@@ -20,7 +20,7 @@ from fairconstrained import (
     IncompatibleSolverError,
     make_biased_classification,
 )
-from fairconstrained.functions.base import Indicator, PlusParabola, Rounded
+from fairconstrained.functions.base import Indicator, PlusParabola, Rounded, SubgradientError
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import PositivePart, Ramp, Sigmoid
 from fairconstrained.penalties import L1, L2, SCAD, Leading, Sum
@@ -223,7 +223,7 @@ def test_the_rounded_function_has_a_continuous_derivative(function, t):
 def test_the_slope_is_a_subgradient_to_within_the_subgradient_error(function, t, s, width):
     rounded, here = function.smoothed(width), np.array([t])
     slope = rounded.derivative(here, rounded.value(here))[0]
-    slack = rounded.subgradient_error(here)[0]
+    slack = SubgradientError(rounded.corners).value(here)[0]
     below = function.value(here)[0] + slope * (s - t) - slack
     assert function.value(np.array([s]))[0] >= below - 1e-12
     assert 0.0 <= slack <= width / 16 + 1e-15
