@@ -24,7 +24,7 @@ from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, TopPairs
 from fairconstrained.terms.query_pairs import QueryPairs, differences
 from fairconstrained.utils.registry import check_option, resolve
-from fairconstrained.utils.typing import Array, ArrayLike
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_ranks
 
 __all__ = [
@@ -190,12 +190,8 @@ class PairwiseLoss(BaseEstimator, Objective):
         """
         loss = resolve("loss", self.loss, LOSSES, Loss)
         if self.max_pairs is not None:
-            warnings.warn(
-                "PairwiseLoss: max_pairs is not used any more, as no pairs are sampled; it will be "
-                "removed in version 0.4.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            message = "PairwiseLoss: max_pairs is not used any more; version 0.4 removes it."
+            warnings.warn(message, FutureWarning, stacklevel=2)
         cells, names = _by_label(y, sample_weight), ("AUC loss",)
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
             return QuadraticPairs(cells, np.array([[0, 1]]), names=names)
@@ -326,9 +322,7 @@ class QueryPairLoss(BaseEstimator, Objective):
         self.loss = loss
         self.average = average
 
-    def bind(
-        self, y: Array, sample_weight: Array, query: Queries | ArrayLike | None = None
-    ) -> QueryPairs:
+    def bind(self, y: Array, sample_weight: Array, query: Any = None) -> QueryPairs:
         """Return the term, see :meth:`Objective.bind`; no `query` stands for one of all rows.
 
         Raises

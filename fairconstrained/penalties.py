@@ -94,7 +94,6 @@ class Proximity(Penalty):
 
     quadratic = True
     center: Array | float
-    rho: float
     modulus = property(attrgetter("rho"))
 
     def __init__(self, center: Array, rho: float):
@@ -228,23 +227,19 @@ class _Rounded(Penalty):
         return self._jump * float(corner_subgradient_error(w, self.width).sum())
 
 
-def _of_every_term(name: str) -> Any:
-    """Return a property that says whether all terms of a penalty have another one."""
-    return property(lambda penalty: all(getattr(term, name) for term in penalty.terms))
+def _of_terms(joined: Any, name: str) -> Any:
+    """Return a property that joins those of a penalty's terms."""
+    return property(lambda penalty: joined(getattr(term, name) for term in penalty.terms))
 
 
 class Sum(Penalty):
     """The sum of penalties, a list, which has the properties that all of them have."""
 
-    smooth, convex, quadratic = map(_of_every_term, ("smooth", "convex", "quadratic"))
+    smooth, convex = _of_terms(all, "smooth"), _of_terms(all, "convex")
+    quadratic, modulus = _of_terms(all, "quadratic"), _of_terms(sum, "modulus")
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms
-
-    @property
-    def modulus(self) -> float:  # type: ignore[override]
-        """The sum of the summands' moduli."""
-        return sum((term.modulus for term in self.terms), 0.0)
 
     def value(self, w: Array) -> float:
         """Return the sum of the values."""
