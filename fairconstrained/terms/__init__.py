@@ -9,10 +9,4 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.head import AffineHead
 
-__all__ = [
-    "AffineHead",
-    "CellMeans",
-    "FunctionAverages",
-    "Majorant",
-    "Term",
-]
+__all__ = ["AffineHead", "CellMeans", "FunctionAverages", "Majorant", "Term"]

@@ -286,9 +286,11 @@ class FactoredPullback:
         Parameters
         ----------
         products : list of ndarray of shape (n_sums, n_parameters)
-            The parts of `basis` times the derivatives of the scores.
+            The parts of `basis` times the derivatives of the scores; by default the statistics are
+            the sums.
         """
-        raise NotImplementedError
+        rows = np.concatenate(products)
+        return rows, np.zeros((len(rows), 0))
 
 
 class CurvedPullback(Protocol):

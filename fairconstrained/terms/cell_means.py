@@ -277,10 +277,6 @@ class MeansPullback(FactoredPullback):
         signs = self.term.signs
         return [reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)]
 
-    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
-        """Return the products."""
-        return products[0], np.zeros((len(products[0]), 0))
-
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""
         curvature = self.term.function.second_derivative(self.margins, self.slopes)

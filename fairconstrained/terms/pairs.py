@@ -193,11 +193,6 @@ class MomentsPullback(FactoredPullback):
         """Return the derivatives of mu and of q in the scores."""
         return [self.cells, reweighted(self.cells, 2.0 * self.scores)]
 
-    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
-        """Return the products."""
-        rows = np.concatenate(products)
-        return rows, np.zeros((len(rows), 0))
-
 
 @dataclass(frozen=True, eq=False)
 class TopPairs(PairMeans):
