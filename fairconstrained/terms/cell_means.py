@@ -42,6 +42,34 @@ class OnCells(AffineHead):
         return int(self.cells.shape[1])
 
     @cached_property
+    def _cells_transposed(self) -> SparseMatrix:
+        return self.cells.T
+
+    @cached_property
+    def _disjoint(self) -> bool:
+        """Whether every row is in exactly one cell, where dense products are twice as fast."""
+        return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
+
+    def _sums(self, value: Array) -> Array:
+        """Return A value."""
+        if not self._disjoint:
+            return self.cells @ value
+        if self.cells.shape[0] == 1:
+            return np.array([self.cells.data @ value])
+        weighted = self.cells.data * value
+        return np.bincount(self.cells.indices, weighted, minlength=self.cells.shape[0])
+
+    def _spread(self, u: Array) -> Array:
+        """Return A' u."""
+        if not self._disjoint:
+            return self._cells_transposed @ u
+        if self.cells.shape[0] == 1:
+            return self.cells.data * u
+        out = u.take(self.cells.indices)
+        out *= self.cells.data
+        return out
+
+    @cached_property
     def _rows_by_cell(self) -> list[tuple[Array, Array]]:
         return rows_by_cell(self.cells)
 
@@ -94,34 +122,6 @@ class CellMeans(OnCells, FunctionAverages):
         super().__post_init__()
         if getattr(self.cells, "format", None) != "csc":
             object.__setattr__(self, "cells", self.cells.tocsc())
-
-    @cached_property
-    def _cells_transposed(self) -> SparseMatrix:
-        return self.cells.T
-
-    @cached_property
-    def _disjoint(self) -> bool:
-        """Whether every row is in exactly one cell, where dense products are twice as fast."""
-        return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
-
-    def _sums(self, value: Array) -> Array:
-        """Return A value."""
-        if not self._disjoint:
-            return self.cells @ value
-        if self.n_statistics == 1:
-            return np.array([self.cells.data @ value])
-        weighted = self.cells.data * value
-        return np.bincount(self.cells.indices, weighted, minlength=self.n_statistics)
-
-    def _spread(self, u: Array) -> Array:
-        """Return A' u."""
-        if not self._disjoint:
-            return self._cells_transposed @ u
-        if self.n_statistics == 1:
-            return self.cells.data * u
-        out = u.take(self.cells.indices)
-        out *= self.cells.data
-        return out
 
     def _margins(self, scores: Array) -> Array:
         """Return y (s + t)."""

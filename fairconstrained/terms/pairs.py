@@ -151,8 +151,8 @@ class QuadraticPairs(PairMeans):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return mu and q of all cells and their pullback."""
-        statistics = np.concatenate([self.cells @ scores, self.cells @ (scores * scores)])
-        return statistics, MomentsPullback(self.cells, scores)
+        statistics = np.concatenate([self._sums(scores), self._sums(scores * scores)])
+        return statistics, MomentsPullback(self, scores)
 
     def head(self, statistics: Array) -> Array:
         """Return R p + d - b."""
@@ -181,17 +181,17 @@ class QuadraticPairs(PairMeans):
 class MomentsPullback(FactoredPullback):
     """Weights on the moments of cells -> weights on the scores."""
 
-    cells: SparseMatrix
+    term: QuadraticPairs
     scores: Array
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return A' (u_mu + 2 s u_q)."""
-        on_mean, on_square = (self.cells.T @ weights for weights in np.split(u, 2))
+        on_mean, on_square = map(self.term._spread, u.reshape(2, -1))
         return on_mean + 2.0 * self.scores * on_square, NO_AUXILIARY
 
     def basis(self) -> list[SparseMatrix]:
         """Return the derivatives of mu and of q in the scores."""
-        return [self.cells, reweighted(self.cells, 2.0 * self.scores)]
+        return [self.term.cells, reweighted(self.term.cells, 2.0 * self.scores)]
 
 
 @dataclass(frozen=True, eq=False)
