@@ -65,9 +65,7 @@ class OnCells(AffineHead):
             return self._cells_transposed @ u
         if self.cells.shape[0] == 1:
             return self.cells.data * u
-        out = u.take(self.cells.indices)
-        out *= self.cells.data
-        return out
+        return self.cells.data * u.take(self.cells.indices)
 
     @cached_property
     def _rows_by_cell(self) -> list[tuple[Array, Array]]:
