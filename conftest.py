@@ -10,9 +10,9 @@ NEEDS = {
     "dask/": "dask",
     "models/modules.py": "torch",
     "models/network.py": "torch",
-    "estimators/network/": "torch",
-    "estimators/boosting/classifier.py": "lightgbm",
-    "estimators/ranking/boosted.py": "lightgbm",
+    "estimators/network.py": "torch",
+    "estimators/boosting.py": "lightgbm",
+    "estimators/ranker_models.py": "lightgbm",
 }
 
 

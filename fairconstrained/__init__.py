@@ -19,16 +19,16 @@ if TYPE_CHECKING:
         PredictiveEquality,
     )
     from fairconstrained.datasets import make_biased_classification, make_biased_ranking
-    from fairconstrained.estimators.boosting.classifier import FairBoostingClassifier
-    from fairconstrained.estimators.linear.logistic import (
+    from fairconstrained.estimators.boosting import FairBoostingClassifier
+    from fairconstrained.estimators.logistic import (
         FairHingeClassifier,
         FairLogisticClassifier,
     )
-    from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
-    from fairconstrained.estimators.network.classifier import FairNetworkClassifier
-    from fairconstrained.estimators.ranking.models import BoostedScores
-    from fairconstrained.estimators.ranking.ranker import FairRanker
-    from fairconstrained.estimators.score_thresholds.classifier import FairThresholds
+    from fairconstrained.estimators.network import FairNetworkClassifier
+    from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
+    from fairconstrained.estimators.ranker import FairRanker
+    from fairconstrained.estimators.ranker_models import BoostedScores
+    from fairconstrained.estimators.score_thresholds import FairThresholds
     from fairconstrained.estimators.thresholds import SelectionRate
     from fairconstrained.exceptions import (
         ConstantDecisionWarning,
@@ -103,13 +103,13 @@ _MODULES = {
         "make_biased_classification",
         "make_biased_ranking",
     ),
-    "estimators.boosting.classifier": ("FairBoostingClassifier",),
-    "estimators.linear.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),
-    "estimators.linear.neyman_pearson": ("NeymanPearsonClassifier",),
-    "estimators.network.classifier": ("FairNetworkClassifier",),
-    "estimators.ranking.models": ("BoostedScores",),
-    "estimators.ranking.ranker": ("FairRanker",),
-    "estimators.score_thresholds.classifier": ("FairThresholds",),
+    "estimators.boosting": ("FairBoostingClassifier",),
+    "estimators.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),
+    "estimators.neyman_pearson": ("NeymanPearsonClassifier",),
+    "estimators.network": ("FairNetworkClassifier",),
+    "estimators.ranker_models": ("BoostedScores",),
+    "estimators.ranker": ("FairRanker",),
+    "estimators.score_thresholds": ("FairThresholds",),
     "estimators.thresholds": ("SelectionRate",),
     "exceptions": (
         "ConstantDecisionWarning",

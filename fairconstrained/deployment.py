@@ -27,9 +27,8 @@ from sklearn.preprocessing import FunctionTransformer
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
-from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.estimators.linear.export import visible_columns
-from fairconstrained.estimators.linear.logistic import FairHingeClassifier, FairLogisticClassifier
+from fairconstrained.estimators.linear import FairLinearClassifier, visible_columns
+from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
 from fairconstrained.utils.parameters import Parametrized
@@ -193,7 +192,7 @@ def trusted_types() -> list[str]:
     Examples
     --------
     >>> from fairconstrained.deployment import trusted_types
-    >>> "fairconstrained.estimators.linear.logistic.FairLogisticClassifier" in trusted_types()
+    >>> "fairconstrained.estimators.logistic.FairLogisticClassifier" in trusted_types()
     True
     """
     public = import_module(__package__)

@@ -10,7 +10,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.binding import Unconstrained, with_constraints
-from fairconstrained.estimators.linear.base import linear_model
+from fairconstrained.estimators.linear import linear_model
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.penalties import L2

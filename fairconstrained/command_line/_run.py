@@ -29,7 +29,7 @@ from fairconstrained.command_line._files import (
 )
 from fairconstrained.command_line._roles import Table, with_roles
 from fairconstrained.constraints import resolve_constraints
-from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.forms import plain, render

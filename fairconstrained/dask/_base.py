@@ -33,7 +33,7 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.nested import DOCUMENTATION
-from fairconstrained.estimators.options import check_group_sizes, check_options
+from fairconstrained.estimators.rows import check_group_sizes, check_options
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.terms.pairs import PairMeans

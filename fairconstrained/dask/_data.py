@@ -21,7 +21,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.linear.base import feature_map_of
+from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.shards.in_memory import ShardedData

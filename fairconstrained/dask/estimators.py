@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.dask._base import DaskLinearClassifier
 from fairconstrained.dask._collections import Collection
-from fairconstrained.estimators.linear.logistic import (
+from fairconstrained.estimators.logistic import (
     FairHingeClassifier as LocalFairHingeClassifier,
 )
-from fairconstrained.estimators.linear.logistic import (
+from fairconstrained.estimators.logistic import (
     FairLogisticClassifier as LocalFairLogisticClassifier,
 )
 

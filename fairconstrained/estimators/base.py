@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -15,9 +16,11 @@ from fairconstrained.data.features import feature_kind
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.callbacks import Passed, Progress
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.fit_warnings import (
+from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
+from fairconstrained.estimators.sampled_start import sampled_start
+from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
+from fairconstrained.estimators.solution import (
     far_predictions,
     warn_of,
     warn_of_equal_predictions,
@@ -25,15 +28,13 @@ from fairconstrained.estimators.fit_warnings import (
     warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
-from fairconstrained.estimators.sampled_start import sampled_start
-from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
 from fairconstrained.estimators.solving import best_of, minimize_by_default, solver_of, warm_start
+from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.base import Callback, Measured, Start
 from fairconstrained.utils.compat import CallbackSupportMixin
 from fairconstrained.utils.parameter_constraints import (
     Count,
@@ -45,6 +46,89 @@ from fairconstrained.utils.parameter_constraints import (
 )
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
+"""X, y and sample_weight as they were passed to `fit`."""
+
+
+class FitTasks:
+    """The fit of an estimator as a task of callbacks, and its parts as subtasks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is being fitted.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
+    n_tasks : int or None, default=None
+        The number of subtasks, if it is known.
+    """
+
+    def __init__(self, estimator: Any, passed: Passed, n_tasks: int | None = None):
+        self.estimator, (X, y, sample_weight) = estimator, passed
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.data = {"X": X, "y": y, "metadata": metadata}
+        self.fit_task = estimator._init_callback_context(max_subtasks=n_tasks)
+        self.fit_task.call_on_fit_task_begin(estimator=estimator, **self.data)
+
+    @contextmanager
+    def task(self, name: str, inner: Any = None) -> Iterator[None]:
+        """Report a part of the fit; callbacks that propagate see the fit of `inner`."""
+        task, data = self.fit_task.subcontext(task_name=name), self.data
+        takes = hasattr(inner, "set_callbacks")
+        with task.propagate_callback_context(inner) if takes else nullcontext():
+            task.call_on_fit_task_begin(estimator=self.estimator, **data)
+            yield
+        task.call_on_fit_task_end(estimator=self.estimator, **data)
+
+    def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
+        """End the task of the fit; `attributes` returns what `predict` uses."""
+        self.fit_task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=attributes
+        )
+
+
+class Progress(FitTasks):
+    """A solver's callback that prints lines and calls the estimator's callbacks.
+
+    Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
+    that the begin of a task is reported just before its end; its `init_time` is when it began.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is being fitted.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
+    attributes : callable
+        From the solver's variables to the attributes that `predict` uses.
+    """
+
+    def __init__(
+        self, estimator: Any, passed: Passed, attributes: Callable[[Array], Mapping[str, Any]]
+    ):
+        super().__init__(estimator, passed)
+        self.attributes = attributes
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+
+    def __call__(self, measured: Measured) -> bool:
+        """Report an iterate; return whether a callback wants to stop."""
+        if self.estimator.verbose:
+            print(
+                f"[{type(self.estimator).__name__}] iteration {measured.iterate.iteration}: "
+                f"objective {measured.objective:.6f}, violation {measured.violation:.2e}, "
+                f"KKT residual {measured.kkt_residual:.2e}"
+            )
+        self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        w = measured.iterate.at.w
+        stop: bool = self.iteration.call_on_fit_task_end(
+            estimator=self.estimator,
+            **self.data,
+            reconstruction_attributes=lambda: self.attributes(w),
+        )
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+        return stop
+
 
 Attributes = Callable[[Array], Mapping[str, Any]]
 
@@ -255,14 +339,23 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
             solution = fit.enforced(result, limits_of(fit))
         fit.store(self, solution, like=at)
-        warn_of_one_side(fit, solution.result.w[: fit.problem.n_variables], stacklevel=5)
+        loss = resolve_objective("loss", fit.estimator.loss)
+        if not (loss.determines_intercept or fit.data.several_classes):
+            w = solution.result.w[: fit.problem.n_variables]
+            warn_of_one_side(fit.problem, w, fit.solver.tol, stacklevel=5)
         promised = solution.certificate or solution.search
         if promised is None:
             warn_of(solution.result, stacklevel=5)
             if self.goal == "accuracy" and not self.needs_queries:
                 far = far_predictions(fit.constraints, fit.data, at)
                 warn_of_predictions(far, stacklevel=5)
-                warn_of_equal_predictions(fit, at, stacklevel=5)
+                if loss.determines_intercept:
+                    warn_of_equal_predictions(
+                        fit.constraints,
+                        lambda: at.model_pass(fit.model).distribution()[0],
+                        lambda: fit.unconstrained.weighted_scores(fit.data)[0],
+                        stacklevel=5,
+                    )
         else:
             warn_of_other_solver([result], stacklevel=5)
             promised.warn(stacklevel=5)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
-from fairconstrained.estimators.options import warn_of_unused_kappa
+from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective

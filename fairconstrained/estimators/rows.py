@@ -1,24 +1,223 @@
-"""The rows of a fit, checked, and their parts for training, for validation and for tests."""
+"""The rows of a fit, checked with the parameters, and their parts for training and for tests."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairconstrained.constraints import Constraint
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import advice_on_groups, check_shared
 from fairconstrained.data.queries import given_queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable
+from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.binding import constraints_of
-from fairconstrained.estimators.options import (
-    check_group_sizes,
-    check_options,
-    check_several_classes,
-)
 from fairconstrained.estimators.thresholds import score_convention
+from fairconstrained.exceptions import InputWarning
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.objectives import MeanLoss, resolve_objective
+from fairconstrained.penalties import L2, Penalty
 from fairconstrained.shards.in_memory import rows_by_atom
+from fairconstrained.utils.meta_estimators import library_class, library_parameters
+from fairconstrained.utils.parameter_constraints import check_parameters
+
+_FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
+
+
+def check_options(estimator: Any) -> None:
+    """Check the parameters of an estimator, and that they fit together.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what is valid.
+    """
+    check_parameters(estimator, **library_parameters(estimator))
+    if estimator.confidence is not None and estimator.enforce != "decision":
+        raise ValueError(
+            f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
+            f"{estimator.enforce!r}."
+        )
+    if getattr(estimator, "group_interactions", False):  # of linear models only
+        _check_interactions(estimator)
+    constraint = estimator.constraint
+    if isinstance(constraint, list | tuple) and not constraint:
+        raise ValueError(
+            f"constraint={constraint!r} names no constraint: name one, such as "
+            "'demographic_parity', or pass None for the model without constraints."
+        )
+    if estimator.goal == "accuracy":
+        return
+    if estimator.enforce == "decision":
+        raise ValueError(
+            "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
+            "does not use kappa; use goal='accuracy'."
+        )
+    if constraint is None:
+        raise ValueError(
+            "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
+            "one, such as 'demographic_parity'."
+        )
+
+
+def _check_interactions(estimator: Any) -> None:
+    """Check that every row has the coefficients of one group, also when predicting."""
+    if estimator.sensitive_columns is None:
+        raise ValueError(
+            "group_interactions=True needs the groups when predicting as well: name the columns of "
+            "X that hold them in sensitive_columns (it is not enough to pass groups to fit)."
+        )
+    if estimator.groups_missing == "ignore_in_constraint":
+        raise ValueError(
+            "group_interactions=True gives every row the coefficients of its group, and with "
+            "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
+        )
+    if estimator.combine == "marginal":
+        raise ValueError(
+            "group_interactions=True gives every row the coefficients of its group, and with "
+            "combine='marginal' a row is in several; use combine='intersection'."
+        )
+
+
+_OF_TWO_CLASSES = {"threshold": None, "confidence": None, "group_interactions": False}
+
+
+def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> None:
+    """Check options that are defined for two classes only.
+
+    Parameters
+    ----------
+    estimator : classifier
+        It was passed labels of several classes.
+    constraints : sequence of Constraint
+        Its constraints.
+
+    Raises
+    ------
+    ValueError
+        The message names the parameter.
+    """
+    for name, value in _OF_TWO_CLASSES.items():
+        if getattr(estimator, name, value) != value:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} is for two classes, and y has more: use "
+                f"{name}={value!r}."
+            )
+    objective = resolve_objective("loss", estimator.loss)
+    if not (isinstance(objective, MeanLoss) and isinstance(objective.loss_function, Logistic)):
+        raise ValueError(
+            f"loss={estimator.loss!r} is for two classes, and y has more: use loss='logistic', "
+            "which is then the multinomial loss."
+        )
+    for one in constraints:
+        if not one.by_class:
+            raise ValueError(
+                f"constraint={one!r} is for two classes, and y has more: use a constraint on the "
+                "rate of each class, such as 'demographic_parity' or 'error_rate_parity'."
+            )
+
+
+def warn_of_unused_kappa(estimator: Any) -> None:
+    """Warn if another kappa than the default is given and no constraint uses it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameters `constraint` and `kappa`, and perhaps `goal`.
+
+    Warns
+    -----
+    InputWarning
+        The message names the parameters that are the tolerances.
+    """
+    kappa = estimator.kappa
+    kind: Any = library_class(estimator)
+    if kappa is None or kappa == kind.kappa:
+        return
+    constraints = resolve_constraints(estimator.constraint)
+    if not constraints:
+        return
+    goal = getattr(estimator, "goal", "accuracy")
+    if goal != "accuracy":
+        reason = f"goal={goal!r} does not use it"
+    elif not any(one.takes_kappa for one in constraints):
+        in_list = isinstance(estimator.constraint, list | tuple)
+        own = ", ".join(
+            f"constraint__{f'{k}__' if in_list else ''}{one.tolerance}"
+            for k, one in enumerate(constraints)
+        )
+        kinds = " and ".join(dict.fromkeys(type(one).__name__ for one in constraints))
+        reason = (
+            f"{kinds} has its own tolerance, which is the parameter {own} in set_params and grids"
+        )
+    else:
+        return
+    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
+
+
+def check_group_sizes(
+    constraints: Sequence[Constraint], data: TrainingData, *, by_group: bool = False
+) -> None:
+    """Check that rows share groups, and warn if groups have few rows.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Those that compare the groups of the sensitive features count.
+    data : TrainingData
+        The rows.
+    by_group : bool, default=False
+        Whether the groups are needed without constraints too.
+
+    Raises
+    ------
+    ValueError
+        See :func:`~fairconstrained.data.groups.check_shared`.
+
+    Warns
+    -----
+    InputWarning
+        If more than two groups have fewer than ten rows on average.
+    """
+    if data.groups is None or not (by_group or any(one.compares_groups for one in constraints)):
+        return
+    check_shared(data.groups, data.n_rows)
+    for groups in data.groups.separate:
+        known = groups.known if data.counts is None else data.counts[groups.known]
+        n_rows, n_groups = int(known.sum()), len(groups)
+        if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
+            continue
+        warnings.warn(
+            f"The sensitive features make {n_groups} groups of {n_rows} rows, "
+            f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
+            f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
+            InputWarning,
+            stacklevel=6,
+        )
+
+
+def penalty_of(alpha: float | Penalty) -> Penalty:
+    """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty.
+
+    Raises
+    ------
+    ValueError
+        If its strength is not valid.
+    """
+    penalty = alpha if isinstance(alpha, Penalty) else L2(float(alpha))
+    penalty.check()
+    return penalty
+
+
+def domain_of(domain: Domain | None) -> Domain:
+    """Return the whole space for None, else the domain, once its parameters are checked."""
+    if domain is None:
+        return WholeSpace()
+    domain.check()
+    return domain
 
 
 def checked_data(

@@ -1,20 +1,35 @@
-"""What a fit found, and whether its bound was met."""
+"""The solution of a fit: its attributes, whether its bound was met, and warnings."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.exceptions import (
+    ConstantDecisionWarning,
+    ConvergenceWarning,
+    InfeasibleConstraintWarning,
+    InputWarning,
+)
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result
+from fairconstrained.solvers import Result, Status
 from fairconstrained.utils.rounding import without_rounding
-from fairconstrained.utils.typing import Gaps
+from fairconstrained.utils.splits import in_fold
+from fairconstrained.utils.typing import Array, Gaps
+
+Excess = tuple[float, float] | None  # a gap, and its bound, which it exceeds
+
+_FAR = 0.1  # a gap of predictions that is larger than kappa by this is hardly what was wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,3 +172,201 @@ def measures(
         **bound.attributes,
         "result_": bound.stated(result),
     }
+
+
+def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
+    """Warn once if other solvers' models were taken in place of those of the solver asked for.
+
+    Warns
+    -----
+    ConvergenceWarning
+        It names both solvers.
+    """
+    replaced = [result for result in results if result.replaces is not None]
+    if not replaced:
+        return
+    asked = {type(result.replaces).__name__ for result in replaced}
+    taken = {type(result.solver).__name__ for result in replaced}
+    where = f" of {len(replaced)} of {len(results)} fits" if len(results) > 1 else ""
+    warnings.warn(
+        f"solver: {', '.join(sorted(asked))} did not converge to a model that meets the "
+        f"constraints; the model{where} is that of {', '.join(sorted(taken))}, which is better. "
+        "Use another solver, raise max_iter, or pass the solver as an object with polish=False to "
+        f"keep its own answer. {replaced[0].message}",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_of(result: Result, stacklevel: int) -> None:
+    """Warn if a run ended short of its tolerance, or another solver's model was taken.
+
+    Warns
+    -----
+    InfeasibleConstraintWarning
+        If its violation is above the tolerance and cannot fall near its point.
+    ConvergenceWarning
+        If it did not converge otherwise.
+    """
+    warn_of_other_solver([result], stacklevel + 1)
+    if result.violation > result.solver.tol and result.status is Status.INFEASIBLE:
+        warnings.warn(
+            f"No model that meets the constraints was found; the least violation is "
+            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
+            InfeasibleConstraintWarning,
+            stacklevel=stacklevel,
+        )
+    elif result.violation > result.solver.tol:
+        warnings.warn(
+            f"The run ended before the constraints were met; the least violation is "
+            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    elif not result.complete:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def far_predictions(
+    constraints: Sequence[Constraint], data: TrainingData, at: Evaluation
+) -> Excess:
+    """Return the gap of predictions that exceeds its bound on rates most, if it does so by far.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        The constraints on scores.
+    data : TrainingData
+        The rows.
+    at : Evaluation
+        The problem at the solution.
+
+    Returns
+    -------
+    far : tuple of float or None
+        The gap and the bound.
+    """
+    parts = iter(at.decided.gaps)
+    pairs: list[tuple[float, float]] = []
+    for constraint in constraints:
+        for gaps, bounds in islice(parts, len(constraint.groupings(data))):
+            if constraint.bounds_rates:
+                pairs += zip(gaps.tolist(), bounds.tolist(), strict=True)
+    return farthest(pair for pair in pairs if pair[0] > pair[1] + _FAR)
+
+
+def farthest(pairs: Iterable[Excess]) -> Excess:
+    """Return the gap and the bound that differ most, None if there are none."""
+    present = [pair for pair in pairs if pair is not None]
+    return max(present, key=lambda pair: pair[0] - pair[1], default=None)
+
+
+def warn_of_predictions(far: Excess, stacklevel: int) -> None:
+    """Warn if predictions exceed a bound on scores by far.
+
+    The fits to the folds of a search say nothing: the fit to all rows says it once.
+
+    Warns
+    -----
+    InputWarning
+        Names `enforce`.
+    """
+    if far is None or in_fold():
+        return
+    warnings.warn(
+        f"The bound of {far[1]:.3g} is one on scores: the gap of the predictions, decision_gap_, "
+        f"is {far[0]:.3f}. To bound that of the predictions, use enforce='decision'.",
+        InputWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_of_one_side(problem: Problem, w: Array, tol: float, stacklevel: int) -> None:
+    """Warn if constraints are met because all scores are on one side of the threshold.
+
+    It is for losses that do not determine the intercept, such as those of pairs, which depend on
+    differences of scores only. A number can be added to all scores, until a constraint on rates
+    holds, and the loss does not change.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was solved.
+    w : ndarray of shape (n_variables,)
+        The solution.
+    tol : float
+        The tolerance on the violation.
+    stacklevel : int
+        See :func:`warnings.warn`.
+
+    Warns
+    -----
+    ConstantDecisionWarning
+        If all scores have the same sign, and a gap of the same scores minus their median is larger,
+        and above its bound.
+    """
+    at = problem.uncounted().at(w)
+    for part in problem.constraints:
+        scores = at.scores_of(part)
+        if part.term.n_auxiliary or not scores.size:
+            continue
+        selected = scores > 0.0
+        if selected.any() and not selected.all():
+            continue
+        least = np.maximum(part.term.gap(scores), part.term.gap_bounds)
+        if np.max(part.term.gap(scores - np.median(scores)) - least) > tol:
+            warnings.warn(
+                "All scores of the training rows are "
+                f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "
+                "met in this way only: this loss does not determine the intercept. Use constraints "
+                "on rankings, such as 'group_auc' or, for rankers, 'query_parity', or a loss that "
+                "determines the intercept, such as 'logistic'.",
+                ConstantDecisionWarning,
+                stacklevel=stacklevel,
+            )
+            return
+
+
+def warn_of_equal_predictions(
+    constraints: Sequence[Constraint],
+    scores: Callable[[], Array],
+    free: Callable[[], Array],
+    stacklevel: int,
+) -> None:
+    """Warn if a bound on differences of scores makes all predictions equal.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Their tolerances are set.
+    scores, free : callable
+        Return the scores of the model and those of the model without constraints.
+    stacklevel : int
+        See :func:`warnings.warn`.
+
+    Warns
+    -----
+    ConstantDecisionWarning
+        If predictions of the unconstrained model differ, and kappa is below the values that are
+        usual: they are named, see `Constraint.usual_kappas`.
+    """
+    spans = [(constraint, constraint.usual_kappas) for constraint in constraints]
+    small = [(c, span) for c, span in spans if span and c.checked_kappa() < span[0]]
+    if not small or not _all_equal(scores()) or _all_equal(free()):
+        return
+    constraint, (low, high) = small[0]
+    kind = type(constraint).__name__
+    warnings.warn(
+        f"The same class is predicted for every training row. {kind} with "
+        f"kappa={constraint.kappa:g} bounds {constraint.scores_title}, not probabilities: values "
+        f"from {low:g} to {high:g} are usual. Pass one to the constraint, such as "
+        f"{kind}({np.sqrt(low * high):g}).",
+        ConstantDecisionWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _all_equal(scores: Array) -> bool:
+    """Return whether the same class is predicted for all rows."""
+    predicted = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.0
+    return len(np.unique(predicted)) == 1

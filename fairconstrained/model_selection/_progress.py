@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from fairconstrained.estimators.callbacks import FitTasks, Passed
+from fairconstrained.estimators.base import FitTasks, Passed
 from fairconstrained.utils.typing import Array
 
 Measures = Mapping[str, Array]

@@ -20,9 +20,9 @@ from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_weight
-from fairconstrained.estimators.fit_warnings import warn_of_other_solver
-from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
-from fairconstrained.estimators.options import check_options, penalty_of
+from fairconstrained.estimators.logistic import FairLogisticClassifier
+from fairconstrained.estimators.rows import check_options, penalty_of
+from fairconstrained.estimators.solution import warn_of_other_solver
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._folds import folds_of
 from fairconstrained.model_selection._progress import SearchProgress

@@ -18,14 +18,14 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.fit_warnings import (
+from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
+from fairconstrained.estimators.solution import (
+    Solution,
     far_predictions,
     farthest,
     warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
-from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from fairconstrained import DemographicParity, EqualizedOdds, make_biased_classification
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity
-from fairconstrained.estimators.boosting._lagrangian import (
+from fairconstrained.estimators.score_lagrangian import (
     ConstraintsAt,
     MultiplierRule,
     ScoreLagrangian,

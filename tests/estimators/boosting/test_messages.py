@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from fairconstrained import (
     FairBoostingClassifier,
 )
-from fairconstrained.estimators.boosting import options as boosting_options
+from fairconstrained.estimators import tree_parameters as boosting_options
 
 
 @pytest.fixture(scope="module")

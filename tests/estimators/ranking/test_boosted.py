@@ -22,7 +22,7 @@ from fairconstrained.constraints import QueryParity
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
-from fairconstrained.estimators.boosting.losses import PairLoss
+from fairconstrained.estimators.trees import PairLoss
 from fairconstrained.functions import Hinge
 from fairconstrained.metrics import query_parity_difference
 from fairconstrained.objectives import QueryPairLoss

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators.ranking import models
+from fairconstrained.estimators import ranker_models as models
 
 X, Y, QUERY, GROUPS = make_biased_ranking(25, 4, random_state=0)
 AVERAGE = QueryParity(average=True)

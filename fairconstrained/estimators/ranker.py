@@ -16,13 +16,13 @@ from fairconstrained.data.inputs import known_labels
 from fairconstrained.data.queries import given_queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.boosting.leaves import LeafTraining
-from fairconstrained.estimators.boosting.trees import plain_booster
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.network.training import fitted_network
-from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.ranking.models import RankerModel, has_trees, ranker_model
+from fairconstrained.estimators.leaves import LeafTraining
+from fairconstrained.estimators.network_training import fitted_network
+from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
+from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.solving import solver_of
+from fairconstrained.estimators.trees import plain_booster
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models.modules import ACTIVATIONS

@@ -19,12 +19,12 @@ from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.callbacks import FitTasks
+from fairconstrained.estimators.base import FitTasks
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
-from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.score_thresholds._fit import ThresholdFit
-from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
-from fairconstrained.estimators.score_thresholds._scores import (
+from fairconstrained.estimators.rows import warn_of_unused_kappa
+from fairconstrained.estimators.threshold_fit import ThresholdFit
+from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
+from fairconstrained.estimators.threshold_scores import (
     check_threshold_options,
     routed_params,
 )

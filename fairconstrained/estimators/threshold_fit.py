@@ -17,12 +17,11 @@ from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
+from fairconstrained.estimators.base import FitTasks
 from fairconstrained.estimators.binding import bound_parts, choices, constraints_of
-from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.estimators.options import check_group_sizes
-from fairconstrained.estimators.rows import without_held_out
-from fairconstrained.estimators.score_thresholds._scores import Scoring, limits
+from fairconstrained.estimators.rows import check_group_sizes, without_held_out
 from fairconstrained.estimators.solution import Bound, names_in_data
+from fairconstrained.estimators.threshold_scores import Scoring, limits
 from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.inspection.models import response_of
 from fairconstrained.models.scores import ThresholdModel

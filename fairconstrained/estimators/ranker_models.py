@@ -13,21 +13,19 @@ import numpy as np
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
-from fairconstrained.estimators.boosting.features import TreeFeatures
-from fairconstrained.estimators.boosting.growth import Grown
-from fairconstrained.estimators.boosting.leaves import check_trees, leaf_attributes, leaf_problem
-from fairconstrained.estimators.boosting.losses import PairLoss
-from fairconstrained.estimators.boosting.options import TreeParameters
-from fairconstrained.estimators.boosting.trees import raw_scores
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.linear.base import feature_map_of, linear_problem, shown_scale
-from fairconstrained.estimators.network.training import (
+from fairconstrained.estimators.growth import Grown
+from fairconstrained.estimators.leaves import check_trees, leaf_attributes, leaf_problem
+from fairconstrained.estimators.linear import feature_map_of, linear_problem, shown_scale
+from fairconstrained.estimators.network_training import (
     network_attributes,
     network_scores,
     network_variables,
 )
-from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.estimators.solving import minimize_by_default
+from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
+from fairconstrained.estimators.trees import PairLoss, raw_scores
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel

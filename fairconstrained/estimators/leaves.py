@@ -15,17 +15,17 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import constraints_of, loss_part
-from fairconstrained.estimators.boosting.features import categorical_mask, check_codes
-from fairconstrained.estimators.boosting.growth import Growing, Grown, grow
-from fairconstrained.estimators.boosting.losses import LossOf
-from fairconstrained.estimators.boosting.options import (
+from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.growth import Growing, Grown, grow
+from fairconstrained.estimators.tree_parameters import (
     TreeParameters,
+    categorical_mask,
+    check_codes,
     check_lightgbm_params,
     lightgbm_parameters,
     thread_count,
 )
-from fairconstrained.estimators.boosting.trees import feature_names
-from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.trees import LossOf, feature_names
 from fairconstrained.models.leaves import LeafModel
 from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.evaluation import Evaluation

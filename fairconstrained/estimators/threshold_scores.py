@@ -20,7 +20,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.callbacks import FitTasks
+from fairconstrained.estimators.base import FitTasks
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairconstrained.estimators.classifier import ProbabilitiesMixin
-from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.functions.losses import Loss
 from fairconstrained.objectives import Objective
 

@@ -15,14 +15,13 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
 from fairconstrained.estimators.binding import ScoresByRow, bound_parts
-from fairconstrained.estimators.boosting._lagrangian import (
+from fairconstrained.estimators.score_lagrangian import (
     ConstraintsAt,
     MultiplierRule,
     ScoreLagrangian,
 )
-from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
-from fairconstrained.estimators.boosting.options import import_lightgbm
-from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
+from fairconstrained.estimators.tree_parameters import import_lightgbm
+from fairconstrained.estimators.trees import LogLoss, LossOf, Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.models.scores import ScoreModel, ScoreSpace

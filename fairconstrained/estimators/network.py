@@ -14,12 +14,12 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.network.last_layer import (
+from fairconstrained.estimators.last_layer import (
     is_sound,
     last_layer_space,
     with_fitted_last_layer,
 )
-from fairconstrained.estimators.network.training import (
+from fairconstrained.estimators.network_training import (
     BestOnValidation,
     fitted_network,
     fitting,
@@ -29,7 +29,7 @@ from fairconstrained.estimators.network.training import (
     solver_of_network,
     uses_validation,
 )
-from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
 from fairconstrained.models.network import TorchModel

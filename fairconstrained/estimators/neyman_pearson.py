@@ -13,10 +13,9 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
-from fairconstrained.estimators.fit_warnings import warn_of
-from fairconstrained.estimators.linear.base import linear_model, linear_scores
-from fairconstrained.estimators.options import penalty_of
-from fairconstrained.estimators.solution import Solution, measures
+from fairconstrained.estimators.linear import linear_model, linear_scores
+from fairconstrained.estimators.rows import penalty_of
+from fairconstrained.estimators.solution import Solution, measures, warn_of
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate

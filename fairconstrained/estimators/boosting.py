@@ -11,19 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.boosting.features import TreeFeatures
-from fairconstrained.estimators.boosting.growth import Grown
-from fairconstrained.estimators.boosting.leaves import (
+from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.growth import Grown
+from fairconstrained.estimators.leaves import (
     LeafTraining,
     check_trees,
     leaf_attributes,
     leaf_problem,
 )
-from fairconstrained.estimators.boosting.losses import LogLoss
-from fairconstrained.estimators.boosting.options import TreeParameters
-from fairconstrained.estimators.boosting.trees import plain_booster, raw_scores
-from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
-from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
+from fairconstrained.estimators.trees import LogLoss, plain_booster, raw_scores
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array, MatrixLike
 

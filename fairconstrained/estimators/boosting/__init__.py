@@ -1,1 +1,0 @@
-"""Boosted trees under fairness constraints. LightGBM is imported when a model is fitted."""

@@ -1,1 +1,0 @@
-"""Thresholds on the scores of any classifier, chosen under constraints on the decisions."""

@@ -1,0 +1,317 @@
+"""The parameters of boosted trees, checked, and their features: numbers and categories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from numbers import Integral
+from types import ModuleType
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from fairconstrained.data.features import FeatureKind, column_position
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.parameter_constraints import (
+    Count,
+    Limit,
+    Number,
+    OpenShare,
+    Positive,
+    PositiveShare,
+    Strength,
+)
+from fairconstrained.utils.typing import Array, FrameLike
+from fairconstrained.utils.workers import check_jobs
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TreeParameters:
+    """The parameters of boosted trees."""
+
+    n_estimators: Count = 100
+    learning_rate: Positive = 0.1
+    num_leaves: Annotated[int, Number(Integral, 2, 131072, closed="both")] = 15
+    max_depth: Annotated[int, Number(Integral, -1, None, closed="left")] = -1
+    min_child_samples: Limit = 50
+    min_child_weight: Strength = 1e-3
+    min_split_gain: Strength = 0.0
+    subsample: PositiveShare = 1.0
+    subsample_freq: Limit = 0
+    colsample_bytree: PositiveShare = 1.0
+    reg_alpha: Strength = 0.0
+    reg_lambda: Strength = 10.0
+    max_bin: Annotated[int, Number(Integral, 2, 65535, closed="both")] = 255
+    categorical_features: str | Sequence[str | int | bool] | None = "from_dtype"
+    early_stopping: bool = False
+    validation_fraction: OpenShare = 0.1
+    n_iter_no_change: Count = 10
+    lightgbm_params: Mapping[str, Any] | None = None
+    alpha: Strength = 0.1
+    n_fitted_trees: Count | None = 25
+    n_jobs: int | None = None
+
+
+_PASSED = (  # LightGBM has these names too, for parameters with other main names
+    *("learning_rate", "num_leaves", "max_depth", "min_child_samples", "min_child_weight"),
+    *("min_split_gain", "subsample", "subsample_freq", "colsample_bytree", "reg_alpha"),
+    *("reg_lambda", "max_bin"),
+)
+# set by every fit, whatever lightgbm_params says: so it may not say anything else
+_SET = ("n_estimators", "n_jobs", "random_state", "categorical_features")
+
+_REFUSED = {  # what would break a fit
+    "objective": "the loss and the constraints are the objective",
+    "num_class": "only two classes are supported",
+    "metric": "use early_stopping",
+    "early_stopping_round": "use early_stopping and n_iter_no_change",
+    "linear_tree": "leaves must have constant values",
+    "monotone_constraints": "leaf values are fitted by the library, which would not keep the order",
+    "boost_from_average": "the first score is set by the library",
+    "boosting": "only 'gbdt' is supported; DART and random forests change the weights of earlier "
+    "trees, which the multipliers of the constraints do not follow",
+}
+
+
+def check_lightgbm_params(trees: TreeParameters) -> None:
+    """Check `lightgbm_params`, which may not name what the estimator sets itself, and `n_jobs`.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what is valid.
+    """
+    check_jobs(trees.n_jobs)
+    main = main_names() if trees.lightgbm_params else {}
+    of_estimator = {main.get(name, name): name for name in (*_PASSED, *_SET)}
+    for name, value in (trees.lightgbm_params or {}).items():
+        full = main.get(name, name)
+        if full in of_estimator:
+            raise ValueError(
+                f"lightgbm_params must not contain {name!r}: it is the parameter "
+                f"{of_estimator[full]} of {type(trees).__name__}."
+            )
+        if full in _REFUSED and (full != "boosting" or value not in ("gbdt", "gbrt")):
+            raise ValueError(
+                f"lightgbm_params must not contain {name!r}: {value!r}, because {_REFUSED[full]}."
+            )
+        if main and name not in main:
+            close = " or ".join(map(repr, get_close_matches(str(name), main)))
+            meant = f" Did you mean {close}?" if close else ""
+            raise ValueError(f"lightgbm_params: LightGBM has no parameter {name!r}.{meant}")
+
+
+@cache
+def main_names() -> Mapping[str, str]:
+    """Return LightGBM's main name for every name and alias that the installed version has.
+
+    LightGBM's Python package has a function that lists them; it is not public. In a version without
+    it the result is empty, and only main names are recognised.
+    """
+    import_lightgbm()
+    try:
+        from lightgbm.basic import _ConfigAliases
+
+        aliases = _ConfigAliases._get_all_param_aliases()
+    except (ImportError, AttributeError):
+        return {}
+    return {alias: name for name, others in aliases.items() for alias in (name, *others)}
+
+
+def import_lightgbm() -> ModuleType:
+    """Return the module lightgbm.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+    """
+    return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
+
+
+def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str, Any]:
+    """Return LightGBM's parameters for an estimator.
+
+    Parameters
+    ----------
+    estimator : FairBoostingClassifier
+        Its parameters are valid.
+    seed : int
+        For the subsamples of rows and features.
+    num_threads : int
+        0 is LightGBM's default.
+    """
+    return {
+        "deterministic": True,
+        "verbosity": -1,
+        **{name: getattr(estimator, name) for name in _PASSED},
+        **(estimator.lightgbm_params or {}),
+        "seed": seed,
+        "num_threads": num_threads,
+        "feature_pre_filter": False,
+        "metric": "none",
+    }
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return LightGBM's number of threads for scikit-learn's `n_jobs`; None and 0 are its default.
+
+    Examples
+    --------
+    >>> from fairconstrained.estimators.tree_parameters import thread_count
+    >>> thread_count(None), thread_count(3)
+    (0, 3)
+    """
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 0
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+class TreeFeatures(FeatureKind):
+    """Numbers, NaN for missing values, and categories as their codes.
+
+    With columns of pandas' category dtype, of text and of other values that are not numbers, the
+    codes are positions in the categories seen in `fit`; categories that were not seen there are
+    missing values. Other categorical columns hold integers >= 0, which are used as they are.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or list of names, positions or bool
+        The categorical columns, see :func:`categorical_mask`.
+    """
+
+    checks = FeatureKind.checks | {"ensure_all_finite": "allow-nan"}
+    squared = False
+
+    def __init__(self, categorical_features: object = "from_dtype"):
+        self.categorical_features = categorical_features
+
+    def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+        """Return X with codes in place of pandas categories.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With `reset` its `categories_` are set.
+        X : array-like, DataFrame or sparse matrix
+            The features as passed.
+        reset : bool
+            Whether this is `fit`.
+
+        Raises
+        ------
+        ValueError
+            If `categorical_features` does not fit X.
+        """
+        if not isinstance(X, FrameLike):
+            if reset:
+                estimator.categories_ = {}
+            return X
+        if not isinstance(X, pd.DataFrame):  # of another library, such as polars
+            X = pd.DataFrame({name: np.asarray(X[name]) for name in X.columns})
+        if reset:
+            is_category = np.array([_is_category(dtype) for dtype in X.dtypes], dtype=bool)
+            mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
+            names = X.columns[mask & ~np.array([*map(is_numeric_dtype, X.dtypes)], dtype=bool)]
+            columns = {name: pd.Series(X[name]).astype("category") for name in names}
+            estimator.categories_ = {k: one.cat.categories.tolist() for k, one in columns.items()}
+        encoded = X.copy(deep=False)
+        for name, categories in estimator.categories_.items():
+            if name in X.columns:
+                encoded[name] = _codes(X[name], categories)
+        return encoded
+
+
+def _is_category(dtype: object) -> bool:
+    return isinstance(dtype, pd.CategoricalDtype)
+
+
+def _codes(column: pd.Series, categories: list[Any]) -> Array:
+    """Return positions in the categories as floats, NaN for missing and unknown values."""
+    codes = pd.Index(categories, tupleize_cols=False).get_indexer(pd.Index(column)).astype(float)
+    codes[codes < 0] = np.nan
+    return codes
+
+
+def categorical_mask(
+    categorical_features: object, names: Sequence[object], is_category: Array
+) -> Array:
+    """Return which columns of X are categorical, shape (n_features,).
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or list of names, positions or bool
+        The estimator's parameter.
+    names : sequence
+        The names of the columns; empty if there are none.
+    is_category : ndarray of bool of shape (n_features,)
+        Which columns have pandas' category dtype.
+
+    Raises
+    ------
+    ValueError
+        If it names columns that X does not have, or is none of these.
+    """
+    n_columns = len(is_category)
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        return is_category
+    mask = np.zeros(n_columns, dtype=bool)
+    if categorical_features is None:
+        return mask
+    wanted = _entries(categorical_features)
+    if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
+        if len(wanted) != n_columns:
+            raise ValueError(
+                f"categorical_features is a mask of {len(wanted)} columns; X has {n_columns}."
+            )
+        return np.array(wanted, dtype=bool)
+    for one in wanted:
+        mask[column_position("categorical_features", one, [*names], n_columns)] = True
+    return mask
+
+
+def _entries(categorical_features: object) -> list[object]:
+    if isinstance(categorical_features, Sequence | np.ndarray | pd.Index) and not isinstance(
+        categorical_features, str
+    ):
+        return list(categorical_features)
+    raise ValueError(
+        "categorical_features must be 'from_dtype', None or a list of names or positions of "
+        f"columns of X, or a mask; got {categorical_features!r}."
+    )
+
+
+def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:
+    """Raise if a categorical column holds other numbers than integers >= 0 and NaN.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features of the model.
+    is_categorical : ndarray of bool of shape (n_features,)
+        Which of them are categorical.
+    names : sequence
+        Their names or positions, for the message.
+
+    Raises
+    ------
+    ValueError
+        The message names the column.
+    """
+    for k in np.flatnonzero(is_categorical):
+        column = X[:, [k]]
+        values = column.data if hasattr(column, "indptr") else np.ravel(column)
+        values = values[~np.isnan(values)]
+        wrong = (values < 0) | (values != np.floor(values)) | (values > np.iinfo(np.int32).max)
+        if wrong.any():
+            raise ValueError(
+                f"categorical_features: the column {names[int(k)]!r} has the value "
+                f"{values[wrong][0]:g}. Codes of categories must be integers from 0 to 2**31 - 1; "
+                "convert the column with `astype('category')`, or leave it out of "
+                "categorical_features."
+            )
