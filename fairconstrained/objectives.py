@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fairconstrained.data.queries import Queries, pairs_within
+from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
 from fairconstrained.terms.base import Term

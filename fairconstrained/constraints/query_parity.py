@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.queries import Queries, pairs_within
+from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model

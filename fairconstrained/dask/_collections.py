@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.dask._rows import held_out_rows, weight_in_partition
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.inputs import check_labels, known_labels
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
+from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
 
 Collection = Any  # a dask array, dataframe or series: dask is imported when it is needed

@@ -24,9 +24,11 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
+from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows
+from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.typing import Array
 
 
@@ -279,3 +281,32 @@ def tested(fit: Fit, held_out: ShardedData, share: float, seed: int) -> Fit:
     return replace(
         fit, held_out=replace(rows, attributes={"holdout_share_": share, "holdout_seed_": seed})
     )
+
+
+def titles_of(groups: Any) -> list[Any]:
+    """Return the names of the sensitive attributes, positions where they have none."""
+    if groups is None:
+        return []
+    if hasattr(groups, "columns"):
+        return list(groups.columns)
+    if getattr(groups, "ndim", 1) == 2:
+        return list(range(groups.shape[1]))
+    return [getattr(groups, "name", None) or 0]
+
+
+def check_sums_over_rows(problem: Problem, local: str) -> None:
+    """Raise a ValueError if a function of a problem is not a sum over rows."""
+    for term in (part.term for part in problem.parts if not part.term.shardable):
+        name = type(term).__name__
+        why = (
+            f"is not a sum over rows (`{name}`), and dask collections do not support it. "
+            "Use another one"
+        )
+        if type(term) is PairMeans:
+            why = (
+                f"compares pairs of rows (`{name}`), which dask collections support only with "
+                "surrogate='quadratic' (for PairwiseLoss, loss='quadratic'). Use it"
+            )
+        raise ValueError(
+            f"The constraint or loss {why}, or fit fairconstrained.{local} to data in memory."
+        )

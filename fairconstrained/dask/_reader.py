@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairconstrained.data.inputs import check_held, check_squares
 from fairconstrained.models.feature_scale import row_blocks
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array, Matrix
 
 if TYPE_CHECKING:

@@ -1,29 +1,83 @@
-"""What workers do with one partition of rows: check, summarise, make a shard."""
+"""The rows of a partition on a worker: checked, summed, and read again."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from io import BytesIO
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._messages import unpacked
 from fairconstrained.dask._reader import Reader
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import check_held, check_labels, check_weight
+from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
 from fairconstrained.models.feature_scale import Moments, other_shares
 from fairconstrained.shards.rows import Block, Shard, Sums
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.terms.base import Term
+from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+_TERMS = 256  # the terms of the last problems, which a worker keeps
+
+
+def packed(value: Any) -> bytes:
+    """Return a value as bytes, for :func:`unpacked` on a worker.
+
+    Schedulers do not look into bytes, which takes longer than a round else. The bytes of a term are
+    made once. A worker keeps the terms that it has read, with what they have computed.
+
+    Parameters
+    ----------
+    value : object
+        May have objects and functions that were defined in `__main__`.
+    """
+    cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
+    out = BytesIO()
+    writer = cloudpickle.Pickler(out)
+    writer.persistent_id = _bytes_of_term
+    writer.dump(value)
+    return out.getvalue()
+
+
+def unpacked(data: bytes) -> Any:
+    """Return the value of :func:`packed`."""
+    return _Reader(BytesIO(data)).load()
+
+
+class _Reader(pickle.Unpickler):
+    def persistent_load(self, pid: bytes) -> Term:
+        """Return a term, the same one for the same bytes."""
+        return _term(pid)
+
+
+@lru_cache(_TERMS)
+def _term(data: bytes) -> Term:
+    return cast("Term", pickle.loads(data))
+
+
+_known: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
+
+
+def _bytes_of_term(value: object) -> bytes | None:
+    """Return the bytes of a term, None for other values."""
+    if not isinstance(value, Term):
+        return None
+    if value not in _known:
+        cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
+        _known[value] = cloudpickle.dumps(value)
+    return _known[value]
+
 
 LABEL = "label"
 
@@ -320,7 +374,7 @@ def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
     Parameters
     ----------
     request : bytes
-        Its arguments, see :func:`~fairconstrained.dask._messages.packed`.
+        Its arguments, see :func:`~fairconstrained.dask._rows.packed`.
     *shards : Shard
         The rows.
 

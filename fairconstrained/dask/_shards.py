@@ -12,11 +12,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from fairconstrained.dask._messages import packed
 from fairconstrained.dask._reader import Reader
-from fairconstrained.dask._rows import Totals, make_shard, on_shards, prepare
+from fairconstrained.dask._rows import Totals, make_shard, on_shards, packed, prepare
 from fairconstrained.shards.sums import LocalShards, Shards, Sums
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
 
 _KEPT_BYTES = 1 << 20  # of results of past rounds

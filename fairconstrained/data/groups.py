@@ -348,7 +348,7 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     ValueError
         If they are more than 50, and more than half the rows. Folds of scikit-learn do not count.
     """
-    from fairconstrained.utils.splits import in_fold  # workers have no scikit-learn
+    from fairconstrained.utils.execution import in_fold  # workers have no scikit-learn
 
     for one in groups.separate:
         if len(one) > max(_MANY, n_rows / 2) and not in_fold():

@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.attributes import in_order
-from fairconstrained.data.features import feature_kind, seen_columns
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import (
     check_labels,
+    check_same_rows,
     check_squares,
     check_weight,
 )
 from fairconstrained.data.labels import (
+    Queries,
     ScoreConvention,
     class_weights,
     encode_labels,
     positions_of,
 )
-from fairconstrained.data.queries import Queries
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns, feature_kind, seen_columns
 from fairconstrained.utils.numerics import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 

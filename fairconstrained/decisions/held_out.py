@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.claims import Claim
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.labels import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.base import Model

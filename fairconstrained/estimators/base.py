@@ -12,9 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from sklearn.utils import Tags
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.features import feature_kind
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
-from fairconstrained.data.sensitive_columns import Columns
+from fairconstrained.data.sensitive_columns import Columns, feature_kind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
@@ -35,7 +34,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Measured, Start
-from fairconstrained.utils.compat import CallbackSupportMixin
+from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads
 from fairconstrained.utils.parameter_constraints import (
     Count,
     Positive,
@@ -44,7 +43,6 @@ from fairconstrained.utils.parameter_constraints import (
     Verbosity,
     one_of,
 )
-from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.features import FeatureKind
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit

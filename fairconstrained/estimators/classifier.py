@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
 from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

@@ -35,8 +35,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.fitted import set_fitted
-from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairconstrained.data.features import seen_columns
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
 from fairconstrained.estimators.base import FairEstimator

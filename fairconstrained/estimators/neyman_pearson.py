@@ -23,11 +23,10 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.class_losses import class_losses
-from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.execution import limited_threads, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients, set_fitted
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

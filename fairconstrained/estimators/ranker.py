@@ -11,10 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.inputs import known_labels
-from fairconstrained.data.queries import given_queries
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.labels import given_queries
+from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.leaves import LeafTraining
@@ -29,7 +28,7 @@ from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.objectives import Objective
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.features import FeatureKind
+from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.fit import Fit

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import advice_on_groups, check_shared
-from fairconstrained.data.queries import given_queries
+from fairconstrained.data.labels import given_queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable

@@ -14,8 +14,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
+from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
@@ -28,10 +28,9 @@ from fairconstrained.estimators.threshold_scores import (
     check_threshold_options,
     routed_params,
 )
-from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
+from fairconstrained.utils.execution import CallbackSupportMixin, with_callbacks, with_splitter
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.parameter_constraints import OpenShare, Seed, one_of
-from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 

@@ -23,8 +23,8 @@ from fairconstrained.exceptions import (
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
+from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.rounding import without_rounding
-from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array, Gaps
 
 Excess = tuple[float, float] | None  # a gap, and its bound, which it exceeds

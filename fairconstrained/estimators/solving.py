@@ -25,8 +25,8 @@ from fairconstrained.solvers import (
 )
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0

@@ -12,9 +12,9 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.attributes import in_order, names_in_fit
 from fairconstrained.data.groups import check_groups
+from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.typing import Array, MatrixLike

@@ -23,12 +23,11 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.base import FitTasks
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
+from fairconstrained.utils.execution import check_jobs, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters
-from fairconstrained.utils.splits import splits_of
 from fairconstrained.utils.typing import Array, Classifier
 from fairconstrained.utils.validation import is_number
-from fairconstrained.utils.workers import check_jobs, workers
 
 _BELOW_ALL = -1e-12  # a threshold that every probability is above, also 0
 _FAR = 1e6  # times the largest score: above all scores

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairconstrained.data.features import FeatureKind, column_position
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.data.sensitive_columns import FeatureKind, column_position
+from fairconstrained.utils.execution import check_jobs
 from fairconstrained.utils.parameter_constraints import (
     Count,
     Limit,
@@ -26,8 +26,8 @@ from fairconstrained.utils.parameter_constraints import (
     PositiveShare,
     Strength,
 )
+from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array, FrameLike
-from fairconstrained.utils.workers import check_jobs
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

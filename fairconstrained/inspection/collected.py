@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_weight, known_labels
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.models import groups_of
 from fairconstrained.inspection.outputs import Outputs

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_weight
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
     Choice,

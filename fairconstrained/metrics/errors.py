@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import check_groups
-from fairconstrained.data.inputs import check_weight
+from fairconstrained.data.inputs import check_same_rows, check_weight
 from fairconstrained.metrics.inputs import check_predictions
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_held, check_labels, check_weight
+from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 

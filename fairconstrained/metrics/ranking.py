@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.queries import Queries, pairs_within
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
+from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.metrics.inputs import check_scores, positive_rows
 from fairconstrained.utils.numerics import grouped
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

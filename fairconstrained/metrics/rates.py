@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_weight
+from fairconstrained.data.inputs import check_same_rows, check_weight
 from fairconstrained.metrics.inputs import check_predictions
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

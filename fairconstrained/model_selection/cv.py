@@ -18,24 +18,26 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.inputs import check_weight
+from fairconstrained.data.inputs import check_same_rows, check_weight
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.estimators.rows import check_options, penalty_of
 from fairconstrained.estimators.solution import warn_of_other_solver
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._folds import folds_of
-from fairconstrained.model_selection._progress import SearchProgress
+from fairconstrained.model_selection._search import SearchProgress, folds_of
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import within
 from fairconstrained.solvers import Result
-from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.execution import (
+    check_jobs,
+    splitter_params,
+    with_callbacks,
+    with_splitter,
+    workers,
+)
 from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
-from fairconstrained.utils.splits import splitter_params, with_splitter
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
-from fairconstrained.utils.workers import check_jobs, workers
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}

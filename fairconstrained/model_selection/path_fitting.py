@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
-from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
@@ -29,16 +29,21 @@ from fairconstrained.estimators.solution import (
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._warm_starts import ORDER, SolvedPoint, fitting, predicted
+from fairconstrained.model_selection._family import (
+    ORDER,
+    ProblemFamily,
+    SolvedPoint,
+    fitting,
+    predicted,
+)
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.model_selection.problem_family import ProblemFamily
 from fairconstrained.model_selection.validation import Rows, validation_rows
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.meta_estimators import fitted_steps, last_step
-from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 

@@ -14,8 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.inputs import check_labels, check_weight, known_labels
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.models import check_predicts, output_of
 from fairconstrained.inspection.outputs import Outputs

@@ -7,10 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.labels import encoded
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
+from fairconstrained.data.labels import Queries, encoded
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.base import Indicator

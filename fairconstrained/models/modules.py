@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.registry import check_option, import_extra
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairconstrained.inspection.chosen_groups import GroupDots
 from fairconstrained.inspection.deciding import FEW_ROWS
-from fairconstrained.inspection.pictures import GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES
 from fairconstrained.reporting._evidence import ClassEvidence, Evidence
 from fairconstrained.reporting._tables import gaps_table, groups_table

@@ -11,9 +11,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from fairconstrained.constraints import QueryParity, resolve_constraints
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import check_labels
+from fairconstrained.data.inputs import check_labels, check_same_rows
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.inspection.models import groups_of
 from fairconstrained.metrics.inputs import check_scores, positive_rows

@@ -1,8 +1,10 @@
-"""Names for objects: how a string in a constructor becomes an instance."""
+"""Objects by name, and modules of optional dependencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import TypeVar
 
 from fairconstrained.utils.parameters import Parametrized
@@ -67,3 +69,40 @@ def check_option(argument: str, value: object, options: Mapping[str, T]) -> T:
         return options[value]
     names = ", ".join(repr(name) for name in options)
     raise ValueError(f"{argument}={value!r} is unknown. Valid values: {names}.")
+
+
+def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
+    """Return a module of an optional dependency.
+
+    Parameters
+    ----------
+    module : str
+        Its name, for instance "lightgbm".
+    extra : str
+        The extra of this package that installs it.
+    purpose : str
+        What needs it, for the message.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+
+    Examples
+    --------
+    >>> from fairconstrained.utils.registry import import_extra
+    >>> import_extra("not_installed", "boosting", "FairBoostingClassifier")
+    Traceback (most recent call last):
+        ...
+    ImportError: FairBoostingClassifier needs not_installed, which is not installed. Install it
+    with: pip install "fairconstrained[boosting]"
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != module.split(".")[0]:
+            raise
+        raise ImportError(
+            f"{purpose} needs {module}, which is not installed. "
+            f'Install it with: pip install "fairconstrained[{extra}]"'
+        ) from error

@@ -60,7 +60,7 @@ def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, 
     there.disk = True
     there.fit(X, y, sensitive_features=groups)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairconstrained.dask._base.workers_of", lambda *_: Workers(Threads()))
+        patched.setattr("fairconstrained.dask.estimators.workers_of", lambda *_: Workers(Threads()))
         here.fit(X, y, sensitive_features=groups)
     assert there.decision_search_.met and not there.decision_search_.constant
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)

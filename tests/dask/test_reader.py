@@ -80,7 +80,7 @@ WORKER = """
 import pickle, sys
 import numpy as np
 import pandas as pd
-from fairconstrained.dask._messages import unpacked
+from fairconstrained.dask._rows import unpacked
 from fairconstrained.dask._rows import make_shard, on_shards, prepare
 
 reader, request = pickle.load(open(sys.argv[1], "rb"))
@@ -99,7 +99,7 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
     """Preparing a partition of numbers, making its shard and a round."""
     cloudpickle = pytest.importorskip("cloudpickle")
     pytest.importorskip("distributed")
-    from fairconstrained.dask._messages import packed
+    from fairconstrained.dask._rows import packed
     from fairconstrained.shards.sums import statistics
 
     X = pd.DataFrame({"a": np.arange(4.0), "b": [1.0, 0.0, 0.0, 2.0]})

@@ -24,7 +24,7 @@ from fairconstrained import (
     make_fairness_scorer,
     metrics,
 )
-from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_same_rows
 
 N = 120
 X, Y, GROUPS = make_biased_classification(N, 3, gap=0.4, random_state=0)

@@ -17,7 +17,7 @@ from fairconstrained import (
     fairness_report,
     make_biased_classification,
 )
-from fairconstrained.data.features import numeric
+from fairconstrained.data.sensitive_columns import numeric
 
 X, Y, GROUPS = make_biased_classification(300, 4, gap=0.3, random_state=0)
 PLAIN = sp.csr_matrix(X)

@@ -16,7 +16,7 @@ from fairconstrained.constraints import (
     EqualizedOdds,
     PartialDemographicParity,
 )
-from fairconstrained.model_selection.problem_family import ProblemFamily
+from fairconstrained.model_selection._family import ProblemFamily
 
 X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.constraints import QueryParity
-from fairconstrained.data.queries import pairs_within
+from fairconstrained.data.labels import pairs_within
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.losses import LOSSES
 from fairconstrained.objectives import QueryPairLoss

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.registry import import_extra
 
 
 def test_a_module_that_is_installed_is_returned():

@@ -19,7 +19,7 @@ from fairconstrained import (
     make_biased_ranking,
 )
 from fairconstrained.constraints import QueryParity
-from fairconstrained.data.queries import Queries
+from fairconstrained.data.labels import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.estimators.trees import PairLoss

@@ -1,0 +1,208 @@
+"""How work is run: threads of BLAS, workers, splits of rows, callbacks of scikit-learn."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+from numbers import Integral
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.parallel import Parallel
+from threadpoolctl import ThreadpoolController
+
+from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.validation import is_number
+
+_SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    """Return the controller of the libraries that are loaded: finding them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def limited_threads(X: Matrix) -> AbstractContextManager[object]:
+    """Return a context with one BLAS thread unless X is dense and large."""
+    many = isinstance(X, np.ndarray) and X.size > _SMALL
+    context: AbstractContextManager[object] = _controller().limit(
+        limits=None if many else 1, user_api="blas"
+    )
+    return context
+
+
+_FEW_ROWS = 100_000
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Check a number of jobs.
+
+    Raises
+    ------
+    ValueError
+        If it is not None or an integer other than 0.
+    """
+    if n_jobs is not None and (not is_number(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
+
+
+def workers(n_jobs: int | None, n_rows: int, **options: Any) -> Parallel:
+    """Return what runs functions of the rows in worker processes.
+
+    Joblib lets workers share arrays of more than 1 MB in files, and may take 0.1 s to remove these
+    files. With at most 100,000 rows, arrays of up to 16 MB are copied to the workers instead.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        The number of workers, as in joblib.
+    n_rows : int
+        The number of rows.
+    **options
+        Further options of :class:`sklearn.utils.parallel.Parallel`.
+    """
+    least_shared = "16M" if n_rows <= _FEW_ROWS else "1M"
+    return Parallel(n_jobs=n_jobs, max_nbytes=least_shared, **options)
+
+
+_OF_FOLDS = {  # what scikit-learn calls for every fold; estimators are not told in another way
+    "_fit_and_score",
+    "_fit_and_predict",
+    "_fit_and_score_over_thresholds",
+    "_permutation_test_score",
+}
+
+
+def splits_of(
+    cv: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
+) -> list[tuple[Array, Array]]:
+    """Return the rows of the training fold and of the test fold of every split.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        As in scikit-learn.
+    X, y : array-like
+        The rows.
+    params : mapping or None, default=None
+        Further arguments of `split`, such as `groups`.
+
+    Raises
+    ------
+    ValueError
+        If a splitter needs groups, which it is not passed; or what it raises.
+    """
+    try:
+        return list(check_cv(cv, y, classifier=True).split(X, y, **(params or {})))
+    except ValueError as error:
+        if "groups" not in str(error):
+            raise
+        raise ValueError(
+            f"cv={cv!r} needs groups to split the rows by: pass them to fit, groups=..., or pass "
+            f"the splits themselves, cv=list({type(cv).__name__}(...).split(X, y, groups))."
+        ) from error
+
+
+def in_fold() -> bool:
+    """Return whether scikit-learn fits or scores a fold, as searches and cross-validation do.
+
+    What a fold brings by chance is no error, and what is said of all its fits is said once, by the
+    fit to all rows.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in _OF_FOLDS:
+        frame = frame.f_back
+    return frame is not None
+
+
+def with_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
+    """Return a router that passes metadata of `fit` on to the splitter of an estimator's `cv`."""
+    mapping = MethodMapping().add(caller="fit", callee="split")
+    return router.add(splitter=cv, method_mapping=mapping)
+
+
+def splitter_params(estimator: Any, params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
+    """Return what `split` gets of the further arguments of an estimator's `fit`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It routes metadata where that is enabled. Otherwise the splitter gets `groups`.
+    params : mapping
+        The further arguments of `fit`.
+    **known : object
+        The arguments that the estimator takes itself; None stands for nothing.
+
+    Raises
+    ------
+    TypeError
+        If there is an argument that nothing takes.
+    """
+    if _routing_enabled():
+        passed = {name: value for name, value in known.items() if value is not None}
+        return dict(process_routing(estimator, "fit", **passed, **params).splitter.split)
+    unknown = sorted(set(params) - {"groups"})
+    if unknown:
+        raise TypeError(
+            f"{type(estimator).__name__}.fit got the argument {unknown[0]!r}, which nothing takes. "
+            "Without metadata routing a splitter gets `groups` only."
+        )
+    return dict(params)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _NoCallbacks:
+    """A task of a fit that nothing watches."""
+
+    def subcontext(self, **options: Any) -> _NoCallbacks:
+        """Return a task within this one."""
+        return self
+
+    def call_on_fit_task_begin(self, **options: Any) -> None:
+        """Begin the task."""
+
+    def call_on_fit_task_end(self, **options: Any) -> bool:
+        """End the task; return whether a callback wants to stop."""
+        return False
+
+    def propagate_callback_context(self, sub_estimator: object) -> AbstractContextManager[None]:
+        """Return a context that passes nothing to the estimator of a subtask."""
+        return nullcontext()
+
+
+class _WithoutCallbacks:
+    """Estimators of a scikit-learn that has no callbacks."""
+
+    def _init_callback_context(self, **options: Any) -> _NoCallbacks:
+        return _NoCallbacks()
+
+
+def _called_directly(method: Callable[P, T]) -> Callable[P, T]:
+    """Return a method that calls `method`, with as many frames as scikit-learn's decorator."""
+
+    @functools.wraps(method)
+    def called(*args: P.args, **options: P.kwargs) -> T:
+        return method(*args, **options)
+
+    return called
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ModuleNotFoundError:
+    CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _called_directly
