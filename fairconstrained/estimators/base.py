@@ -30,8 +30,7 @@ from fairconstrained.estimators.solution import (
 from fairconstrained.estimators.solving import best_of, minimize_by_default, solver_of, warm_start
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Measured, Start
 from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads

@@ -17,9 +17,8 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.solving import minimize_by_default
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.problem.passes import ModelPass
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import ByClass, class_terms, log_odds

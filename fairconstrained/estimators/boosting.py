@@ -21,7 +21,7 @@ from fairconstrained.estimators.leaves import (
 )
 from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
 from fairconstrained.estimators.trees import LogLoss, plain_booster, raw_scores
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.utils.typing import Array, MatrixLike
 
 

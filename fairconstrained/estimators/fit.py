@@ -30,9 +30,7 @@ from fairconstrained.estimators.thresholds import SelectionRate, decision_attrib
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads

@@ -15,19 +15,15 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
 from fairconstrained.estimators.binding import ScoresByRow, bound_parts
-from fairconstrained.estimators.score_lagrangian import (
-    ConstraintsAt,
-    MultiplierRule,
-    ScoreLagrangian,
-)
-from fairconstrained.estimators.tree_parameters import import_lightgbm
-from fairconstrained.estimators.trees import LogLoss, LossOf, Trees, as_lightgbm_data
+from fairconstrained.estimators.score_lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
+from fairconstrained.estimators.trees import LossOf, Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.solvers.base import Start
+from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
 ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
@@ -44,23 +40,18 @@ class Growing:
 
     Attributes
     ----------
-    n_trees : int
-        The largest number of trees.
-    learning_rate : float
-        The learning rate.
+    trees : TreeParameters
+        The parameters of the trees.
     parameters : mapping
         LightGBM's parameters.
-    names : list of str or "auto"
-        The names of the features.
-    is_categorical : ndarray of bool of shape (n_features,)
-        Which features hold codes of categories.
+    columns : mapping
+        The names of the features and which of them are categorical, for LightGBM's data sets.
+    loss : callable
+        Returns the loss of training rows.
     categories : list of list
         The categories of the columns of pandas' category dtype that the booster accepts.
     share_aside : float or None
         The share of the rows of every group and label that trees are not grown on.
-    patience : int or None
-        Growing stops once as many iterations, of those that meet the constraints nearly, have not
-        lowered the loss on the rows set aside; None grows all trees.
     follows_others : bool
         Whether the multipliers follow the constraints on the rows set aside.
     zero_one : bool
@@ -69,23 +60,18 @@ class Growing:
         The number of trees whose leaf values are variables of the leaf fit.
     seed : int
         Draws the probes of the multiplier rule and the rows for early stopping.
-    loss : callable
-        Returns the loss of training rows.
     """
 
-    n_trees: int
-    learning_rate: float
+    trees: TreeParameters
     parameters: Mapping[str, Any]
-    names: list[str] | str
-    is_categorical: Array
+    columns: Mapping[str, Any]
+    loss: LossOf
     categories: list[list[Any]] = field(default_factory=list)
     share_aside: float | None = None
-    patience: int | None = None
     follows_others: bool = False
     zero_one: bool = False
     n_fitted: int | None = None
     seed: int = 0
-    loss: LossOf = LogLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +121,17 @@ class Grown:
         return replace(self, first=replace(self.first, w=w), meets=False)
 
 
-def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) -> Grown:
-    """Return trees grown under constraints.
+def _scores_of_free_trees(how: Growing, data: TrainingData, X: Any) -> Array:
+    """Return the scores of rows by trees grown without constraints."""
+    how = replace(how, zero_one=False, share_aside=None, follows_others=False)
+    trees = Growth(how, data, ()).run().trees
+    return trees.first_score + trees.scores(X)
+
+
+class Growth:
+    """One run of the boosting iterations.
+
+    Rows that constraints bring with them are rows of the data set without a loss.
 
     Parameters
     ----------
@@ -147,124 +142,90 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
     constraints : sequence of Constraint
         All must hold; their tolerances are set.
     """
-    source = np.random.RandomState(how.seed)
-    held, share = None, how.share_aside
-    if share is not None:
-        data, held, _ = split(data, share, source)
-    grown = _Growth(how, data, constraints, held, source).run()
-    return replace(grown, held=held, constrained=held if how.follows_others else None)
 
-
-def _scores_of_free_trees(how: Growing, data: TrainingData, X: Any) -> Array:
-    """Return the scores of rows by trees grown without constraints."""
-    how = replace(how, zero_one=False, share_aside=None, patience=None, follows_others=False)
-    trees = grow(how, data, ()).trees
-    return trees.first_score + trees.scores(X)
-
-
-@dataclass(eq=False)
-class _Growth:
-    """One run of the boosting iterations.
-
-    Rows that constraints bring with them are rows of the data set without a loss.
-    """
-
-    how: Growing
-    data: TrainingData
-    constraints: Sequence[Constraint]
-    held: TrainingData | None
-    source: np.random.RandomState
-    violations: list[float] = field(default_factory=list)  # before each tree
-    losses: list[float] = field(default_factory=list)  # on the held-out rows, after each tree
-    outside: Array | None = None  # constraints on held-out rows, where multipliers follow these
-
-    def __post_init__(self) -> None:
-        """Bind the constraints to the scores, and make the data set."""
-        data, self.loss = self.data, self.how.loss(self.data)
-        self.first_score = self.loss.first_score
+    def __init__(self, how: Growing, data: TrainingData, constraints: Sequence[Constraint]):
+        source, held = np.random.RandomState(how.seed), None
+        if how.share_aside is not None:
+            data, held, _ = split(data, how.share_aside, source)
+        self.how, self.data, self.held, self.loss = how, data, held, how.loss(data)
+        self.violations: list[float] = []  # before each tree
+        self.losses: list[float] = []  # on the held-out rows, after each tree
+        self.outside: Array | None = None  # constraints there, where multipliers follow these
         space = ScoreSpace([data.X])
-        problem = Problem(
-            CompositeFunction(ScoreModel(space, np.arange(len(data.y))), self.loss.term),
-            self._parts(data, space),
-        )
-        self.elsewhere = self._parts_elsewhere(problem)
+        problem = self._problem(data, space, self.loss.term, constraints)
+        self.elsewhere = None if held is None else self._elsewhere(held, problem, constraints)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
-        self.held_loss = None if self.held is None else self.loss.objective.build(self.held)
-        rule = ON_DECISIONS if self.how.zero_one else ON_SCORES
         self.lagrangian = ScoreLagrangian(
             problem,
-            self.how.learning_rate,
-            self.first_score,
-            rule,
-            self.how.zero_one,
-            np.random.RandomState(self.source.randint(2**31 - 1)),
+            float(how.trees.learning_rate),
+            self.loss.first_score,
+            ON_DECISIONS if how.zero_one else ON_SCORES,
+            how.zero_one,
+            np.random.RandomState(source.randint(2**31 - 1)),
         )
         self.booster = self._booster(space)
 
-    def _parts(self, rows: TrainingData, space: ScoreSpace) -> tuple[CompositeFunction, ...]:
-        """Return the constraints on rows as functions of their scores.
+    def _problem(
+        self,
+        rows: TrainingData,
+        space: ScoreSpace,
+        loss: Term,
+        constraints: Sequence[Constraint],
+    ) -> Problem:
+        """Return loss and constraints of rows as functions of their scores.
 
         Warnings of cells without rows are given when the leaf values' problem is bound.
         """
-        n = len(rows.y)
-        placed = rows.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
+        positions = np.arange(len(rows.y))
+        model = ScoreModel(space, positions)
+        placed = rows.with_features(positions[:, None], lambda features, X: space.add(features))
         free = ScoresByRow(partial(_scores_of_free_trees, self.how, self.data, rows.X))
         with without_vacuous_warnings():
-            parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
-        return tuple(steeper_part(part, _STEEPER) if self.how.zero_one else part for part in parts)
+            parts = bound_parts(constraints, model, placed, free)
+        if self.how.zero_one:
+            parts = [steeper_part(part, _STEEPER) for part in parts]
+        return Problem(CompositeFunction(model, loss), tuple(parts))
 
-    def _parts_elsewhere(self, problem: Problem) -> tuple[CompositeFunction, ...]:
-        """Return the constraints on the held-out rows, if these are what multipliers follow.
+    def _elsewhere(
+        self, held: TrainingData, problem: Problem, constraints: Sequence[Constraint]
+    ) -> Problem:
+        """Return the problem on the held-out rows, with constraints if multipliers follow these.
 
         Raises
         ------
         ValueError
             If the rows for growing have other constraints.
         """
-        if self.held is None or not self.how.follows_others:
-            return ()
-        space = ScoreSpace([self.held.X])
-        parts = self._parts(self.held, space)
-        names = [
-            [part.term.names for part in some if part.term] for some in (parts, problem.constraints)
-        ]
-        if names[0] != names[1] or space.n_rows > len(self.held.y):
+        follows, space = self.how.follows_others, ScoreSpace([held.X])
+        loss = self.loss.objective.build(held)
+        elsewhere = self._problem(held, space, loss, constraints if follows else ())
+        if follows and (elsewhere.names != problem.names or space.n_rows > len(held.y)):
             raise ValueError(
                 f"constraint_fraction={self.how.share_aside!r}: multipliers that follow "
                 "the constraints on other rows need the same constraints there. "
                 "QueryParity(average=True) has them; a constraint for every query, or one with "
                 "thresholds or rows of its own, has not. Use constraint_fraction=None."
             )
-        return parts
+        return elsewhere
 
     def _booster(self, space: ScoreSpace) -> Any:
         """Return a LightGBM booster without trees."""
-        lightgbm, data, first = import_lightgbm(), self.data, self.first_score
+        lightgbm, data, held = import_lightgbm(), self.data, self.held
         options = {**self.how.parameters, "objective": "none"}
-        columns = np.flatnonzero(self.how.is_categorical).tolist()
-        labels = np.append(data.y > 0, np.zeros(space.n_rows - len(data.y)))
         stack = sp.vstack if hasattr(data.X, "indptr") else np.vstack
         X = data.X if len(space.blocks) == 1 else stack(space.blocks)
-        train = lightgbm.Dataset(
-            as_lightgbm_data(X),
-            labels,
-            init_score=np.full(len(labels), first),
-            params=options,
-            feature_name=self.how.names,
-            categorical_feature=columns or "auto",
-        )
+
+        def rows(X: Any, y: Array, **others: Any) -> Any:
+            labels = np.append(y > 0, np.zeros(X.shape[0] - len(y)))
+            first = np.full(len(labels), self.loss.first_score)
+            X = as_lightgbm_data(X)
+            return lightgbm.Dataset(X, labels, init_score=first, params=options, **others)
+
+        train = rows(X, data.y, **self.how.columns)
         booster = lightgbm.Booster(options, train)
-        if self.held is not None:
-            y = self.held.y
-            valid = lightgbm.Dataset(
-                as_lightgbm_data(self.held.X),
-                (y > 0).astype(float),
-                init_score=np.full(len(y), first),
-                reference=train,
-                params=options,
-            )
-            booster.add_valid(valid, "held out")
+        if held is not None:
+            booster.add_valid(rows(held.X, held.y, reference=train), "held out")
         return booster
 
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
@@ -290,7 +251,7 @@ class _Growth:
     def run(self) -> Grown:
         """Grow the trees and choose how many are kept."""
         n_trees = 0
-        for _ in range(self.how.n_trees):
+        for _ in range(self.how.trees.n_estimators):
             ended = self.booster.update(fobj=self._gradients)
             n_trees += 1
             if self.held is not None:
@@ -302,7 +263,7 @@ class _Growth:
         trees = Trees.of(
             self.booster,
             kept,
-            self.first_score,
+            self.loss.first_score,
             self.loss.objective_name,
             categories=self.how.categories,
             num_threads=self.how.parameters["num_threads"],
@@ -313,8 +274,9 @@ class _Growth:
         whole = self.held is None and kept == len(self.violations) - 1
         scores = self.scores[:n_rows] if whole else None
         curvature = float(np.average(self.curvatures, weights=self.weight))
+        constrained = self.held if self.how.follows_others else None
         multipliers, own = self.lagrangian.multipliers, self.lagrangian.own
-        return Grown(trees, multipliers, own, curvature, scores, meets)
+        return Grown(trees, multipliers, own, curvature, scores, meets, self.held, constrained)
 
     def _violation(self, scores: Array) -> float:
         """Return the violation on the rows whose constraints the multipliers follow."""
@@ -323,11 +285,11 @@ class _Growth:
         return max(float(self.outside.max(initial=0.0)), 0.0)
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
-        assert self.held_loss is not None
-        self.losses.append(float(self.held_loss.value(scores)[0]))
-        if self.elsewhere:
-            scores = np.array(scores, dtype=float)
-            at = ConstraintsAt(self.elsewhere, scores, self.lagrangian.own)
+        assert self.elsewhere is not None
+        w = np.append(scores, self.lagrangian.own)[: self.elsewhere.n_variables]
+        at = self.elsewhere.at(w)
+        self.losses.append(at.objective)
+        if self.elsewhere.constraints:
             self.outside = at.constraints
         return "loss", self.losses[-1], False
 
@@ -336,26 +298,33 @@ class _Growth:
         self.violations.append(self._violation(self.scores))
         return "violation", self.violations[-1], False
 
+    @property
+    def _chooses(self) -> bool:
+        """Whether the held-out rows choose the number of trees, of iterations nearly feasible."""
+        return self.how.trees.early_stopping and self.held is not None
+
     def _allowed(self) -> Array:
         """Return which numbers of trees, from 1, violate the constraints little enough."""
         limit = 0.0 if self.how.zero_one else _ALLOWED
         return np.array(self.violations[1:]) <= limit
 
+    def _best(self, allowed: Array) -> Any:
+        """Return which of the allowed numbers of trees has the least loss on held-out rows."""
+        return allowed[np.argmin(np.array(self.losses)[allowed])]
+
     def _stops(self) -> bool:
         """Return whether the loss on the held-out rows has stopped falling."""
-        if self.how.patience is None:
-            return False
         allowed = np.flatnonzero(self._allowed())
-        if not len(allowed):
+        if not self._chooses or not len(allowed):
             return False
-        best = allowed[np.argmin(np.array(self.losses)[allowed])]
-        return int((allowed > best).sum()) >= self.how.patience
+        best = self._best(allowed)
+        return int((allowed > best).sum()) >= self.how.trees.n_iter_no_change
 
     def _kept(self, n_trees: int) -> int:
         """Return the number of trees to keep."""
         allowed = np.flatnonzero(self._allowed()[:n_trees])
-        if self.how.patience is not None and len(allowed):
-            return int(allowed[np.argmin(np.array(self.losses)[allowed])]) + 1
+        if self._chooses and len(allowed):
+            return int(self._best(allowed)) + 1
         final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
         if self.how.zero_one and len(final):
             return int(final[-1]) + 1

@@ -16,9 +16,7 @@ from fairconstrained.estimators.solving import best_of, data_pass_limit
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties import Leading, Penalty
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.terms.head import NoTerm

@@ -15,7 +15,7 @@ from fairconstrained.decisions.search import DecisionTask, without_search
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import constraints_of, loss_part
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.growth import Growing, Grown, grow
+from fairconstrained.estimators.growth import Growing, Grown, Growth
 from fairconstrained.estimators.tree_parameters import (
     TreeParameters,
     categorical_mask,
@@ -25,10 +25,9 @@ from fairconstrained.estimators.tree_parameters import (
     thread_count,
 )
 from fairconstrained.estimators.trees import LossOf, feature_names
-from fairconstrained.models.leaves import LeafModel
+from fairconstrained.models import LeafModel
 from fairconstrained.penalties import Leading, Proximity
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Start
 from fairconstrained.utils.typing import Array
@@ -166,7 +165,7 @@ def leaf_problem(
     how = _growing(estimator, trees, loss, constraint_fraction)
     if free:  # constraints come later, and need all leaves
         how = replace(how, n_fitted=None)
-    grown = grow(how, data, constraints)
+    grown = Growth(how, data, constraints).run()
     values, alpha = grown.trees.values(), float(trees.alpha)
     model = LeafModel.of(
         grown.trees.features(),
@@ -193,24 +192,25 @@ def _growing(
     # As with LightGBM's own estimators, fits without a random_state are alike.
     source = check_random_state(estimator.random_state or 0)
     seen = seen_columns(estimator)[kept].tolist()
+    names = seen if hasattr(estimator, "feature_names_in_") else []
+    codes = np.flatnonzero(estimator.is_categorical_[kept]).tolist()
     categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     aside = trees.validation_fraction if trees.early_stopping else None
+    seed, threads = source.randint(2**31 - 1), thread_count(trees.n_jobs)
     return Growing(
-        n_trees=trees.n_estimators,
-        learning_rate=float(trees.learning_rate),
-        parameters=lightgbm_parameters(
-            trees, source.randint(2**31 - 1), thread_count(trees.n_jobs)
-        ),
-        names=feature_names(seen if hasattr(estimator, "feature_names_in_") else [], len(kept)),
-        is_categorical=estimator.is_categorical_[kept],
+        trees,
+        lightgbm_parameters(trees, seed, threads),
+        {
+            "feature_name": feature_names(names, len(kept)),
+            "categorical_feature": codes or "auto",
+        },
+        loss,
         categories=_saved(categories),
         share_aside=aside if constraint_fraction is None else constraint_fraction,
-        patience=trees.n_iter_no_change if trees.early_stopping else None,
         follows_others=constraint_fraction is not None,
         zero_one=estimator.enforce == "decision",
         n_fitted=trees.n_fitted_trees,
         seed=source.randint(2**31 - 1),
-        loss=loss,
     )
 
 

@@ -33,7 +33,7 @@ from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.fitted import coefficients

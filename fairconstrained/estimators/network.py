@@ -35,8 +35,7 @@ from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, wit
 from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties import Leading
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.parameter_constraints import (

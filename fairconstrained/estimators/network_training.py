@@ -14,8 +14,7 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import PLADA, Result, Solver, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.utils.typing import Array

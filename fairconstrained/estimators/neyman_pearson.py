@@ -19,9 +19,8 @@ from fairconstrained.estimators.solution import Solution, measures, warn_of
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
-from fairconstrained.models.linear import LinearModel
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
+from fairconstrained.models import LinearModel
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.execution import limited_threads, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients, set_fitted

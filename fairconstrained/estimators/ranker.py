@@ -26,7 +26,7 @@ from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.objectives import Objective
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing

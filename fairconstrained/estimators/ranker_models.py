@@ -30,7 +30,7 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.parameters import Parametrized

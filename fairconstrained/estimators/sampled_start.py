@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.models import Model
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.shards.in_memory import drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard

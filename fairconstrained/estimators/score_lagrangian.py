@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
 
-from fairconstrained.problem import CompositeFunction, Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -62,51 +61,6 @@ class MultiplierRule:
     stable: float = 0.5
 
 
-class ConstraintsAt:
-    """The constraints at scores: the part of an evaluation that growing a tree needs.
-
-    Parameters
-    ----------
-    parts : sequence of CompositeFunction
-        The constraints, functions of the scores and of their own variables.
-    scores : ndarray of shape (n_scores,)
-        The scores of all rows.
-    own : ndarray of shape (n_own,)
-        The variables of the terms.
-    """
-
-    def __init__(self, parts: Sequence[CompositeFunction], scores: Array, own: Array):
-        self.parts, self.scores, self.own = parts, scores, own
-        self.w = np.append(scores, own) if own.size else scores
-        self.passes = [part.model.forward(scores) for part in parts]
-        self.found = [
-            (part.term, *part.term.forward(rows[0], self.w[part.auxiliary]))
-            for rows, part in zip(self.passes, parts, strict=True)
-        ]
-        self.values = [term.head(statistics) for term, statistics, _ in self.found]
-
-    @cached_property
-    def constraints(self) -> Array:
-        """The constraints, shape (n_constraints,)."""
-        return np.concatenate(self.values)
-
-    def gradient(self, weights: Array) -> tuple[Array, Array]:
-        """Return the gradient of the weighted sum in the scores and in the terms' variables."""
-        on_scores, on_own = np.zeros(len(self.scores)), np.zeros(len(self.own))
-        start, n = 0, len(self.scores)
-        for part, (term, statistics, pullback), rows, values in zip(
-            self.parts, self.found, self.passes, self.values, strict=True
-        ):
-            some = weights[start : start + len(values)]
-            start += len(values)
-            if np.any(some):
-                back, own = pullback(term.head_vjp(statistics, some))
-                on_scores += rows[1](back)
-                if own.size:
-                    on_own[part.auxiliary.start - n : part.auxiliary.stop - n] += own
-        return on_scores, on_own
-
-
 @dataclass
 class ScoreLagrangian:
     r"""The augmented Lagrangian of a problem whose variables are the scores themselves.
@@ -157,8 +111,9 @@ class ScoreLagrangian:
         self._bend = 0.0  # the curvature of the constraints' sum per unit of its weights
         self.n_scores = max(model.n_parameters for model in self.problem.models)
         self.own = self.problem.start()[self.n_scores :] + self.first_score
-        self._last: ConstraintsAt | None = None
-        self._strict = [part.zero_one() for part in self.problem.constraints]
+        self._last: tuple[Array, Array, Evaluation] | None = None
+        strict = [part.zero_one() for part in self.problem.constraints]
+        self._decided = self.problem.with_constraints(strict)
 
     def step(
         self,
@@ -189,7 +144,7 @@ class ScoreLagrangian:
             return np.zeros(self.n_scores), 1.0
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
         self.iteration += 1
-        at = self._last = ConstraintsAt(self.problem.constraints, scores, self.own)
+        at = self._at(scores)
         more = self._active(at).sum() > max(self.rule.growth * self._n_active, 1)
         metric = hessian() if first or more or k % self.rule.every == 0 else None
         if metric is not None:
@@ -207,7 +162,7 @@ class ScoreLagrangian:
         if metric is not None:
             self._bend = self._curvature(at, weights if np.any(weights) else sigma, metric)
         length = self.learning_rate * self._bend * float(weights.sum())
-        return at.gradient(weights)[0], max(1.0, length / self.rule.stable)
+        return self._gradient(at, weights), max(1.0, length / self.rule.stable)
 
     def violation(self, scores: Array) -> float:
         """Return the violation that the multipliers follow, at the scores of the trees so far.
@@ -220,24 +175,31 @@ class ScoreLagrangian:
         worst = float((self._zero_one(at) if self.zero_one else at.constraints).max())
         return 0.0 if (self.zero_one and at_most(worst)) else max(worst, 0.0)
 
-    def _at(self, scores: Array) -> ConstraintsAt:
+    def _at(self, scores: Array) -> Evaluation:
+        """Return the problem at scores and the terms' own variables; the last one is kept."""
         last = self._last
-        if last is None or last.own is not self.own or last.scores is not scores:
-            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own)
-        return last
+        if last is None or last[0] is not scores or last[1] is not self.own:
+            last = self._last = scores, self.own, self.problem.at(np.append(scores, self.own))
+        return last[2]
 
-    def _zero_one(self, at: ConstraintsAt) -> Array:
+    def _gradient(self, at: Evaluation, weights: Array) -> Array:
+        """Return the gradient of the weighted sum of the constraints in the scores."""
+        return at.gradient(weights, objective=0.0)[: self.n_scores]
+
+    def _zero_one(self, at: Evaluation) -> Array:
         """Return the constraints on predictions, shape (n_constraints,).
 
         A zero-one version with other outputs than the constraint on scores has its largest value
         added to the latter, less their own largest value.
         """
-        found = []
-        strict = ConstraintsAt(self._strict, at.scores, at.own).values
-        for values, exact in zip(at.values, strict, strict=True):
-            shifted = values + (exact.max(initial=-np.inf) - values.max(initial=-np.inf))
-            found.append(exact if exact.shape == values.shape else shifted)
-        return np.concatenate(found)
+        strict = self._decided.at(at.w, like=at).constraints
+        if len(strict) == len(at.constraints):
+            return strict
+        places, values = zip(self.problem.places, self._decided.places, strict=True), []
+        for soft, hard in ((at.constraints[k], strict[j]) for k, j in places):
+            shifted = soft + (hard.max(initial=-np.inf) - soft.max(initial=-np.inf))
+            values.append(hard if hard.shape == soft.shape else shifted)
+        return np.concatenate(values[1:])
 
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
@@ -251,12 +213,12 @@ class ScoreLagrangian:
         self._squares[self._squares <= 0.0] = 1.0
         self._gram = self._largest_eigenvalue(at, hessian, gram)
 
-    def _gram_matrix(self, at: ConstraintsAt, hessian: Array) -> Array:
+    def _gram_matrix(self, at: Evaluation, hessian: Array) -> Array:
         """Return the products of the constraints' gradients in the metric of the Hessian."""
-        rows = np.array([at.gradient(unit)[0] for unit in np.eye(len(self.multipliers))])
+        rows = np.array([self._gradient(at, unit) for unit in np.eye(len(self.multipliers))])
         return np.asarray((rows / hessian) @ rows.T)
 
-    def _probed(self, at: ConstraintsAt, hessian: Array) -> Array:
+    def _probed(self, at: Evaluation, hessian: Array) -> Array:
         """Return estimates of the constraints' squared gradients from random directions."""
         squares = np.zeros(len(self.multipliers))
         for _ in range(self.rule.n_probes):
@@ -264,13 +226,16 @@ class ScoreLagrangian:
             squares += self._change(at, signs / np.sqrt(hessian)) ** 2
         return squares / self.rule.n_probes
 
-    def _change(self, at: ConstraintsAt, direction: Array) -> Array:
+    def _change(self, at: Evaluation, direction: Array) -> Array:
         """Return the derivative of the constraints along a direction, by a difference."""
         distance = 1e-4 / max(float(np.abs(direction).max()), 1e-300)
-        beside = ConstraintsAt(at.parts, at.scores + distance * direction, at.own)
-        return (beside.constraints - at.constraints) / distance
+        return (self._beside(at, distance * direction).constraints - at.constraints) / distance
 
-    def _largest_eigenvalue(self, at: ConstraintsAt, hessian: Array, gram: Array | None) -> float:
+    def _beside(self, at: Evaluation, step: Array) -> Evaluation:
+        """Return the problem after a step of the scores."""
+        return self.problem.at(np.append(at.w[: self.n_scores] + step, at.w[self.n_scores :]))
+
+    def _largest_eigenvalue(self, at: Evaluation, hessian: Array, gram: Array | None) -> float:
         """Return the largest eigenvalue of the active constraints' Gram matrix, at least 1."""
         active = self._active(at)
         self._n_active = int(active.sum())
@@ -284,7 +249,7 @@ class ScoreLagrangian:
         for _ in range(4):
             weights = np.zeros(len(active))
             weights[active] = vector / root
-            slope = at.gradient(weights)[0]
+            slope = self._gradient(at, weights)
             image = self._change(at, slope / hessian)[active] / root
             length = float(np.linalg.norm(image))
             if not length > 0.0:
@@ -292,43 +257,44 @@ class ScoreLagrangian:
             vector = image / length
         return max(1.0, length)
 
-    def _active(self, at: ConstraintsAt) -> Array:
+    def _active(self, at: Evaluation) -> Array:
         """Return which constraints have a multiplier or are violated, shape (n_constraints,)."""
         return np.asarray((self.multipliers > 0.0) | (at.constraints > 0.0))
 
-    def _curvature(self, at: ConstraintsAt, weights: Array, hessian: Array) -> float:
+    def _curvature(self, at: Evaluation, weights: Array, hessian: Array) -> float:
         """Return the largest curvature of the constraints' sum, per unit of the weights.
 
         It is relative to the Hessian, from power iterations with differences of gradients.
         """
-        start = at.gradient(weights)[0]
-        direction, found = start / hessian, 0.0
+        start, total = self._gradient(at, weights), float(weights.sum())
+        direction, curvature = start / hessian, 0.0
         for _ in range(4):
             largest = float(np.abs(direction).max())
             if not largest > 0.0:
-                return found
+                return curvature
             direction = direction / largest
-            beside = ConstraintsAt(at.parts, at.scores + 1e-4 * direction, at.own)
-            image = (beside.gradient(weights)[0] - start) / 1e-4
+            beside = self._beside(at, 1e-4 * direction)
+            image = (self._gradient(beside, weights) - start) / 1e-4
             length = float(direction @ (hessian * direction))
-            found = abs(float(direction @ image)) / length / float(weights.sum())
-            if self.learning_rate * found * float(weights.sum()) < 0.1 * self.rule.stable:
+            curvature = abs(float(direction @ image)) / length / total
+            if self.learning_rate * curvature * total < 0.1 * self.rule.stable:
                 break  # too small to matter
             direction = image / hessian
-        return found
+        return curvature
 
     def _minimize_own(self, scores: Array, sigma: Array) -> None:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""
 
         def penalty(own: Array) -> tuple[float, Array]:
-            at = ConstraintsAt(self.problem.constraints, scores, own)
+            at = self.problem.at(np.append(scores, own))
             weights = np.maximum(self.multipliers + sigma * at.constraints, 0.0)
-            return float((weights**2 / (2.0 * sigma)).sum()), at.gradient(weights)[1]
+            slope = at.gradient(weights, objective=0.0)[self.n_scores :]
+            return float((weights**2 / (2.0 * sigma)).sum()), slope
 
         before = penalty(self.own)[0]
         bounds = [(value - 0.1, value + 0.1) for value in self.own]
-        found = minimize(
+        after = minimize(
             penalty, self.own, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 8}
         )
-        if found.fun < before:
-            self.own = found.x
+        if after.fun < before:
+            self.own = after.x

@@ -20,8 +20,7 @@ from fairconstrained.exceptions import (
     InfeasibleConstraintWarning,
     InputWarning,
 )
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.rounding import without_rounding

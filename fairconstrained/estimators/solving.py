@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.exceptions import InputWarning
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IPC,
     SOLVERS,

@@ -25,8 +25,7 @@ from fairconstrained.estimators.threshold_scores import Scoring, limits
 from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.inspection.models import response_of
 from fairconstrained.models.scores import ThresholdModel
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.typing import Array, Classifier
 

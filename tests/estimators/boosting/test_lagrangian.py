@@ -10,11 +10,7 @@ from scipy.special import expit
 
 from fairconstrained import DemographicParity, EqualizedOdds, make_biased_classification
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity
-from fairconstrained.estimators.score_lagrangian import (
-    ConstraintsAt,
-    MultiplierRule,
-    ScoreLagrangian,
-)
+from fairconstrained.estimators.score_lagrangian import MultiplierRule, ScoreLagrangian
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
@@ -122,7 +118,7 @@ def test_curvature_of_pairs_multiplies_the_hessian(rng):
     scores = rng.normal(size=N) + 2.0 * groups
     hessian = hessian_of(scores)
     lagrangian = ScoreLagrangian(problem, 0.1)
-    at, weights = ConstraintsAt(problem.constraints, scores, np.zeros(0)), np.array([3.0, 0.0])
+    at, weights = problem.at(scores), np.array([3.0, 0.0])
     found = lagrangian._curvature(at, weights, hessian) * 3.0
     columns = [
         (problem.at(scores + 1e-5 * unit).gradient(weights, objective=0.0)
@@ -146,17 +142,6 @@ def test_variables_of_terms_are_moved(rng):
     lagrangian.step(scores, lambda: hessian_of(scores))
     assert np.any(lagrangian.own != start)
     assert np.abs(lagrangian.own - start).max() <= 0.1 + 1e-12
-
-
-@pytest.mark.parametrize("constraint", [GroupAUCParity(0.0), PartialDemographicParity(0.1)])
-def test_constraints_at_scores_are_those_of_the_problem(constraint, rng):
-    problem, _ = problem_of(constraint)
-    w = problem.start() + rng.normal(size=problem.n_variables)
-    at, expected = ConstraintsAt(problem.constraints, w[:N], w[N:]), problem.at(w)
-    weights = rng.uniform(size=problem.n_constraints)
-    assert_allclose(at.constraints, expected.constraints)
-    gradient = np.concatenate(at.gradient(weights))
-    assert_allclose(gradient, expected.gradient(weights, objective=0.0), atol=1e-14)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
