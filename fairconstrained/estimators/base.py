@@ -296,9 +296,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     def _fitted(self, fit: Fit, w: Array) -> Mapping[str, Any]:
         """Return the fitted attributes that `predict` uses, for the model's variables."""
 
-    @abstractmethod
     def _variables(self, fit: Fit) -> Array | None:
-        """Return the variables of the last fit, None if it was to other features."""
+        """Return the variables of the last fit, None if they are of no use for this one."""
+        return None
 
     def _validation_share(self, data: TrainingData) -> float | None:
         """Return the share of the rows that chooses the iterate; None trains with all rows."""

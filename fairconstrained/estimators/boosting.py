@@ -230,10 +230,6 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         assert offset is not None
         return leaf_attributes(fit.grown, convention.sign * (w + convention.threshold * offset))
 
-    def _variables(self, fit: Fit) -> None:
-        """Return None: every fit grows trees of its own."""
-        return None
-
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores, the log odds of the second class.
 

@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.held_out import HeldOut
+from fairconstrained.decisions.held_out import HeldOut, split
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.search_kinds import search_kind
@@ -24,7 +24,7 @@ from fairconstrained.estimators.binding import (
     loss_part,
     with_constraints,
 )
-from fairconstrained.estimators.rows import RowSplit, checked_data
+from fairconstrained.estimators.rows import checked_data, moved_split, without_held_out
 from fairconstrained.estimators.solution import Solution, measures, names_in_data
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
@@ -114,23 +114,28 @@ class Fit:
     def of(cls, estimator: Any, passed: tuple[Any, ...], *, path: bool) -> Fit:
         """Return the fit for the arguments of :meth:`TrainingData.check`; `path` as in `bind`."""
         data, constraints = checked_data(estimator, passed, path=path)
-        rows = RowSplit.of(estimator, data, constraints)
+        data, held_out = without_held_out(estimator, data, constraints)
+        share, parts = estimator._validation_share(data), None
+        if share is not None:
+            parts = split(data, share, estimator.random_state)[:2]
         if isinstance(estimator.threshold, SelectionRate):
-            rows = rows.moved(cls.first_threshold(estimator, rows.training, rows.split, path=path))
-        fit = cls.bind(estimator, rows.training, constraints, rows.split, path=path)
-        if rows.held_out is None:
+            step = cls.first_threshold(estimator, data, parts, path=path)
+            data, parts = data.moved(step), moved_split(parts, step)
+            held_out = None if held_out is None else held_out.moved(step)
+        fit = cls.bind(estimator, data, constraints, parts, path=path)
+        if held_out is None:
             return fit
-        model = fit.model.on(rows.held_out.X)
-        held_out = HeldOut.of(
+        model = fit.model.on(held_out.X)
+        tested = HeldOut.of(
             constraints,
             problem=fit.problem,
-            training=rows.training,
-            held_out=rows.held_out,
-            rows=rows.held_out.positions,
+            training=data,
+            held_out=held_out,
+            rows=held_out.positions,
             model=model,
             unconstrained=fit.unconstrained.on(model),
         )
-        return replace(fit, held_out=held_out)
+        return replace(fit, held_out=tested)
 
     @classmethod
     def first_threshold(cls, estimator: Any, *rows: Any, path: bool) -> float:

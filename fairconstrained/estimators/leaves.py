@@ -63,20 +63,18 @@ class LeafTraining(FairEstimator):
         problem: Problem,
         *,
         fit: Fit | None = None,
-        split: tuple[Problem, Problem] | None = None,
-        like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
+        **options: Any,
     ) -> tuple[Result, Evaluation]:
         """Return the optimal leaf values, and the evaluation there.
 
         The start has the multipliers with which the trees were grown. If the constraints are on
         predictions, and those of the boosted trees meet them, the trees are returned as they are.
         """
-        grown = None if fit is None else fit.grown
+        grown: Any = None if fit is None else fit.grown
         first = None if grown is None else _first(grown, problem)
-        kept = first is not None and self.confidence is None and _is_kept(grown, problem, first)
-        if grown is not None and kept:
+        if first and self.confidence is None and grown.meets and _is_kept(problem, first):
             result, at = BoostedTrees(tol=self.tol).solve(problem, warm=first, callback=callback)
             message = (
                 f"{len(grown.trees.sizes)} boosted trees, whose predictions meet the constraints: "
@@ -84,7 +82,7 @@ class LeafTraining(FairEstimator):
             )
             return replace(result, status=Status.CONVERGED, message=message), at
         warm = first if warm is None else warm
-        return super()._train(problem, like=like, warm=warm, callback=callback)
+        return super()._train(problem, warm=warm, callback=callback, **options)
 
     def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
         """Return the leaf values, or the boosted trees alone if they are the model."""
@@ -105,10 +103,8 @@ def _first(grown: Grown, problem: Problem) -> Start | None:
     return first if same else replace(first, multipliers=None)
 
 
-def _is_kept(grown: Grown | None, problem: Problem, first: Start) -> bool:
+def _is_kept(problem: Problem, first: Start) -> bool:
     """Return whether the boosted trees are the model: see `Grown.meets`."""
-    if grown is None or not grown.meets:
-        return False
     at = problem.uncounted().at(first.w)
     scores = at.scores_of(problem.objective)
     constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))

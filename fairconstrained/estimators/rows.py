@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import advice_on_groups, check_shared
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.held_out import hold_out, split
+from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.binding import constraints_of
@@ -260,59 +260,18 @@ def checked_data(
     return data.widened() if found is None else found, constraints
 
 
-@dataclass(frozen=True, eq=False)
-class RowSplit:
-    """The rows of a fit.
-
-    Attributes
-    ----------
-    training : TrainingData
-        What the problem is on.
-    split : tuple of TrainingData or None
-        Of these rows, those that the model is trained on and those that choose the iterate.
-    held_out : TrainingData or None
-        With `confidence`: what models are tested on.
-    """
-
-    training: TrainingData
-    split: tuple[TrainingData, TrainingData] | None
-    held_out: TrainingData | None
-
-    def moved(self, by: float) -> RowSplit:
-        """Return the rows with a threshold that is higher by a number."""
-        held_out = None if self.held_out is None else self.held_out.moved(by)
-        return RowSplit(self.training.moved(by), moved_split(self.split, by), held_out)
-
-    @classmethod
-    def of(cls, estimator: Any, data: TrainingData, constraints: Sequence[Constraint]) -> RowSplit:
-        """Return the parts that an estimator's options ask for.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Its `confidence`, `holdout` and `random_state` are read.
-        data : TrainingData
-            All rows.
-        constraints : sequence of Constraint
-            Without constraints nothing is held out.
-
-        Raises
-        ------
-        ValueError
-            If held-out rows cannot test a constraint.
-        """
-        data, held_out = without_held_out(estimator, data, constraints)
-        aside = estimator._validation_share(data)
-        if aside is None:
-            return cls(data, None, held_out)
-        trained, validation, _ = split(data, aside, estimator.random_state)
-        return cls(data, (trained, validation), held_out)
-
-
 def without_held_out(
     estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
 ) -> tuple[TrainingData, TrainingData | None]:
-    """Return the rows to train on, and those held out for `confidence`; see `RowSplit.of`."""
+    """Return the rows to train on, and those held out for `confidence`, if it is given.
+
+    Without constraints nothing is held out.
+
+    Raises
+    ------
+    ValueError
+        If held-out rows cannot test a constraint.
+    """
     if estimator.confidence is None or not constraints:
         return data, None
     check_testable(constraints)

@@ -82,38 +82,29 @@ class Bound:
             Whether the bound is that of the loss, which the result has been solved with.
         """
         violation = result.violation if on_loss else at.violation
-        return cls._of(at, violation, violation <= result.solver.tol, [] if on_loss else at.gaps)
+        return cls._of(at, violation, result.solver.tol, [] if on_loss else at.gaps)
 
     @classmethod
     def of_decisions(cls, at: Evaluation, certificate: Certificate | None) -> Bound:
         """Return the bound on decisions, which is met exactly, or on those in the population."""
-        if certificate is not None:
-            return cls._of_population(certificate)
-        violation = at.zero_one_violation
-        return cls._of(at, violation, violation == 0.0, at.decided.gaps)
-
-    @classmethod
-    def _of_population(cls, certificate: Certificate) -> Bound:
-        """Return the bound on decisions in the population, with the certificate's confidence."""
+        if certificate is None:
+            return cls._of(at, at.zero_one_violation, 0.0, at.decided.gaps)
         violation = without_rounding(max(float(certificate.bounds.max(initial=0.0)), 0.0))
         verdict = "bound met" if certificate.certified else "bound not met: not shown"
         level = f"with {100.0 * certificate.confidence:g}% confidence"
         return cls(violation, certificate.certified, f"{verdict} {level}")
 
     @classmethod
-    def _of(cls, at: Evaluation, violation: float, met: bool, gaps: Gaps) -> Bound:
+    def _of(cls, at: Evaluation, violation: float, tol: float, gaps: Gaps) -> Bound:
         if not at.problem.n_constraints:
             return cls(violation, None, "")
+        met = violation <= tol
         return cls(violation, met, "bound met" if met else _not_met(violation, gaps))
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The fitted attributes."""
         return {"bound_violation_": self.violation, "bound_met_": self.met}
-
-    def stated(self, result: Result) -> Result:
-        """Return a result that states it, without the solver's state, which may be large."""
-        return replace(result, state=None, bound=self.text)
 
 
 def _not_met(violation: float, gaps: Gaps) -> str:
@@ -169,7 +160,7 @@ def measures(
         "gap_": at.gap,
         "decision_gap_": at.decided.gap,
         **bound.attributes,
-        "result_": bound.stated(result),
+        "result_": replace(result, state=None, bound=bound.text),  # a state may be large
     }
 
 
@@ -208,18 +199,14 @@ def warn_of(result: Result, stacklevel: int) -> None:
         If it did not converge otherwise.
     """
     warn_of_other_solver([result], stacklevel + 1)
-    if result.violation > result.solver.tol and result.status is Status.INFEASIBLE:
+    if result.violation > result.solver.tol:
+        infeasible = result.status is Status.INFEASIBLE
+        ended = "No model that meets the constraints was found"
         warnings.warn(
-            f"No model that meets the constraints was found; the least violation is "
-            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-            InfeasibleConstraintWarning,
-            stacklevel=stacklevel,
-        )
-    elif result.violation > result.solver.tol:
-        warnings.warn(
-            f"The run ended before the constraints were met; the least violation is "
-            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-            ConvergenceWarning,
+            f"{ended if infeasible else 'The run ended before the constraints were met'}; the "
+            f"least violation is {result.violation:.3g}, and the model that has it is kept. "
+            f"{result.message}",
+            InfeasibleConstraintWarning if infeasible else ConvergenceWarning,
             stacklevel=stacklevel,
         )
     elif not result.complete:
