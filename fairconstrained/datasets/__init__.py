@@ -13,8 +13,7 @@ from fairconstrained.datasets._fetch import (
     fetch_compas,
     fetch_law_school,
 )
-from fairconstrained.datasets._ranking import make_biased_ranking
-from fairconstrained.datasets._synthetic import make_biased_classification
+from fairconstrained.datasets._generated import make_biased_classification, make_biased_ranking
 
 __all__ = [
     "fetch_a9a",

@@ -7,10 +7,10 @@ the same table, with the rows in the same order.
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -18,24 +18,14 @@ from scipy import sparse as sp
 from sklearn.datasets import fetch_openml, load_svmlight_file
 from sklearn.utils import Bunch
 
-from fairconstrained.datasets._synthetic import make_biased_classification
-from fairconstrained.utils.validation import check_switch
-
-__all__ = [
-    "fetch_a9a",
-    "fetch_adult",
-    "fetch_bank",
-    "fetch_communities",
-    "fetch_compas",
-    "fetch_law_school",
-    "make_biased_classification",
-]
+from fairconstrained.utils.parameter_constraints import checked
 
 _FOLDER = "FAIRCONSTRAINED_DATA"
 _N_TRAIN, _N_TEST, _TRAIN_POSITIVES = 32561, 16281, 7841  # UCI's split of Adult
 _SUBSETS = {"all": slice(None), "train": slice(_N_TRAIN), "test": slice(_N_TRAIN, None)}
+_Subset = Literal["all", "train", "test"]
 _Dir = str | os.PathLike[str] | None
-_Fetcher = TypeVar("_Fetcher", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 
 def _above_zero(label: pd.Series) -> pd.Series:
@@ -147,15 +137,8 @@ _A9A = _Source(
 )
 
 
-def _check_choice(name: str, value: object, valid: Iterable[str]) -> None:
-    if value not in list(valid):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}; got {value!r}.")
-
-
 def _fetch(source: _Source, return_X_y: bool, data_home: _Dir, subset: str = "all") -> Any:
     """Load a data set, select its rows and convert it to the result of a ``fetch_*`` function."""
-    _check_choice("subset", subset, _SUBSETS)
-    check_switch("return_X_y", return_X_y)
     folder = os.environ.get(_FOLDER)
     table, label = _from_folder(source, Path(folder)) if folder else _from_openml(source, data_home)
     target = source.positive(label).astype(int).rename(source.label)
@@ -282,17 +265,19 @@ Examples
 """
 
 
-def _with_shared_doc(fetcher: _Fetcher) -> _Fetcher:
+def _with_shared_doc(fetcher: Callable[P, Any]) -> Callable[P, Any]:
     """Append the common part of the documentation of all loaders."""
     doc = inspect.getdoc(fetcher) or ""
     if "Parameters\n" not in doc:
         doc += "\n\nParameters\n----------"
     fetcher.__doc__ = doc + _SHARED_DOC.format(name=fetcher.__name__)
-    return fetcher
+    return checked(fetcher)
 
 
 @_with_shared_doc
-def fetch_adult(*, subset: str = "all", return_X_y: bool = False, data_home: _Dir = None) -> Any:
+def fetch_adult(
+    *, subset: _Subset = "all", return_X_y: bool = False, data_home: _Dir = None
+) -> Any:
     """Load Adult (48,842 x 14): predict whether a person earns more than 50,000 dollars a year.
 
     Missing values are NaN. Sensitive features: ``sex`` and ``race``.
@@ -306,7 +291,12 @@ def fetch_adult(*, subset: str = "all", return_X_y: bool = False, data_home: _Di
 
 
 @_with_shared_doc
-def fetch_bank(*, version: str = "full", return_X_y: bool = False, data_home: _Dir = None) -> Any:
+def fetch_bank(
+    *,
+    version: Literal["full", "additional"] = "full",
+    return_X_y: bool = False,
+    data_home: _Dir = None,
+) -> Any:
     """Load Bank Marketing: predict whether a client who is called subscribes to a deposit.
 
     "unknown" is a separate category, as in UCI's documentation. Sensitive features: ``age``
@@ -318,7 +308,6 @@ def fetch_bank(*, version: str = "full", return_X_y: bool = False, data_home: _D
     version : {"full", "additional"}, default="full"
         "full" has shape 45,211 x 16; "additional" has shape 41,188 x 20 and is not on OpenML.
     """
-    _check_choice("version", version, _BANK)
     return _fetch(_BANK[version], return_X_y, data_home)
 
 
@@ -337,7 +326,6 @@ def fetch_compas(*, filtered: bool = True, return_X_y: bool = False, data_home: 
         Apply ProPublica's filter: charged within 30 days of the screening, known outcome, no
         ordinary traffic offence, score present. Without the filter there are 7,214 rows.
     """
-    check_switch("filtered", filtered)
     return _fetch(_COMPAS if filtered else replace(_COMPAS, rows=None), return_X_y, data_home)
 
 
@@ -366,12 +354,13 @@ def fetch_communities(
     drop_missing : bool, default=True
         Drop the 23 of 122 features that have missing values.
     """
-    check_switch("drop_missing", drop_missing)
     return _fetch(replace(_COMMUNITIES, drop_missing=drop_missing), return_X_y, data_home)
 
 
 @_with_shared_doc
-def fetch_a9a(*, subset: str = "train", return_X_y: bool = False, data_home: _Dir = None) -> Any:
+def fetch_a9a(
+    *, subset: _Subset = "train", return_X_y: bool = False, data_home: _Dir = None
+) -> Any:
     """Load a9a, LIBSVM's version of Adult, as a sparse CSR matrix of 123 binary features.
 
     Sensitive feature: ``sex`` ("Female" or "Male").

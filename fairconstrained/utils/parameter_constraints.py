@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
-from functools import cache
-from inspect import get_annotations
+from functools import cache, wraps
+from inspect import get_annotations, signature
 from numbers import Integral, Real
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
@@ -21,6 +21,8 @@ from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import RandomState
 
 ParameterConstraints = dict[str, list[Any]]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Number(Interval):
@@ -71,8 +73,10 @@ Strength = Annotated[float, Number(Real, 0, None, closed="left")]  # finite
 Share = Annotated[float, Number(Real, 0, 1, closed="both")]
 OpenShare = Annotated[float, Number(Real, 0, 1, closed="neither")]
 PositiveShare = Annotated[float, Number(Real, 0, 1, closed="right")]
+BelowOne = Annotated[float, Number(Real, 0, 1, closed="left")]
 Limit = Annotated[int, Number(Integral, 0, None, closed="left")]
 Count = Annotated[int, Number(Integral, 1, None, closed="left")]
+Several = Annotated[int, Number(Integral, 2, None, closed="left")]
 LayerSizes = Annotated[Sequence[int], Sizes()]
 Seed = Annotated[RandomState, "random_state"]
 Verbosity = Annotated[int, "verbose"]
@@ -148,3 +152,14 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
 def check_arguments(called: Any, **arguments: object) -> None:
     """Check arguments of a function or of a class, see `check_parameters`."""
     validate_parameter_constraints(constraints_of(called), arguments, called.__name__)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that checks its arguments by their types."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        check_arguments(function, **signature(function).bind(*args, **options).arguments)
+        return function(*args, **options)
+
+    return call

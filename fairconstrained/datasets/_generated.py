@@ -1,20 +1,28 @@
-"""Synthetic queries with documents of two groups, of the shape of MSLR-WEB10K."""
+"""Generated data: a known gap of demographic parity, and queries of the shape of MSLR-WEB10K."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
+from typing import Annotated, Any
 
 import numpy as np
+from scipy import sparse as sp
+from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from fairconstrained.datasets._checks import check_number
 from fairconstrained.utils.numerics import grouped, ranges
+from fairconstrained.utils.parameter_constraints import (
+    BelowOne,
+    Count,
+    Number,
+    Seed,
+    Several,
+    Strength,
+    checked,
+)
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_seed, check_switch
-
-__all__ = ["make_biased_ranking"]
 
 _SPREAD = 0.4  # of the logarithm of the number of documents
 _LOWER_GROUP = 0.4  # the share of documents of lower quality
@@ -24,19 +32,112 @@ _BLOCK = 1 << 22  # entries of the features that are generated at a time
 _ATTEMPTS = 50  # blocks without an accepted query
 
 
-def make_biased_ranking(
-    n_queries: int = 100,
-    n_features: int = 10,
+@checked
+def make_biased_classification(
+    n_samples: Count = 1000,
+    n_features: Count = 10,
     *,
-    n_documents: float = 60,
-    positives: float = 0.16,
-    group_effect: float = 0.5,
-    noise: float = 1.0,
-    min_positives: int = 4,
-    max_documents: int | None = None,
-    n_generated: int | None = None,
+    n_groups: Several = 2,
+    gap: BelowOne = 0.2,
+    n_informative: Count | None = None,
+    class_sep: Strength = 2.0,
+    flip_y: Annotated[float, Number(Real, 0, 0.5, closed="left")] = 0.0,
+    sparse: bool = False,
+    return_coef: bool = False,
+    random_state: Seed = None,
+) -> tuple[Any, ...]:
+    r"""Generate binary classification data with a known demographic parity gap.
+
+    Group :math:`g` of :math:`G` has the positive rate
+    :math:`r_g = 1/2 - \mathrm{gap}/2 + \mathrm{gap} \cdot g / (G - 1)`. With a unit vector
+    :math:`w`, :math:`z \sim N(0, I)`, :math:`c` = ``class_sep`` and :math:`f` = ``flip_y``,
+
+    .. math:: x = z + \Phi^{-1}(r_g) w, \qquad P(y = 1 \mid x) = f + (1 - 2 f) \, \sigma(c w^T x).
+
+    In group :math:`g` the score :math:`w^T x` has the distribution :math:`N(\Phi^{-1}(r_g), 1)`.
+    The selection rate of the Bayes classifier, which predicts 1 if :math:`w^T x > 0`, is therefore
+    :math:`r_g`. Given :math:`x`, the label :math:`y` is independent of the group.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_groups : int, default=1000, 10, 2
+        The shape of ``X``, and the number of groups. The sizes of the groups differ by at most one.
+    gap : float, default=0.2
+        The difference between the selection rates of the Bayes classifier in the last and in the
+        first group.
+    n_informative : int, default=None
+        The number of features that the label depends on. They are the first columns of ``X``. None
+        means 5, or ``n_features`` if that is smaller.
+    class_sep, flip_y : float, default=2.0, 0.0
+        The steepness of the logistic model (with 0 the labels are random), and the probability that
+        a label is flipped, below 1/2.
+    sparse, return_coef : bool, default=False
+        Return ``X`` as a CSR matrix, with 5% of the uninformative entries non-zero; also return
+        ``w``.
+    random_state : int, RandomState or None, default=None
+        The seed of the random number generator.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The features, without the group.
+    y, sensitive_features : ndarray of shape (n_samples,)
+        The labels, 0 and 1, and the groups, 0 to ``n_groups - 1``.
+    coef : ndarray of shape (n_features,)
+        The vector ``w``; only with ``return_coef=True``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
+    >>> X, y, groups, w = make_biased_classification(gap=0.4, return_coef=True, random_state=0)
+    >>> [round(float((X[groups == g] @ w > 0).mean()), 1) for g in (0, 1)]
+    [0.3, 0.7]
+    """
+    used = min(5, n_features) if n_informative is None else n_informative
+    if used > n_features:
+        raise ValueError(
+            f"n_informative={n_informative!r} must be at most n_features, {n_features}."
+        )
+    # A Generator is much faster than the RandomState that seeds it.
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+    groups = rng.permutation(np.arange(n_samples) % n_groups)
+    coef = np.zeros(n_features)
+    coef[:used] = rng.uniform(0.5, 1.5, used) * rng.choice([-1.0, 1.0], used)
+    coef /= np.linalg.norm(coef)
+    shifts = norm.ppf(np.linspace(0.5 - gap / 2, 0.5 + gap / 2, n_groups))
+    informative = rng.standard_normal((n_samples, used)) + np.outer(shifts[groups], coef[:used])
+    probability = flip_y + (1 - 2 * flip_y) * expit(class_sep * (informative @ coef[:used]))
+    y = (rng.random(n_samples) < probability).astype(int)
+    X = _with_noise(informative, n_features - used, sparse, rng)
+    return (X, y, groups, coef) if return_coef else (X, y, groups)
+
+
+def _with_noise(informative: np.ndarray, extra: int, sparse: bool, rng: np.random.Generator) -> Any:
+    shape = (len(informative), extra)
+    if not sparse:
+        return np.hstack([informative, rng.standard_normal(shape)])
+    noise = sp.random_array(shape, density=0.05, rng=rng, data_sampler=rng.standard_normal)
+    return sp.csr_matrix(sp.hstack([sp.csr_array(informative), noise], format="csr"))
+
+
+@checked
+def make_biased_ranking(
+    n_queries: Count = 100,
+    n_features: Several = 10,
+    *,
+    n_documents: Annotated[float, Number(Real, 1, None, closed="left")] = 60,
+    positives: Annotated[float, Number(Real, 1e-6, 1, closed="left")] = 0.16,
+    group_effect: BelowOne = 0.5,
+    noise: Strength = 1.0,
+    min_positives: Count = 4,
+    max_documents: Count | None = None,
+    n_generated: Count | None = None,
     context: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: Seed = None,
 ) -> tuple[Array, Array, Array, Array]:
     r"""Generate ranking data: queries with documents of two groups, and binary relevances.
 
@@ -114,45 +215,30 @@ def make_biased_ranking(
     >>> X.shape[1], len(set(query)), bool(y[groups == 1].mean() > y[groups == 0].mean())
     (4, 50, True)
     """
-    check_number("n_queries", n_queries, Integral, 1, np.inf)
-    check_number("n_features", n_features, Integral, 2, np.inf)
-    check_number("n_documents", n_documents, Real, 1, np.inf)
-    check_number("positives", positives, Real, 1e-6, 1)
-    check_number("group_effect", group_effect, Real, 0, 1)
-    check_number("noise", noise, Real, 0, np.inf)
-    check_number("min_positives", min_positives, Integral, 1, np.inf)
-    if max_documents is not None:
-        check_number("max_documents", max_documents, Integral, 2 * min_positives + 2, np.inf)
-    if n_generated is not None:
-        check_number("n_generated", n_generated, Integral, n_queries, np.inf)
-    check_switch("context", context)
-    check_seed(random_state)
+    least = {"max_documents": 2 * min_positives + 2, "n_generated": n_queries}
+    for name, value in {"max_documents": max_documents, "n_generated": n_generated}.items():
+        if value is not None and value < least[name]:
+            raise ValueError(f"{name} must be None or at least {least[name]}; got {value!r}.")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
     source = _Source.draw(rng, int(n_features), float(group_effect), float(noise), float(positives))
-    limits = _Limits(float(n_documents), int(min_positives), max_documents)
-    rows = _accepted(rng, source, limits, int(n_queries), n_generated)
+    rows = _accepted(
+        rng, source, n_queries, n_generated, float(n_documents), min_positives, max_documents
+    )
     X = rows.X if not context else np.column_stack([rows.X, rows.groups, rows.means()])
     return X, rows.y, rows.query, rows.groups
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """The mean number of documents, and the least and largest numbers in a query."""
-
-    n_documents: float
-    min_positives: int
-    max_documents: int | None
 
 
 def _accepted(
     rng: np.random.Generator,
     source: _Source,
-    limits: _Limits,
     n_queries: int,
     n_generated: int | None,
+    n_documents: float,
+    min_positives: int,
+    max_documents: int | None,
 ) -> _Rows:
     """Return so many accepted queries: the first ones, or a random part of those generated."""
-    fits = int(_BLOCK / (limits.n_documents * len(source.mixing)))
+    fits = int(_BLOCK / (n_documents * len(source.mixing)))
     per_block = max(1, min(fits, n_generated or max(64, 2 * n_queries)))
     blocks: list[_Rows] = []
     accepted = generated = idle = 0
@@ -160,9 +246,9 @@ def _accepted(
         accepted < n_queries if n_generated is None else generated < n_generated
     ):
         size = per_block if n_generated is None else min(per_block, n_generated - generated)
-        block = source.rows(rng, size, limits.n_documents).accepted(limits.min_positives)
-        if limits.max_documents is not None:
-            block = block.thinned(rng, limits.max_documents, -(-limits.min_positives // 2))
+        block = source.rows(rng, size, n_documents).accepted(min_positives)
+        if max_documents is not None:
+            block = block.thinned(rng, max_documents, -(-min_positives // 2))
         blocks.append(block)
         generated += size
         accepted += block.n_queries
@@ -170,7 +256,7 @@ def _accepted(
     if accepted < n_queries:
         raise ValueError(
             f"n_queries={n_queries}: only {accepted} of {generated} generated queries have "
-            f"{limits.min_positives} relevant and as many irrelevant documents, half as many in "
+            f"{min_positives} relevant and as many irrelevant documents, half as many in "
             "each group. Raise n_generated or n_documents, or lower min_positives."
         )
     chosen = np.arange(n_queries)
