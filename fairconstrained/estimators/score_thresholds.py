@@ -30,7 +30,7 @@ from fairconstrained.estimators.threshold_scores import (
 )
 from fairconstrained.utils.execution import CallbackSupportMixin, with_callbacks, with_splitter
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
-from fairconstrained.utils.parameter_constraints import OpenShare, Seed, one_of
+from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
@@ -229,7 +229,7 @@ class FairThresholds(
     kappa: float = 0.05
     _: KW_ONLY
     per_group: bool = False
-    cv: Any = None
+    cv: Splits | OpenShare | Literal["prefit"] = None
     confidence: OpenShare | None = None
     holdout: OpenShare | Literal["auto"] = "auto"
     sensitive_columns: Columns = None
@@ -239,7 +239,7 @@ class FairThresholds(
     pos_label: object = None
     class_weight: ClassWeight = None
     response_method: str = "auto"
-    n_jobs: int | None = None
+    n_jobs: Jobs = None
     random_state: Seed = None
 
     @with_callbacks

@@ -23,7 +23,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.base import FitTasks
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
-from fairconstrained.utils.execution import check_jobs, splits_of, workers
+from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters
 from fairconstrained.utils.typing import Array, Classifier
@@ -203,28 +203,6 @@ def _check_labels_known(estimator: Any, y: Array) -> None:
         )
 
 
-def check_cv_option(cv: object) -> None:
-    """Check `cv`.
-
-    Raises
-    ------
-    ValueError
-        With what was found and what is valid.
-    """
-    known = cv is None or hasattr(cv, "split") or hasattr(cv, "__iter__")
-    text = isinstance(cv, str) and cv != "prefit"
-    number = is_number(cv, Real)
-    if number and isinstance(cv, Integral):
-        known = int(cv) >= 2
-    elif number:
-        known = 0.0 < float(cv) < 1.0  # type: ignore[arg-type]
-    if text or not known:
-        raise ValueError(
-            "cv must be None (five folds), a number of folds >= 2, a share of the rows between 0 "
-            f"and 1, a splitter, or 'prefit'; got {cv!r}."
-        )
-
-
 def check_threshold_options(estimator: Any) -> None:
     """Check the options that nothing else looks at.
 
@@ -240,8 +218,6 @@ def check_threshold_options(estimator: Any) -> None:
             f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "
             f"{estimator.estimator!r}."
         )
-    check_jobs(estimator.n_jobs)
-    check_cv_option(estimator.cv)
     check_parameters(estimator)
     _check_columns(estimator)
 

@@ -16,9 +16,9 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from fairconstrained.data.sensitive_columns import FeatureKind, column_position
-from fairconstrained.utils.execution import check_jobs
 from fairconstrained.utils.parameter_constraints import (
     Count,
+    Jobs,
     Limit,
     Number,
     OpenShare,
@@ -54,7 +54,7 @@ class TreeParameters:
     lightgbm_params: Mapping[str, Any] | None = None
     alpha: Strength = 0.1
     n_fitted_trees: Count | None = 25
-    n_jobs: int | None = None
+    n_jobs: Jobs = None
 
 
 _PASSED = (  # LightGBM has these names too, for parameters with other main names
@@ -86,7 +86,6 @@ def check_lightgbm_params(trees: TreeParameters) -> None:
     ValueError
         With the argument's name, what was found and what is valid.
     """
-    check_jobs(trees.n_jobs)
     main = main_names() if trees.lightgbm_params else {}
     of_estimator = {main.get(name, name): name for name in (*_PASSED, *_SET)}
     for name, value in (trees.lightgbm_params or {}).items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from fairconstrained.estimators.base import FitTasks, Passed
 from fairconstrained.utils.execution import splits_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import is_number
-
-_CV = "an integer >= 2, a splitter, an iterable of splits, or None"
 
 
 def folds_of(
@@ -48,12 +45,8 @@ def folds_of(
     Raises
     ------
     ValueError
-        If `cv` is not valid, or all rows of a fold have weight zero.
+        If all rows of a fold have weight zero.
     """
-    if isinstance(cv, bool | str) or (isinstance(cv, Real) and not is_number(cv, Integral)):
-        raise ValueError(f"cv must be {_CV}; got {cv!r}.")
-    if is_number(cv, Integral) and cv < 2:
-        raise ValueError(f"cv must be {_CV}; got {cv!r}: at least 2 folds are needed.")
     stratified = cv is None or is_number(cv, int)
     if stratified and random_state is not None:
         cv = StratifiedKFold(cv or 5, shuffle=True, random_state=random_state)
@@ -65,13 +58,6 @@ def folds_of(
         folds = splits_of(cv, X, y, params)
     if weight is None:
         return folds
-    _check_weighted(weight, folds)
-    absent = np.flatnonzero(weight == 0.0)
-    return [(np.union1d(training, absent), test) for training, test in folds]
-
-
-def _check_weighted(weight: Array, folds: list[tuple[Array, Array]]) -> None:
-    """Raise a ValueError if all rows of a fold have weight zero."""
     for k, fold in enumerate(folds):
         for what, rows in zip(("training", "test"), fold, strict=True):
             if not weight[rows].any():
@@ -79,6 +65,8 @@ def _check_weighted(weight: Array, folds: list[tuple[Array, Array]]) -> None:
                     f"sample_weight is zero for all {what} rows of fold {k + 1} of {len(folds)}: "
                     "shuffle the rows, pass another cv, or leave rows of weight zero out."
                 )
+    absent = np.flatnonzero(weight == 0.0)
+    return [(np.union1d(training, absent), test) for training, test in folds]
 
 
 Measures = Mapping[str, Array]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import rankdata
@@ -25,10 +25,9 @@ from fairconstrained.estimators.solution import warn_of_other_solver
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._search import SearchProgress, folds_of
 from fairconstrained.model_selection.path_fitting import follow, tolerances
-from fairconstrained.model_selection.refit import within
+from fairconstrained.model_selection.refit import BestScoreWithin
 from fairconstrained.solvers import Result
 from fairconstrained.utils.execution import (
-    check_jobs,
     splitter_params,
     with_callbacks,
     with_splitter,
@@ -36,6 +35,7 @@ from fairconstrained.utils.execution import (
 )
 from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
+from fairconstrained.utils.parameter_constraints import Jobs, NonNegative, Several, Splits
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
 
@@ -45,15 +45,7 @@ _FITTED = ("alpha_", "best_index_", "cv_results_", "kappa_", "kappas_", "n_split
 _SEARCH = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 
 
-def most_accurate(results: dict[str, Any], max_gap: float) -> int:
-    """Return the most accurate candidate whose mean held-out gap is at most `max_gap`."""
-    gaps = results["mean_test_gap"]
-    if np.all(np.isnan(gaps)):  # with one group, for which a warning was issued, there is no gap
-        gaps = np.zeros_like(gaps)
-    return within(gaps, max_gap, results["mean_test_accuracy"], "held-out gap")
-
-
-def knee(results: dict[str, Any], max_gap: float) -> int:
+def knee(results: dict[str, Any]) -> int:
     """Return the candidate where the frontier bends: farthest above the line between its ends."""
     accuracy, gap = results["mean_test_accuracy"], results["mean_test_gap"]
     worst = np.lexsort((-accuracy, gap))
@@ -63,9 +55,6 @@ def knee(results: dict[str, Any], max_gap: float) -> int:
         return int(ends[1])
     above = (accuracy - accuracy[ends[0]]) / height - (gap - gap[ends[0]]) / width
     return int(np.nanargmax(above))
-
-
-RULES: dict[str, Callable[[dict[str, Any], float], int]] = {"accuracy": most_accurate, "knee": knee}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -158,12 +147,12 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     """
 
     kappas: ArrayLike | None = None
-    n_kappas: int = 15
+    n_kappas: Several = 15
     alphas: Sequence[float] | None = None
-    max_gap: float = 0.03
-    refit: str | Callable[[dict[str, Any]], int] = "accuracy"
-    cv: Any = None
-    n_jobs: int | None = None
+    max_gap: NonNegative = 0.03
+    refit: Literal["accuracy", "knee"] | Callable[[dict[str, Any]], int] = "accuracy"
+    cv: Splits = None
+    n_jobs: Jobs = None
 
     @with_callbacks
     def fit(
@@ -213,10 +202,10 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
-        check_jobs(self.n_jobs)
-        rule = self._rule()
-        base, alphas = self._base(), self._alphas()
         check_options(self)
+        chosen = library_parameters(self)
+        fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
+        base, alphas = clone(FairLogisticClassifier(**fixed)), self._alphas()
         on_path = clone(base).set_params(enforce="score", confidence=None)
         self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas)
         weight = sample_weight
@@ -228,7 +217,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
         measured = self._measured(on_path, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
-        self.best_index_ = self._position(rule(self.cv_results_))
+        self.best_index_ = self._chosen()
         best = self.cv_results_["params"][self.best_index_]
         self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
         self.best_estimator_ = clone(base).set_params(**best)
@@ -262,35 +251,20 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             measured.append(run)
         return measured
 
-    def _rule(self) -> Callable[[dict[str, Any]], int]:
-        """Return what chooses."""
-        if not (is_number(self.max_gap, Real) and self.max_gap >= 0.0):
-            raise ValueError(f"max_gap must be a number >= 0; got {self.max_gap!r}.")
-        if callable(self.refit):
-            return self.refit
-        if not isinstance(self.refit, str) or self.refit not in RULES:
-            raise ValueError(
-                f"refit must be one of {', '.join(map(repr, RULES))} or a callable; "
-                f"got {self.refit!r}."
-            )
-        choose = RULES[self.refit]
-        return lambda results: choose(results, self.max_gap)
-
-    def _position(self, chosen: object) -> int:
-        """Return the position of a candidate that a rule has chosen."""
-        n = len(self.cv_results_["params"])
-        if not (is_number(chosen, Integral) and 0 <= chosen < n):
+    def _chosen(self) -> int:
+        """Return the position of the candidate that the rule of `refit` selects."""
+        results, n, rule = self.cv_results_, len(self.cv_results_["params"]), self.refit
+        if rule == "accuracy":
+            rule = BestScoreWithin("gap", self.max_gap, "accuracy")
+            if np.all(np.isnan(results["mean_test_gap"])):  # of one group, which was warned of
+                results = {**results, "mean_test_gap": np.zeros(n)}
+        position = (rule if callable(rule) else knee)(results)
+        if not (is_number(position, Integral) and 0 <= position < n):
             raise ValueError(
                 "refit must return the position of a candidate, an integer from 0 to "
-                f"{n - 1}; got {chosen!r}."
+                f"{n - 1}; got {position!r}."
             )
-        return int(chosen)
-
-    def _base(self) -> FairLogisticClassifier:
-        """Return the estimator that is fitted."""
-        chosen = library_parameters(self)
-        fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
-        return clone(FairLogisticClassifier(**fixed))
+        return int(position)
 
     def _alphas(self) -> list[Any]:
         """Return the candidates for alpha."""

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
@@ -44,8 +43,9 @@ from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.meta_estimators import fitted_steps, last_step
+from fairconstrained.utils.parameter_constraints import OpenShare, Several, check_arguments
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_numbers, is_number
+from fairconstrained.utils.validation import check_numbers
 
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
@@ -63,8 +63,8 @@ def fairness_path(
     sensitive_features: MatrixLike | None = None,
     query: ArrayLike | None = None,
     kappas: ArrayLike | None = None,
-    n_kappas: int = 30,
-    min_ratio: float = _MIN_RATIO,
+    n_kappas: Several = 30,
+    min_ratio: OpenShare = _MIN_RATIO,
     X_val: MatrixLike | None = None,
     y_val: ArrayLike | None = None,
     sample_weight_val: ArrayLike | None = None,
@@ -142,6 +142,7 @@ def fairness_path(
     >>> bool(path.estimator_at(-1).kappa == path.kappas[-1])
     True
     """
+    check_arguments(fairness_path, n_kappas=n_kappas, min_ratio=min_ratio)
     check_same_rows(
         X=X,
         y=y,
@@ -290,8 +291,8 @@ def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, 
 def _grid(
     problems: ProblemFamily,
     kappas: ArrayLike | None,
-    n_kappas: object,
-    min_ratio: object,
+    n_kappas: int,
+    min_ratio: float,
 ) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     follows, fit = problems.follows, problems.fit
@@ -302,10 +303,6 @@ def _grid(
         )
     if kappas is not None:
         return np.unique(check_numbers("kappas", kappas, 0.0, 1.0))[::-1]
-    if not (is_number(n_kappas, Integral) and n_kappas >= 2):
-        raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
-    if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
-        raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
     most = float(problems.free.constraints[follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 

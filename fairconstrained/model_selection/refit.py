@@ -4,74 +4,46 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fairconstrained.utils.parameter_constraints import Strength, Text, checked
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
 
 
-def within(gaps: Array, limit: float, worth: Array, what: str, *, at_least: bool = False) -> int:
-    """Return the position of the greatest worth among gaps within the limit, else of the least gap.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (n_candidates,)
-        Smaller is better; nan never qualifies.
-    limit : float
-        The largest gap allowed.
-    worth : ndarray of shape (n_candidates,)
-        Larger is better.
-    what : str
-        What the gaps are, for the message.
-    at_least : bool, default=False
-        Whether they are ratios, which are within the limit if they are at least as large.
-
-    Raises
-    ------
-    ValueError
-        If all gaps are nan.
-
-    Warns
-    -----
-    UserWarning
-        If no gap is within the limit; the fairest candidate is taken.
-    """
-    if np.all(np.isnan(gaps)):
-        raise ValueError(
-            f"{what} is nan for all candidates, so that none can be selected: check the scorer."
-        )
-    unfair = -gaps if at_least else gaps
-    allowed = np.flatnonzero(gaps >= limit if at_least else gaps <= limit)
-    if allowed.size:
-        order = np.lexsort((unfair[allowed], -np.nan_to_num(worth[allowed], nan=-np.inf)))
-        return int(allowed[order[0]])
-    best = int(np.nanargmin(unfair))
-    warnings.warn(
-        f"no candidate has a mean {what} of at {'least' if at_least else 'most'} {limit:g}; the "
-        f"fairest one, with {gaps[best]:.3g}, is selected. Change the limit, or add candidates.",
-        UserWarning,
-        stacklevel=3,
-    )
-    return best
-
-
+@dataclass(frozen=True, repr=False)
 class BestScoreWithin:
     """A rule for GridSearchCV's `refit`: what :func:`best_score_within` returns."""
 
-    def __init__(self, gap: str, limit: float, score: str, at_least: bool = False):
-        self.gap = gap
-        self.limit = limit
-        self.score = score
-        self.at_least = at_least
+    gap: str
+    limit: float
+    score: str
+    at_least: bool = False
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the position of the best candidate."""
         gaps = np.abs(self._column(cv_results, self.gap))  # scorers of gaps are negated
-        worth = self._column(cv_results, self.score)
-        return within(gaps, self.limit, worth, self.gap, at_least=self.at_least)
+        if np.all(np.isnan(gaps)):
+            raise ValueError(
+                f"{self.gap} is nan for all candidates, so that none can be selected: check the "
+                "scorer."
+            )
+        unfair, limit = (-gaps, -self.limit) if self.at_least else (gaps, self.limit)
+        allowed = np.flatnonzero(unfair <= limit)
+        if allowed.size:
+            worth = np.nan_to_num(self._column(cv_results, self.score)[allowed], nan=-np.inf)
+            return int(allowed[np.lexsort((unfair[allowed], -worth))[0]])
+        best = int(np.nanargmin(unfair))
+        warnings.warn(
+            f"no candidate has a mean {self.gap} of at {'least' if self.at_least else 'most'} "
+            f"{self.limit:g}; the fairest one, with {gaps[best]:.3g}, is selected. Change the "
+            "limit, or add candidates.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return best
 
     @staticmethod
     def _column(cv_results: Mapping[str, Any], name: str) -> Array:
@@ -87,8 +59,9 @@ class BestScoreWithin:
         return f"best_score_within({self.gap!r}, {self.limit!r}, score={self.score!r}{ratio})"
 
 
+@checked
 def best_score_within(
-    gap: str, limit: float, *, score: str = "accuracy", at_least: bool = False
+    gap: Text, limit: Strength, *, score: Text = "accuracy", at_least: bool = False
 ) -> BestScoreWithin:
     """Return a rule for ``GridSearchCV(refit=...)``: the best score whose gap is small enough.
 
@@ -122,13 +95,4 @@ def best_score_within(
     >>> rule({"mean_test_accuracy": [0.9, 0.8, 0.7], "mean_test_gap": [-0.2, -0.04, -0.01]})
     1
     """
-    for argument, name in (("gap", gap), ("score", score)):
-        if not isinstance(name, str):
-            raise ValueError(
-                f"{argument} must be a string, a name of a scorer in scoring=; got {name!r}."
-            )
-    if not (is_number(limit, Real) and 0.0 <= limit < np.inf):
-        raise ValueError(f"limit must be a number >= 0; got {limit!r}.")
-    if not isinstance(at_least, bool):
-        raise ValueError(f"at_least must be True or False; got {at_least!r}.")
     return BestScoreWithin(gap, limit, score, at_least)

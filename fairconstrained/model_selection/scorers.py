@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from fairconstrained.utils.meta_estimators import (
     favourable_label,
     final_estimator,
 )
+from fairconstrained.utils.parameter_constraints import Text, checked
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
@@ -38,6 +40,7 @@ _ENDINGS = {
 _METHODS = {"predict", "predict_proba", "predict_log_proba", "decision_function"}
 
 
+@dataclass(eq=False, repr=False)
 class FairnessScorer:
     """A scorer of a measure of fairness: what :func:`make_fairness_scorer` returns.
 
@@ -45,42 +48,33 @@ class FairnessScorer:
     ----------
     metric : callable
         ``metric(y_true, y_pred, *, sensitive_features=...)``.
-    response_method : str or sequence of str, default="predict"
+    response_method : str or sequence of str
         What `y_pred` is.
     greater_is_better : bool
         Whether a large value is good; if not, the score is its negative.
-    sensitive_columns : list, str, int, callable or None, default=None
+    sensitive_columns : list, str, int, callable or None
         Where the groups are in X.
-    requested : str, default="sensitive_features"
+    requested : str
         What the groups are called where they are passed.
-    options : mapping or None, default=None
+    options : mapping
         Further arguments of the metric.
     """
 
-    def __init__(
-        self,
-        metric: Callable[..., float],
-        *,
-        greater_is_better: bool,
-        response_method: str | Sequence[str] = "predict",
-        sensitive_columns: Columns = None,
-        requested: str = "sensitive_features",
-        options: Mapping[str, Any] | None = None,
-    ):
-        self.metric = metric
-        self.response_method = response_method
-        self.greater_is_better = greater_is_better
-        self.sensitive_columns = sensitive_columns
-        self.requested = requested
-        self.options = options
-        usable = {
-            "sensitive_features": sensitive_columns is None and self._accepts("sensitive_features"),
-            "query": self._accepts("query"),
-            "sample_weight": self._accept_sample_weight(),
-        }
-        self.requests: dict[str, Any] = {name: True for name, one in usable.items() if one}
-        if "sensitive_features" in self.requests and requested != "sensitive_features":
-            self.requests["sensitive_features"] = requested
+    metric: Callable[..., float]
+    response_method: str | Sequence[str]
+    greater_is_better: bool
+    sensitive_columns: Columns
+    requested: str
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Ask for what the metric takes."""
+        groups = self.sensitive_columns is None and self._accepts("sensitive_features")
+        self.requests: dict[str, Any] = {"sensitive_features": self.requested} if groups else {}
+        if self.requested == "sensitive_features" and groups:
+            self.requests["sensitive_features"] = True
+        self.requests |= {"query": True} if self._accepts("query") else {}
+        self.requests |= {"sample_weight": True} if self._accept_sample_weight() else {}
 
     def __call__(
         self,
@@ -125,7 +119,7 @@ class FairnessScorer:
             X=X, y=y_true, sensitive_features=sensitive_features,
             sample_weight=sample_weight, query=query
         )  # fmt: skip
-        options = dict(self.options or {})
+        options = dict(self.options)
         if self._accepts("sensitive_features"):
             options["sensitive_features"] = self._groups(X, sensitive_features)
         if self._accepts("query"):
@@ -280,12 +274,8 @@ def _library(metric: Callable[..., float]) -> str:
     return (getattr(_inner(metric), "__module__", None) or "").split(".")[0]
 
 
-def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool:
-    """Return whether a large value of a metric is good: as given, else by its name."""
-    if isinstance(given, bool | np.bool_):
-        return bool(given)
-    if given is not None:
-        raise ValueError(f"greater_is_better must be True, False or None; got {given!r}.")
+def _greater_is_better(metric: Callable[..., float]) -> bool:
+    """Return whether a large value of a metric is good, by its name."""
     name = _name(metric)
     if _library(metric) in ("fairlearn", "fairconstrained"):
         for ending, better in _ENDINGS.items():
@@ -307,13 +297,14 @@ def _inner(metric: Any) -> Any:
     return _inner(metric.func) if isinstance(metric, partial) else metric
 
 
+@checked
 def make_fairness_scorer(
     metric: Callable[..., float],
     *,
     response_method: str | Sequence[str] = "predict",
     greater_is_better: bool | None = None,
     sensitive_columns: Columns = None,
-    requested: str = "sensitive_features",
+    requested: Text = "sensitive_features",
     **options: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric, for GridSearchCV and cross_validate.
@@ -369,11 +360,6 @@ def make_fairness_scorer(
     >>> bool(-0.2 < scorer(clf, with_groups, y) < 0.0)
     True
     """
-    if not callable(metric):
-        raise TypeError(
-            f"metric must be a function metric(y_true, y_pred, *, sensitive_features); got "
-            f"{metric!r}."
-        )
     parameters = inspect.signature(metric).parameters
     known = {"sensitive_features", "query"} & set(parameters)
     if not known and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
@@ -387,13 +373,5 @@ def make_fairness_scorer(
             f"response_method must be one of {sorted(_METHODS)}, or a sequence of them; got "
             f"{response_method!r}."
         )
-    if not isinstance(requested, str):
-        raise ValueError(f"requested must be a string, a name of metadata; got {requested!r}.")
-    return FairnessScorer(
-        metric,
-        response_method=response_method,
-        greater_is_better=_greater_is_better(metric, greater_is_better),
-        sensitive_columns=sensitive_columns,
-        requested=requested,
-        options=options,
-    )
+    better = _greater_is_better(metric) if greater_is_better is None else bool(greater_is_better)
+    return FairnessScorer(metric, response_method, better, sensitive_columns, requested, options)

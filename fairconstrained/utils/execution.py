@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
-from numbers import Integral
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,7 +22,6 @@ from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
 from fairconstrained.utils.typing import Array, Matrix
-from fairconstrained.utils.validation import is_number
 
 _SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
 
@@ -44,18 +42,6 @@ def limited_threads(X: Matrix) -> AbstractContextManager[object]:
 
 
 _FEW_ROWS = 100_000
-
-
-def check_jobs(n_jobs: object) -> None:
-    """Check a number of jobs.
-
-    Raises
-    ------
-    ValueError
-        If it is not None or an integer other than 0.
-    """
-    if n_jobs is not None and (not is_number(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
 
 
 def workers(n_jobs: int | None, n_rows: int, **options: Any) -> Parallel:

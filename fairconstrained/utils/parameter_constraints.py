@@ -11,8 +11,8 @@ from dataclasses import is_dataclass
 from functools import cache, wraps
 from inspect import get_annotations, signature
 from numbers import Integral, Real
-from types import NoneType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
@@ -77,6 +77,9 @@ BelowOne = Annotated[float, Number(Real, 0, 1, closed="left")]
 Limit = Annotated[int, Number(Integral, 0, None, closed="left")]
 Count = Annotated[int, Number(Integral, 1, None, closed="left")]
 Several = Annotated[int, Number(Integral, 2, None, closed="left")]
+Jobs = Annotated[int, Number(Integral, None, -1, closed="right")] | Count | None
+Text = Annotated[str, str]
+Splits = Annotated[Any, "cv_object"]
 LayerSizes = Annotated[Sequence[int], Sizes()]
 Seed = Annotated[RandomState, "random_state"]
 Verbosity = Annotated[int, "verbose"]
@@ -97,7 +100,7 @@ def constraints_of(kind: Any) -> ParameterConstraints:
         with suppress(NameError):  # annotations that only type checkers can read say nothing
             hints |= get_annotations(source, eval_str=True)
     for name, hint in hints.items():
-        parts = [hint] if get_origin(hint) in (None, Annotated, Literal) else get_args(hint)
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
         valid = [_constraint(part) for part in parts]
         if all(constraint is not ... for constraint in valid):
             constraints[name] = valid

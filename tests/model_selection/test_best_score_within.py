@@ -38,7 +38,7 @@ class TestBestScoreWithin:
     def test_messages(self):
         with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
             best_score_within("dp", 0.1)(self.results)
-        with pytest.raises(ValueError, match="limit must be a number >= 0"):
+        with pytest.raises(ValueError, match="'limit' parameter of best_score_within"):
             best_score_within("gap", -0.1)
         nothing = {**self.results, "mean_test_gap": np.full(4, np.nan)}
         with pytest.raises(ValueError, match="nan for all candidates"):

@@ -39,7 +39,7 @@ class TestMessages:
             ({"validation_fraction": 1.0}, "validation_fraction"),
             ({"n_iter_no_change": 0}, "n_iter_no_change"),
             ({"n_fitted_trees": 0}, "n_fitted_trees.* must be an int"),
-            ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
+            ({"n_jobs": 0}, "'n_jobs' parameter of"),
             ({"lightgbm_params": {"boosting": "dart"}}, "DART"),
             ({"lightgbm_params": {"boosting_type": "rf"}}, "random forests"),
             ({"lightgbm_params": {"objective": "binary"}}, "must not contain 'objective'"),

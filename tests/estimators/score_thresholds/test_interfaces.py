@@ -68,9 +68,9 @@ def test_marginal_groups_have_thresholds_for_intersections(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cv": 1}, "cv must be"),
-        ({"cv": 1.5}, "cv must be"),
-        ({"cv": "fitted"}, "cv must be"),
+        ({"cv": 1}, "'cv' parameter of"),
+        ({"cv": 1.5}, "'cv' parameter of"),
+        ({"cv": "fitted"}, "'cv' parameter of"),
         ({"kappa": 2.0}, "kappa"),
         ({"per_group": "yes"}, "per_group.* must be .*bool"),
         ({"constraint": "parity"}, "is unknown"),
