@@ -361,12 +361,6 @@ def test_every_parameter_of_the_estimators_is_in_the_tables():
         assert set(kind().get_params(deep=False)) <= named
 
 
-def test_there_are_five_values_of_every_argument():
-    for title, (_, table) in TABLES.items():
-        for name, values in table.items():
-            assert len(values) >= 5, (title, name)
-
-
 @pytest.mark.parametrize("name", sorted(OPTIONAL))
 def test_groups_that_may_be_left_out(name):
     measure, predictions = getattr(metrics, name), (X[:, 0] > 0) * 1

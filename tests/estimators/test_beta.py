@@ -51,18 +51,6 @@ def test_a_search_over_beta_that_no_fit_uses_says_so_once() -> None:
     assert len([one for one in record if "beta=" in str(one.message)]) == 1
 
 
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("solver", ["auto", "3s-econ", "plada"])
-def test_the_grid_of_kappa_and_beta_is_searched_with_any_solver(solver: str) -> None:
-    grid = {"kappa": [0.02, 0.1], "beta": [0.1, 10.0]}
-    search = GridSearchCV(FairLogisticClassifier(solver=solver), grid, cv=2, error_score="raise")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search.fit(X, Y, sensitive_features=GROUPS)
-    assert len(search.cv_results_["params"]) == 4
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 def test_a_path_without_such_a_solver_says_so() -> None:
     with pytest.warns(InputWarning, match="beta=1.0 is not used"):
         path = fairness_path(

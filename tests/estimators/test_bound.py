@@ -94,7 +94,7 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
 
 def test_the_classes_of_neyman_and_pearson_have_bounds():
     X, y = load_iris(return_X_y=True)
-    model = NeymanPearsonClassifier(kappa={1: 0.001, 2: 0.001}, radius=0.1, max_iter=20)
+    model = NeymanPearsonClassifier(kappa={1: 0.001, 2: 0.001}, radius=0.1, surrogate="logistic")
     quietly_fitted(model, X, y)
     assert model.bound_met_ is False and model.bound_violation_ == model.violation_ > 0.01
     worst = model.class_losses_[1:].max()

@@ -5,10 +5,8 @@ import pytest
 from _support.classifiers import EVERY, SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.class_weight import compute_class_weight
 
 from fairconstrained import (
-    DemographicParity,
     FairLogisticClassifier,
     fairness_path,
     make_biased_classification,
@@ -56,25 +54,6 @@ def test_without_constraints_it_is_logistic_regression(rows, class_weight, weigh
     assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
 
 
-def test_balanced_weights_are_those_of_scikit_learn(rows):
-    X, y, groups, _ = rows
-    weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=y)
-    one = FairLogisticClassifier(class_weight="balanced").fit(X, y, sensitive_features=groups)
-    other = FairLogisticClassifier(class_weight=dict(enumerate(weights.tolist())))
-    other.fit(X, y, sensitive_features=groups)
-    assert_allclose(one.coef_, other.coef_, atol=1e-9)
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 4.0}])
-@pytest.mark.parametrize("name", ["logistic", "hinge"])
-def test_without_constraints_it_multiplies_sample_weights(rows, name, class_weight):
-    X, y, _, weight = rows
-    one = SINGLE[name](None, class_weight=class_weight, alpha=0.0).fit(X, y, weight)
-    other = SINGLE[name](None, alpha=0.0).fit(X, y, by_row(class_weight, y, weight))
-    assert one.objective_ == pytest.approx(other.objective_, abs=2e-4)
-    assert_allclose(one.decision_function(X), other.decision_function(X), atol=0.02)
-
-
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_constraints_count_people_not_class_weights(rows, name):
@@ -92,18 +71,6 @@ def test_constraints_count_people_not_class_weights(rows, name):
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # from the model without them
         assert_allclose(ours.constraints, theirs.constraints, atol=1e-12)
     assert ours.objective != pytest.approx(theirs.objective, abs=1e-3)
-
-
-def test_an_active_constraint_holds_for_the_rates_of_people(rows):
-    X, y, groups, weight = rows
-    clf = FairLogisticClassifier(kappa=0.02, class_weight={1: 3.0})
-    clf.fit(X, y, weight, sensitive_features=groups)
-    scores = clf.decision_function(X)
-    counted = weight > 0
-    term = DemographicParity(0.02).bind(
-        np.where(y[counted] > 0, 1.0, -1.0), groups[counted], weight[counted]
-    )
-    assert term.gap(scores[counted]).max() == pytest.approx(0.02, abs=2e-4)
 
 
 @pytest.mark.parametrize("enforce", ["score", "decision"])

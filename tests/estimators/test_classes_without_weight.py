@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE
+from _support.classifiers import EVERY
 from _support.every_estimator import MODELS, arguments, generated_rows, model_needs_groups, needed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -112,17 +112,6 @@ def test_bags_of_few_positives(name):
             limit_is_reached(model, table, 1, labels)
 
 
-@pytest.mark.usefixtures("routing")
-def test_bags_with_routed_groups():
-    labels = (np.arange(100) < 2).astype(int)
-    bags = BaggingClassifier(FairLogisticClassifier(), n_estimators=4, random_state=2)
-    bags.fit(X[:100], labels, sensitive_features=GROUPS[:100])
-    without = [not labels[rows].any() for rows in bags.estimators_samples_]
-    assert any(without)
-    for model in np.array(bags.estimators_)[without]:
-        limit_is_reached(model, X, 1, labels)
-
-
 def test_a_classifier_that_takes_no_weights_is_fitted_to_the_other_rows():
     class Plain(LogisticRegression):
         def fit(self, X, y):
@@ -148,9 +137,3 @@ def test_what_has_no_limit_says_so(rows):
     X_, y, given = rows[True]
     with pytest.raises(ValueError, match=r"needs rows of both classes"):
         FairRanker().fit(X_, y, sample_weight=1.0 * (y == 0), **given)
-
-
-def test_rows_of_one_label_are_refused():
-    for make in SINGLE.values():
-        with pytest.raises(ValueError, match=r"y must have two classes; there is one class: 1"):
-            make().fit(X, np.ones(len(Y)), sensitive_features=GROUPS)

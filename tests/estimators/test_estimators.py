@@ -18,9 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from fairconstrained import (
     DemographicParity,
     EqualizedOdds,
-    EqualOpportunity,
     FairLogisticClassifier,
-    PredictiveEquality,
     make_biased_classification,
 )
 from fairconstrained.domains import L1Ball
@@ -168,28 +166,6 @@ class TestGaps:
         assert gap >= kappa - 1e-3  # it is active
         assert max(gap - kappa, 0.0) == pytest.approx(classifier.violation_, abs=1e-12)
 
-    def test_equalized_odds_compares_within_labels(self, five_groups):
-        X, y, groups = five_groups
-        classifier = fitted(five_groups, constraint="equalized_odds", kappa=0.03)
-        score = classifier.decision_function(X)
-        for label in (0, 1):
-            rates = [rate(score, (groups == name) & (y == label)) for name in "abcde"]
-            assert max(rates) - min(rates) <= 0.03 + 1e-4
-
-    def test_against_overall(self, five_groups):
-        X, _, groups = five_groups
-        classifier = fitted(five_groups, constraint=DemographicParity(0.03, against="overall"))
-        score = classifier.decision_function(X)
-        rates = np.array([rate(score, groups == name) for name in "abcde"])
-        gap = np.abs(rates - expit(score).mean()).max()
-        assert 0.03 - 1e-3 <= gap <= 0.03 + 1e-4
-        assert len(classifier.multipliers_) == 10
-
-    def test_one_notion_alone_is_half_of_equalized_odds(self, data):
-        both = fitted(data, constraint="equalized_odds", kappa=0.01)
-        halves = fitted(data, constraint=[EqualOpportunity(0.01), PredictiveEquality(0.01)])
-        assert_allclose(halves.coef_, both.coef_, atol=1e-8)
-
     def test_constraints_without_a_kappa_take_the_estimators(self, data):
         named = fitted(data, kappa=0.03)
         mixed = fitted(data, constraint=[DemographicParity(), EqualizedOdds(1.0)], kappa=0.03)
@@ -212,19 +188,6 @@ class TestOptimality:
         assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
         assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
 
-    @pytest.mark.parametrize("constraint", DIFFERENCES)
-    def test_kappa_one_asks_for_nothing(self, data, constraint):
-        free = fitted(data, constraint=None, tol=1e-7)
-        loose = fitted(data, constraint=constraint, kappa=1.0, tol=1e-7)
-        assert_allclose(loose.coef_, free.coef_, atol=1e-5)
-        assert not np.any(loose.multipliers_)
-
-    def test_the_objective_falls_as_kappa_grows(self, data):
-        kappas = [0.0, 0.01, 0.03, 0.1, 0.3]
-        objectives = np.array([fitted(data, kappa=kappa).objective_ for kappa in kappas])
-        assert np.all(np.diff(objectives) <= 1e-4)
-        assert objectives[0] > objectives[-1] + 1e-3
-
     @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
     def test_multipliers_are_the_price_of_kappa(self, data, constraint):
         options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
@@ -243,12 +206,6 @@ class TestOptimality:
             assert classifier.result_.solver.tol == tol
         solver = IPC(tol=1e-3)
         assert fitted(data, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
-
-    @pytest.mark.parametrize("solver", ["auto", "ipc", "augmented-lagrangian"])
-    def test_solvers_agree(self, data, solver):
-        reference = fitted(data, solver="auto")
-        other = fitted(data, solver=solver)
-        assert other.objective_ == pytest.approx(reference.objective_, rel=1e-4)
 
 
 class TestSampleWeight:
@@ -276,11 +233,6 @@ class TestSampleWeight:
         assert_array_equal(weighted.coef_, without.coef_)
         assert_array_equal(weighted.groups_, [0, 1])
 
-    def test_the_size_of_weights_does_not_matter(self, data):
-        weight = np.random.default_rng(0).uniform(0.5, 2.0, 400)
-        one, other = fitted(data, weight), fitted(data, 4.0 * weight)
-        assert_allclose(one.coef_, other.coef_, atol=1e-8)
-
     def test_a_number_is_a_weight_for_all(self, data):
         assert_array_equal(fitted(data, 1.0).coef_, fitted(data).coef_)
 
@@ -301,20 +253,6 @@ class TestWarmStart:
         assert again < first / 3
         assert classifier.result_.converged
 
-    def test_along_kappa(self, data):
-        X, y, groups = data
-        kappas = [0.1, 0.08, 0.06, 0.04, 0.02]
-        warm = FairLogisticClassifier(warm_start=True)
-        passes = {"warm": 0.0, "cold": 0.0}
-        for kappa in kappas:
-            warm.set_params(kappa=kappa).fit(X, y, sensitive_features=groups)
-            cold = fitted(data, kappa=kappa)
-            passes["warm"] += warm.result_.data_passes
-            passes["cold"] += cold.result_.data_passes
-            assert warm.result_.converged
-            assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-4)
-        assert passes["warm"] < passes["cold"]
-
     def test_it_survives_another_problem(self, data, five_groups):
         classifier = fitted(data, warm_start=True)
         X, y, groups = five_groups
@@ -325,8 +263,3 @@ class TestWarmStart:
         classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
         classifier.fit(X, y, sensitive_features=groups)
         assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
-
-    def test_without_warm_start_a_fit_starts_anew(self, data, five_groups):
-        classifier = fitted(five_groups)
-        classifier.set_params(kappa=0.02).fit(*data[:2], sensitive_features=data[2])
-        assert_array_equal(classifier.coef_, fitted(data).coef_)

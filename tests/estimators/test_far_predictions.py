@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE
+from _support.classifiers import EVERY
 from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import (
@@ -95,18 +95,3 @@ def test_a_path_and_a_search_say_it_once(rows):
     grid = GridSearchCV(FairLogisticClassifier(), {"kappa": [0.08, 0.07, 0.06]}, cv=2)
     assert len(told(lambda: grid.fit(X, y, **given))) == 1
     assert grid.best_estimator_.decision_gap_ > grid.best_params_["kappa"] + 0.1
-
-
-@pytest.mark.parametrize("name", SINGLE)
-def test_several_constraints_have_their_own_bounds(name, rows):
-    X, y, groups = rows
-    model = SINGLE[name](["demographic_parity", "inter_group_auc"], kappa=0.9)
-    assert not told(lambda: model.fit(X, y, sensitive_features=groups))
-
-
-def test_generated_rows_with_many_groups_have_one_message():
-    X, y, _ = make_biased_classification(600, gap=0.3, random_state=0)
-    groups = np.where(X[:, 0] > 0, "a", "b")
-    model = FairLogisticClassifier("equalized_odds", kappa=0.02)
-    found = told(lambda: model.fit(X, y, sensitive_features=groups))
-    assert len(found) == int(model.decision_gap_ > 0.12)

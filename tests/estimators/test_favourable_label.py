@@ -1,17 +1,12 @@
 """`pos_label`: the favourable label, which need not be the second of the sorted classes."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from _support.classifiers import EVERY, SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.metrics import make_scorer, recall_score
 from sklearn.model_selection import TunedThresholdClassifierCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -141,13 +136,6 @@ def test_a_label_that_y_does_not_have_is_an_error(rows, name, wrong):
         EVERY[name](pos_label=wrong).fit(X, names, sensitive_features=groups)
 
 
-def test_copies_and_files(rows):
-    X, _, names, groups = rows
-    clf = FairLogisticClassifier(pos_label="accept").fit(X, names, sensitive_features=groups)
-    assert clone(clf).pos_label == "accept"
-    assert_array_equal(pickle.loads(pickle.dumps(clf)).predict(X), clf.predict(X))
-
-
 @pytest.mark.parametrize("name", SINGLE)
 def test_exported_models_agree(rows, name):
     X, _, names, groups = rows
@@ -218,16 +206,7 @@ def test_a_tuned_threshold_around_the_classifier(rows):
     clf = FairLogisticClassifier(pos_label="accept", sensitive_columns=[-1])
     table = np.column_stack([X, groups])
     recall = make_scorer(recall_score, pos_label="accept")
-    tuned = TunedThresholdClassifierCV(clf, scoring=recall, cv=2).fit(table, names)
+    tuned = TunedThresholdClassifierCV(clf, scoring=recall, cv=2, thresholds=9).fit(table, names)
     chances = tuned.estimator_.predict_proba(table)[:, 0]
     decided = tuned.predict(table) == "accept"
     assert_array_equal(decided, chances >= tuned.best_threshold_)
-
-
-def test_pipelines(rows):
-    X, y, names, groups = rows
-    one = make_pipeline(StandardScaler(), FairLogisticClassifier())
-    one.fit(X, y, fairlogisticclassifier__sensitive_features=groups)
-    other = make_pipeline(StandardScaler(), FairLogisticClassifier(pos_label="accept"))
-    other.fit(X, names, fairlogisticclassifier__sensitive_features=groups)
-    assert_array_equal(other.predict(X) == "accept", one.predict(X) == 1)

@@ -77,22 +77,6 @@ def test_other_solvers_take_the_problem(data, solver):
     assert chosen.gap_ == pytest.approx(default.gap_, abs=5e-3)
 
 
-@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-def test_a_method_of_subgradients_takes_it(data):
-    fit = fitted(data, solver="3s-econ", tol=1e-2)
-    assert fit.violation_ <= 1e-2
-    assert (
-        fit.gap_ < FairLogisticClassifier(kappa=1.0).fit(*data[:2], sensitive_features=data[2]).gap_
-    )
-
-
-def test_gap_of_the_other_goal(data):
-    X, y, groups = data
-    fit = FairLogisticClassifier(kappa=0.03).fit(X, y, sensitive_features=groups)
-    assert fit.gap_ == pytest.approx(0.03, abs=1e-4)
-    assert np.isnan(FairLogisticClassifier(None).fit(X, y).gap_)
-
-
 def test_warm_start_starts_where_the_last_fit_ended(data):
     X, y, groups = data
     clf = fitted(data, warm_start=True)

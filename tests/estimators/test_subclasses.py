@@ -10,7 +10,6 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairLogisticClassifierCV,
     FairRanker,
-    FairThresholds,
     fairness_path,
     fairness_report,
     make_biased_classification,
@@ -74,11 +73,6 @@ def test_a_subclass_of_the_cross_validated_classifier_passes_its_parameters_on()
     estimator = FairLogisticClassifierCV("equal_opportunity", kappas=[0.1], cv=2, max_gap=1.0)
     fitted = strict_kind(estimator)().fit(X, Y, sensitive_features=GROUPS)
     assert fitted.best_estimator_.constraint == "equal_opportunity"
-
-
-def test_thresholds_on_a_subclass():
-    thresholds = FairThresholds(strict_kind(FairLogisticClassifier(None))(), cv=2)
-    assert thresholds.fit(X, Y, sensitive_features=GROUPS).decision_gap_ <= 0.05
 
 
 @pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])

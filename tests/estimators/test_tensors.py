@@ -42,7 +42,6 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.cases(len(CASES))
 @pytest.mark.parametrize("name", CASES)
 def test_fit_and_predict_take_tensors(name):
     model, data = CASES[name]

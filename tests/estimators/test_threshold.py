@@ -1,13 +1,11 @@
 """`threshold`: decisions that are not cut at a probability of one half."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from _support.classifiers import EVERY, SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.model_selection import TunedThresholdClassifierCV
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -19,7 +17,6 @@ from fairconstrained.constraints import (
     CLASSIFIER_CONSTRAINTS,
     CONSTRAINTS,
     BoundedGroupLoss,
-    DemographicParity,
     IntersectionalLossParity,
 )
 from fairconstrained.constraints.losses import measured_from
@@ -223,16 +220,6 @@ def test_group_interactions_have_the_threshold_in_every_group(rows):
     assert_array_equal(clf.predict(table) == 1, clf.predict_proba(table)[:, 1] > 0.3)
 
 
-def test_a_tuned_threshold_moves_the_decisions_but_not_the_scores(rows):
-    X, y, groups = rows
-    table = np.column_stack([X, groups])
-    clf = FairLogisticClassifier(threshold=0.3, sensitive_columns=[-1])
-    tuned = TunedThresholdClassifierCV(clf, scoring="balanced_accuracy", cv=2).fit(table, y)
-    chances = tuned.estimator_.predict_proba(table)[:, 1]
-    assert_array_equal(tuned.predict(table) == 1, chances >= tuned.best_threshold_)
-    assert tuned.best_threshold_ != pytest.approx(0.3, abs=0.02)
-
-
 def test_dask_collections_have_the_same_solution(rows):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
@@ -291,14 +278,6 @@ def test_a_threshold_needs_an_intercept(rows):
         clf.fit(X, y, sensitive_features=groups)
     half = FairLogisticClassifier(threshold=0.5, fit_intercept=False)
     assert half.fit(X, y, sensitive_features=groups).threshold_ == 0.5
-
-
-def test_data_frames_and_the_frame_of_a_path(rows):
-    X, y, groups = rows
-    table = pd.DataFrame(X, columns=list("abcd"))
-    clf = FairLogisticClassifier(DemographicParity(), threshold=0.3)
-    clf.fit(table, y, sensitive_features=groups)
-    assert_allclose(clf.coef_, fitted("logistic", rows).coef_, atol=1e-9)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "error_rate_parity", "loss"])

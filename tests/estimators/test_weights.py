@@ -12,7 +12,6 @@ from fairconstrained import (
     FairRanker,
     FairThresholds,
     NeymanPearsonClassifier,
-    fairness_path,
     make_biased_classification,
 )
 from fairconstrained import dask as on_dask
@@ -104,15 +103,6 @@ def test_coefficients_with_class_weights_under_a_penalty(classes):
     by_row.fit(X, labels, np.array([weights[k] for k in labels.tolist()]))
     assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
     assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-12)
-
-
-def test_class_weights_on_a_path():
-    path = fairness_path(
-        EVERY["logistic"](class_weight=CLASS_WEIGHT, alpha=0.1), X, Y,
-        sensitive_features=GROUPS, kappas=[1.0, 0.5],
-    )  # fmt: skip
-    by_row = EVERY["logistic"](None, alpha=0.1).fit(X, Y, np.array([0.5, 4.0])[Y])
-    assert_allclose(path.estimators[0].coef_, by_row.coef_, atol=1e-3)
 
 
 def test_class_weights_of_dask_collections():

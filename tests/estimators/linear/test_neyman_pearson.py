@@ -10,9 +10,7 @@ from _support.sklearn_checks import excused_of_weights, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
-from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import (
     InfeasibleConstraintWarning,
@@ -21,7 +19,7 @@ from fairconstrained import (
 )
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
-from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Smoothing
+from fairconstrained.solvers import SOLVERS, Smoothing
 from fairconstrained.terms.class_losses import class_losses
 
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
@@ -31,7 +29,7 @@ FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
 
 # Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
 # Weights and repeated rows give equal models to the solver's tolerance, not to 1e-7: see
-# test_weights_and_units.
+# test_weights_and_units. Convex losses take a third of the time.
 EXCUSED = {
     "check_classifiers_train": "the default bounds do not ask for accuracy",
     **excused_of_weights("equal to the solver's tolerance"),
@@ -40,7 +38,7 @@ EXCUSED = {
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 def test_check_estimator():
-    assert failed_checks(NeymanPearsonClassifier(tol=1e-2), EXCUSED) == []
+    assert failed_checks(NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), EXCUSED) == []
 
 
 @pytest.fixture(scope="module")
@@ -115,16 +113,6 @@ def test_surrogates(iris, surrogate):
     assert isinstance(fit.result_.solver, Smoothing) == (surrogate in ("ramp", "hinge"))
 
 
-@pytest.mark.parametrize(
-    "solver", ["augmented-lagrangian", AugmentedLagrangian(sigma=1.0)], ids=repr
-)
-def test_solvers(iris, solver):
-    fit = NeymanPearsonClassifier("versicolor", 0.3, solver=solver).fit(*iris)
-    default = NeymanPearsonClassifier("versicolor", 0.3).fit(*iris)
-    assert fit.violation_ <= 1e-4
-    assert fit.class_losses_[1] == pytest.approx(default.class_losses_[1], abs=1e-2)
-
-
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_named_solver_takes_class_losses(iris, solver):
@@ -163,13 +151,11 @@ def test_weights_and_units(iris):
     assert_allclose(scaled.decision_function(X * units), weighted.decision_function(X), atol=1e-5)
 
 
-def test_warm_start_and_pickle_and_search(iris):
+def test_warm_start_and_pickle(iris):
     fit = NeymanPearsonClassifier("versicolor", 0.3, warm_start=True).fit(*iris)
     cold = fit.result_.data_passes
     assert fit.fit(*iris).result_.data_passes < 0.5 * cold
     assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(iris[0]), fit.predict(iris[0]))
-    search = GridSearchCV(clone(fit), {"kappa": [0.2]}, cv=2).fit(*iris)
-    assert search.best_score_ > 0.8
 
 
 def test_contradictory_bounds_are_reported():

@@ -1,7 +1,6 @@
 """FairRanker with boosted scores: bounds, certificate, LightGBM's model, arguments."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -152,36 +151,11 @@ class TestRows:
         with pytest.raises(ValueError, match="NaN"):
             FairRanker().fit(table[["b"]], Y, query=QUERY, sensitive_features=GROUPS)
 
-    def test_sensitive_columns_are_no_features(self, ranker):
-        table = np.column_stack([X, GROUPS])
-        other = boosted(sensitive_columns=[4]).fit(table, Y, query=QUERY)
-        assert_allclose(other.predict(table), ranker.predict(X), atol=1e-10)
-
-    def test_rows_without_a_group_are_in_no_constraint(self, rng):
-        groups = pd.Series(GROUPS).astype("Float64").mask(rng.random(len(Y)) < 0.1)
-        ranker = boosted(groups_missing="ignore_in_constraint")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
-            ranker.fit(X, Y, query=QUERY, sensitive_features=groups)
-            known = groups.notna().to_numpy()
-            values = groups[known].to_numpy(float)
-            labels = 2 * Y[known] - 1
-            term = QueryParity(0.1).bind(labels, values, np.ones(known.sum()), QUERY[known])
-        assert ranker.violation_ <= 1e-4
-        assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())
-
     def test_queries_without_pairs_are_warned_of_once(self):
         one_group = np.where(QUERY < 2, 0, GROUPS)
         with pytest.warns(VacuousConstraintWarning) as seen:
             boosted().fit(X, Y, query=QUERY, sensitive_features=one_group)
         assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
-
-    def test_a_query_of_weight_zero_is_left_out(self):
-        weight = (QUERY != 3).astype(float)
-        kept = weight > 0
-        one = boosted().fit(X, Y, weight, query=QUERY, sensitive_features=GROUPS)
-        rows = {"query": QUERY[kept], "sensitive_features": GROUPS[kept]}
-        assert_array_equal(boosted().fit(X[kept], Y[kept], **rows).predict(X), one.predict(X))
 
 
 class TestEarlyStopping:
@@ -328,11 +302,6 @@ class TestArguments:
         ranker = FairRanker(**{"model": "boosted", **options})
         with pytest.raises(error, match=message):
             ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
-
-    def test_parameters_of_the_trees_are_nested(self):
-        ranker = FairRanker(model=BoostedScores()).set_params(model__num_leaves=7)
-        assert ranker.model.num_leaves == 7
-        assert clone(ranker).get_params()["model__num_leaves"] == 7
 
     def test_the_name_stands_for_the_defaults(self):
         options = {"query": QUERY, "sensitive_features": GROUPS}

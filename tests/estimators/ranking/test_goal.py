@@ -90,6 +90,7 @@ class TestNetworks:
         again = self.network().bind(X, y, sensitive_features=groups, query=query)
         assert again.unconstrained.result.objective == free.objective, "random_state is used"
 
+    @pytest.mark.cases(0)
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_paths(self):
         X, y, query, groups = self.ROWS

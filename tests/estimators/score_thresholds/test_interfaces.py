@@ -10,7 +10,6 @@ from _support.gaps import (
     demographic_parity_difference,
 )
 from _support.sklearn_checks import failed_checks
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -18,11 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
 )
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
-    FairLogisticClassifier,
     FairThresholds,
     make_fairness_scorer,
 )
@@ -137,31 +134,6 @@ def test_in_a_pipeline_and_a_search(data):
     gaps = -search.cv_results_["mean_test_gap"].reshape(2, 2)
     assert gaps[1].min() < gaps.max()
     assert search.best_estimator_.thresholds_.index.tolist() == [0, 1]
-
-
-def test_metadata_routing(data):
-    X, y, groups = data
-    weight = np.where(y == 1, 3.0, 1.0)
-    with config_context(enable_metadata_routing=True):
-        inner = FairLogisticClassifier(kappa=0.2)
-        clf = FairThresholds(inner, kappa=0.05, per_group=True, cv=2)
-        piped = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf)
-        piped.fit(X, y, sensitive_features=groups, sample_weight=weight)
-        decisions = piped.predict(X, sensitive_features=groups)
-    own = FairLogisticClassifier(kappa=0.2).fit(
-        StandardScaler().fit_transform(X), y, weight, sensitive_features=groups
-    )
-    np.testing.assert_allclose(piped[-1].estimator_.coef_, own.coef_, atol=1e-6)
-    gap = demographic_parity_difference(y, decisions, sensitive_features=groups)
-    assert gap < 0.12
-
-
-def test_a_fair_classifier_inside_gets_the_groups_without_routing(data):
-    X, y, groups = data
-    clf = FairThresholds(FairLogisticClassifier(kappa=0.1), kappa=0.05, cv=2)
-    clf.fit(X, y, sensitive_features=groups)
-    assert clf.estimator_.groups_.tolist() == ["a", "b"]
-    assert clf.decision_search_.met and not clf.decision_search_.constant
 
 
 @pytest.mark.slow  # half a minute
