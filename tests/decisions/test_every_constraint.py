@@ -18,12 +18,10 @@ from fairconstrained.constraints import (
     CLASSIFIER_CONSTRAINTS,
     DisparateImpact,
     EqualizedOdds,
-    GroupAUCParity,
     InterGroupAUCParity,
     IntraGroupAUCParity,
     PartialDemographicParity,
     ROCParity,
-    WeakPartialDemographicParity,
 )
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import CandidateSearch
@@ -128,11 +126,6 @@ class TestRounding:
         assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
         assert clf.decision_search_.accuracy >= majority - ROUNDING
 
-    def test_a_gap_within_rounding_is_the_bound(self):
-        X, y, groups = draw(2)
-        clf = fitted(DemographicParity(0.1), X, y, groups)
-        assert clf.decision_search_.met and clf.decision_gap_ <= 0.1
-
 
 class TestRankings:
     """Constraints on rankings are met by constant decisions with scores that rank rows."""
@@ -147,24 +140,6 @@ class TestRankings:
         entropy = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
         assert clf.objective_ < entropy - 1e-3
         assert np.any(clf.coef_) and roc_auc_score(y, clf.decision_function(X)) > 0.6
-
-    def test_group_auc_keeps_its_ranking(self):
-        X, y, groups = imbalanced(seed=3)
-        clf = fitted(GroupAUCParity(0.1), X, y, groups)
-        assert clf.decision_search_.met and clf.decision_gap_ <= 0.1
-        assert clf.score(X, y) >= 1.0 - y.mean() - ROUNDING
-        assert roc_auc_score(y, clf.decision_function(X)) > 0.6
-
-
-class TestPartialParity:
-    @pytest.mark.cases(1)
-    @pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
-    @pytest.mark.parametrize("n_groups", [3, 4])
-    def test_several_groups(self, kind, n_groups):
-        X, y, _ = draw(2, 300)
-        groups = np.arange(300) % n_groups
-        clf = fitted(kind(0.3, ranks=(0.2, 0.6)), X, y, groups)
-        assert clf.decision_search_.met and clf.decision_gap_ <= 0.3
 
 
 def test_constant_decisions_take_their_thresholds_along():

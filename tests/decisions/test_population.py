@@ -12,10 +12,8 @@ from fairconstrained import (
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
-    FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
-    make_biased_classification,
 )
 from fairconstrained.constraints import (
     BoundedGroupLoss,
@@ -57,6 +55,11 @@ def fitted(n=4000, seed=0, constraint="demographic_parity", **options):
     options = {**kappa, "confidence": 0.9, "random_state": seed, **options}
     clf = FairLogisticClassifier(constraint, enforce="decision", **options)
     return clf.fit(X, y, sensitive_features=groups)
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return fitted()
 
 
 class TestHoldOut:
@@ -110,8 +113,8 @@ class TestHoldOut:
         assert np.all(np.diff(shares) <= 0.0) and shares[0] == 0.5 and shares[-1] == 0.1
         assert share(50_000, 0.02) > share(50_000, 0.1)
 
-    def test_it_is_named_and_the_rest_is_what_is_measured(self):
-        clf = fitted()
+    def test_it_is_named_and_the_rest_is_what_is_measured(self, usual):
+        clf = usual
         X, y, groups = draw(4000, 0)
         rest = np.setdiff1d(np.arange(4000), clf.holdout_indices_)
         assert abs(len(rest) - 2000) <= 1 and clf.certificate_.n_held_out == 4000 - len(rest)
@@ -132,15 +135,15 @@ class TestHoldOut:
         assert np.all(weight[clf.holdout_indices_] == 1.0)
         assert abs(len(clf.holdout_indices_) - 2000) <= 2
 
-    def test_deterministic_with_a_random_state(self):
-        one, other = fitted(), fitted()
-        assert_array_equal(one.coef_, other.coef_)
-        assert_array_equal(one.holdout_indices_, other.holdout_indices_)
+    def test_deterministic_with_a_random_state(self, usual):
+        other = fitted()
+        assert_array_equal(usual.coef_, other.coef_)
+        assert_array_equal(usual.holdout_indices_, other.holdout_indices_)
 
 
 class TestCertificate:
-    def test_enough_rows(self):
-        clf = fitted()
+    def test_enough_rows(self, usual):
+        clf = usual
         certificate = clf.certificate_
         assert certificate.certified and certificate.n_accepted >= 1
         assert not clf.decision_search_.constant and clf.decision_search_.accuracy > 0.7
@@ -200,30 +203,11 @@ class TestCoverage:
             failures += population_gap(clf) > 0.12
         return failures / repetitions
 
-    def test_a_few_repetitions(self):
-        assert (
-            self.share_that_fails(5, 2000, 0.8) <= 0.4
-        )  # more happens 5.8 per cent of the time at worst
-
     @pytest.mark.slow
     @pytest.mark.parametrize("n", [1500, 4000])
     def test_many_repetitions(self, n):
         failed = self.share_that_fails(150, n, 0.8)
         assert failed <= 0.2 + 3.0 * np.sqrt(0.2 * 0.8 / 150)
-
-    def test_the_generator_s_own_population(self):
-        """make_biased_classification: score gaps are known from its normal features."""
-        X, y, groups, coef = make_biased_classification(
-            6000, 5, gap=0.3, return_coef=True, random_state=0
-        )
-        clf = FairLogisticClassifier(
-            kappa=0.25, enforce="decision", confidence=0.95, random_state=0
-        ).fit(X, y, sensitive_features=groups)
-        shift = norm.ppf([0.35, 0.65])
-        w = clf.coef_[0]
-        means = (clf.intercept_[0] + shift * (w @ coef)) / np.linalg.norm(w)
-        assert clf.certificate_.n_accepted >= 1
-        assert abs(np.subtract(*norm.cdf(means))) <= 0.25
 
 
 class TestMessages:
@@ -309,11 +293,9 @@ class TestEveryConstraint:
         ).fit(X, y, weight, sensitive_features=groups)
         assert clf.certificate_.n_accepted >= 1 and population_gap(clf) <= 0.2
 
-    @pytest.mark.parametrize("kind", [FairHingeClassifier, FairBoostingClassifier])
-    def test_other_models(self, kind):
-        options = {"n_estimators": 20} if kind is FairBoostingClassifier else {}
+    def test_other_losses(self):
         X, y, groups = draw(5000, 1)
-        clf = kind(kappa=0.15, enforce="decision", confidence=0.9, random_state=0, **options)
+        clf = FairHingeClassifier(kappa=0.15, enforce="decision", confidence=0.9, random_state=0)
         clf.fit(X, y, sensitive_features=groups)
         assert clf.certificate_.n_accepted >= 1
         X, _, groups = draw(50_000, 2)

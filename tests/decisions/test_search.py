@@ -20,7 +20,6 @@ from fairconstrained import (
     InfeasibleConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
 from fairconstrained.decisions.repair import least_norm_step, repair
 from fairconstrained.decisions.score_line import Line, Measure, points_between
@@ -89,18 +88,6 @@ class TestTheBound:
     def test_every_parity(self, name):
         clf = fitted(name)
         assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
-
-    @pytest.mark.parametrize("name", sorted(set(CLASSIFIER_CONSTRAINTS) - set(PARITIES)))
-    def test_every_other_constraint_is_met_or_a_violation_is_reported(self, name):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            clf = FairLogisticClassifier(name, kappa=0.1, enforce="decision")
-            clf.fit(X[:300], Y[:300], sensitive_features=GROUPS[:300])
-        search = clf.decision_search_
-        assert search.met == (clf.result_.zero_one_violation == 0.0)
-        kinds = {one.category for one in caught}
-        assert search.met != (InfeasibleConstraintWarning in kinds)
-        assert search.constant == (ConstantDecisionWarning in kinds)
 
     def test_ratio(self):
         clf = fitted(DisparateImpact(0.8))
@@ -203,11 +190,6 @@ class TestWhatItCosts:
                 best = max(best, np.mean(decisions == Y))
         assert clf.score(X, Y) >= best - 1e-12
 
-    def test_deterministic(self):
-        one, other = fitted("equalized_odds"), fitted("equalized_odds")
-        assert_array_equal(one.coef_, other.coef_)
-        assert_array_equal(one.intercept_, other.intercept_)
-
 
 class TestMessages:
     def test_constant(self):
@@ -251,6 +233,7 @@ def small_problem(seed, n=60, kappa=0.1):
 
 
 class TestLines:
+    @settings(max_examples=10)
     @given(SEEDS)
     def test_counts_are_those_of_each_model(self, seed):
         problem, y, weight, random = small_problem(seed)
@@ -349,7 +332,7 @@ class TestSearch:
         assert_allclose(search.best.scores[0], best.scores[0], atol=1e-12)
         assert search.best.violation == pytest.approx(best.violation)
 
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     @given(SEEDS)
     def test_the_bound_is_met_on_random_data(self, seed):
         problem, y, weight, _ = small_problem(seed, kappa=0.05)

@@ -204,6 +204,7 @@ class TestSearch:
         assert max(gaps) <= 0.02 + 1e-9
         assert clf.decision_search_.met and not clf.decision_search_.constant
 
+    @pytest.mark.cases(0)
     def test_gaps_on_new_rows_are_smaller(self):
         """True positive rates of the small group, averaged over draws of 3,000 training rows."""
         X_new, y_new, groups_new = drawn(50_000, 99, share=0.015, shift=-0.7)

@@ -64,14 +64,6 @@ def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
     assert len(result.trace) == 1
 
 
-@pytest.mark.parametrize("max_iter", [1, 2])
-def test_ipc_with_few_iterations_returns_a_point(max_iter: int) -> None:
-    problem = classification(EqualizedOdds(0.001), n_groups=3)
-    oracle = AugmentedLagrangian(max_iter=1, max_inner=1)
-    result = IPC(oracle, max_iter=max_iter, polish=False).minimize(problem)
-    assert np.all(np.isfinite(result.w))
-
-
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
     problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
     rough = PLADA(max_iter=20, polish=False).minimize(problem)
@@ -113,27 +105,6 @@ def test_narrow_ramps_that_are_flat_at_the_start_end_at_a_solution() -> None:
         kappa=0.05, surrogate="ramp", solver=Smoothing(AugmentedLagrangian(), width=0.05)
     )
     assert clf.fit(X, y, sensitive_features=groups).result_.converged
-
-
-@pytest.mark.cases(1)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("constraint", "surrogate"),
-    [
-        ("demographic_parity", "sigmoid"),
-        ("demographic_parity", "ramp"),
-        ("partial_dp", "sigmoid"),
-        pytest.param("partial_dp", "ramp", marks=pytest.mark.slow),
-        ("roc_parity", "sigmoid"),
-        ("roc_parity", "ramp"),
-    ],
-)
-def test_fits_without_an_interior_end_within_the_budget(constraint: str, surrogate: str) -> None:
-    X, y, groups = make_biased_classification(60, 3, random_state=0)
-    clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate, tol=1e-3)
-    clf.fit(X, y, sensitive_features=groups)
-    assert clf.violation_ <= 1e-3
-    assert clf.result_.data_passes <= 7500
 
 
 @pytest.mark.cases(1)

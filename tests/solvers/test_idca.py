@@ -137,12 +137,3 @@ def test_stochastic_runs_repeat_with_their_random_state() -> None:
     first, again, other = (solver.minimize(problem, random_state=seed).w for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-
-
-def test_paper_preset_runs_and_stays_within_its_tolerance() -> None:
-    solver = IDCA.paper(max_iter=5)
-    assert solver.oracle.max_iter == 150
-    result = solver.minimize(ramp_problem())
-    assert result.violation <= 1e-3
-    assert result.objective < ramp_problem().at(np.zeros(5)).objective - 1e-3
-    assert result.objective == min(result.trace.objective)  # not the one of least violation

@@ -92,6 +92,7 @@ def test_the_others_refuse(name: str, solver: str) -> None:
         SOLVERS[solver]().minimize(NETWORKS[name]())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_least_unfairness_of_a_network(name: str) -> None:
     problem = NETWORKS[name]()

@@ -158,14 +158,6 @@ def test_a_partial_auc_is_better_where_it_is_asked_for():
     assert partial[1] > partial[0] + 0.005
 
 
-def test_loss_by_name_or_object_only():
-    X, y, _ = make_biased_classification(60, random_state=0)
-    with pytest.raises(ValueError, match=r"loss='roc' is unknown.*'auc', 'partial_auc'"):
-        FairLogisticClassifier(None, loss="roc").fit(X, y)
-    with pytest.raises(TypeError, match="add parentheses"):
-        FairLogisticClassifier(None, loss=PairwiseLoss).fit(X, y)
-
-
 def test_cells_of_a_pair_have_no_row_in_common():
     cells = cell_matrix(np.array([0, 0, 1, 1]), np.ones(4), 2)
     term = QuadraticPairs(cells, np.array([[0, 1]]))

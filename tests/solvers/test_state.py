@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers import (
     IDCA,
     IPC,
@@ -71,18 +70,3 @@ def test_states_of_subproblem_solvers_are_nested() -> None:
     assert SQPState.of(state) is None
     assert SuccessiveState.of(state) is state
     assert SuccessiveState.of(None) is None
-
-
-def test_subproblem_solver_of_another_kind_ignores_the_nested_state() -> None:
-    make = PROBLEMS["demographic parity"]
-    left = IPC().minimize(make())
-    solver = IPC(AugmentedLagrangian(), rho=left.state.rho)
-    with_state = solver.minimize(make(), warm=left)
-    bare = Start(left.w, left.multipliers, SuccessiveState(left.state.rho, None))
-    np.testing.assert_array_equal(with_state.w, solver.minimize(make(), warm=bare).w)
-
-
-def test_fitted_model_keeps_no_state() -> None:
-    X, y, groups = make_biased_classification(200, random_state=0)
-    fitted = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
-    assert fitted.result_.state is None
