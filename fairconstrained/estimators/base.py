@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from sklearn.utils import Tags
 
 from fairconstrained.constraints import ConstraintLike
@@ -27,12 +28,13 @@ from fairconstrained.estimators.solution import (
     warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.solving import best_of, minimize_by_default, solver_of, warm_start
+from fairconstrained.estimators.solving import best_of, minimize_by_default, with_beta
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Measured, Start
+from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads
 from fairconstrained.utils.parameter_constraints import (
     Count,
@@ -42,6 +44,7 @@ from fairconstrained.utils.parameter_constraints import (
     Verbosity,
     one_of,
 )
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
@@ -167,9 +170,30 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         """Return the names of the parameters, which are read once per class."""
         return list(super()._get_param_names())
 
+    def _default_solver(self, problem: Problem) -> Solver:
+        """Return the solver that "auto" stands for."""
+        return default_solver(problem)
+
+    def _adapted(self, solver: Solver, problem: Problem) -> Solver:
+        """Return the solver with options that not all estimators have."""
+        return solver
+
     def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the options of this estimator."""
-        return solver_of(self, problem)
+        """Return the solver with the options of this estimator.
+
+        A solver that is chosen by name and needs continuous gradients gets a problem with rounded
+        kinks.
+        """
+        names = {"auto": lambda: self._default_solver(problem), **SOLVERS}
+        solver = resolve("solver", self.solver, names, Solver)
+        named = isinstance(self.solver, str)
+        if named:
+            solver = solver.with_options(tol=self.tol)
+        solver = self._adapted(with_beta(solver, self.beta), problem)
+        solver = solver.with_options(max_iter=self.max_iter)
+        if self.max_iter is not None:
+            solver = solver.unpolished()
+        return without_kinks(problem, solver) if named else solver
 
     def _train(
         self,
@@ -217,13 +241,20 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         minimize : callable
             Minimises the problem, with the arguments `warm` and `callback` of solvers.
         variables : ndarray of shape (n_parameters,) or None
-            The variables of the last fit, for a warm start.
+            The model's variables of the last fit, for a warm start: its `result_` gives multipliers
+            and the constraints' own variables. None if they cannot be used.
         first : Start or None, default=None
             The start without a warm start.
         """
         progress = Progress(self, passed, attributes)
-        warm = warm_start(self, problem, variables, first)
-        result, at = minimize(problem, warm=warm, callback=progress)
+        if variables is not None:
+            w, last = problem.start() if first is None else np.array(first.w), self.result_
+            if last.w.size == problem.n_variables:
+                w[:] = last.w
+            w[: len(variables)] = variables
+            same = len(last.multipliers) == problem.n_constraints
+            first = Start(w, last.multipliers if same else None)
+        result, at = minimize(problem, warm=first, callback=progress)
         progress.close(lambda: attributes(result.w))
         return result, at
 

@@ -167,11 +167,7 @@ class Growth:
         self.booster = self._booster(space)
 
     def _problem(
-        self,
-        rows: TrainingData,
-        space: ScoreSpace,
-        loss: Term,
-        constraints: Sequence[Constraint],
+        self, rows: TrainingData, space: ScoreSpace, loss: Term, constraints: Sequence[Constraint]
     ) -> Problem:
         """Return loss and constraints of rows as functions of their scores.
 

@@ -93,31 +93,22 @@ def with_last_layer(
     n_parameters : int
         The number of the network's weights.
     """
-    fixed: dict[TorchModel, LinearModel] = {}  # freed with this call; models compare by identity
-
-    def model_of(model: Model | None) -> LinearModel | None:
-        if not isinstance(model, TorchModel) or model.network.last is None:
-            return None
+    fixed: dict[Model, LinearModel] = {}  # freed with this call; models compare by identity
+    changed = []
+    for part in parts:
+        model, owned = part.model, part.auxiliary
+        assert isinstance(model, TorchModel), "constraints are on the scores of the network"
+        assert model.network.last is not None
         if model not in fixed:
-            bias = model.network.last.bias
-            hidden = model.hidden(w[:n_parameters])
+            bias, hidden = model.network.last.bias, model.hidden(w[:n_parameters])
+            weight, intercept = np.ones(len(hidden)), bias.stop > bias.start
             fixed[model] = LinearModel.standardized(
-                hidden,
-                np.ones(len(hidden)),
-                fit_intercept=bias.stop > bias.start,
-                rescale=False,
+                hidden, weight, fit_intercept=intercept, rescale=False
             )
-        return fixed[model]
-
-    def changed(part: CompositeFunction) -> CompositeFunction:
-        linear = model_of(part.model)
-        assert linear is not None, "constraints are on the scores of the network"
-        by = linear.n_parameters - n_parameters
-        own = part.auxiliary
-        moved = slice(own.start + by, own.stop + by) if own.stop > own.start else slice(0, 0)
-        return replace(part, model=linear, auxiliary=moved)
-
-    return [changed(part) for part in parts]
+        by = fixed[model].n_parameters - n_parameters
+        moved = slice(owned.start + by, owned.stop + by) if owned.stop > owned.start else owned
+        changed.append(replace(part, model=fixed[model], auxiliary=moved))
+    return changed
 
 
 def with_fitted_last_layer(

@@ -196,10 +196,7 @@ def _growing(
     return Growing(
         trees,
         lightgbm_parameters(trees, seed, threads),
-        {
-            "feature_name": feature_names(names, len(kept)),
-            "categorical_feature": codes or "auto",
-        },
+        {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes or "auto"},
         loss,
         categories=_saved(categories),
         share_aside=aside if constraint_fraction is None else constraint_fraction,

@@ -14,20 +14,14 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.last_layer import (
-    is_sound,
-    last_layer_space,
-    with_fitted_last_layer,
-)
+from fairconstrained.estimators.last_layer import is_sound, last_layer_space, with_fitted_last_layer
 from fairconstrained.estimators.network_training import (
     BestOnValidation,
     fitted_network,
-    fitting,
+    iterations,
     network_attributes,
     network_scores,
     network_variables,
-    solver_of_network,
-    uses_validation,
 )
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss
@@ -36,7 +30,7 @@ from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties import Leading
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.parameter_constraints import (
     Count,
@@ -49,6 +43,12 @@ from fairconstrained.utils.typing import Array, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module
+
+
+_ROWS_FOR_VALIDATION = 500  # with fewer rows, a tenth of them is too few to choose an iterate
+_LARGEST_JACOBIAN = 10**6  # entries; polishing needs the gradients of all constraints
+_CHECKS = 2  # data passes between two measurements
+_MANY_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -221,7 +221,13 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
 
     def _validation_share(self, data: TrainingData) -> float | None:
         """Return the share of the rows that chooses the iterate; None without early stopping."""
-        return self.validation_fraction if uses_validation(self, len(data.y)) else None
+        return self.validation_fraction if self._validates(len(data.y)) else None
+
+    def _validates(self, n_rows: int) -> bool:
+        """Return whether rows are held back that choose the iterate."""
+        if self.early_stopping == "auto":
+            return n_rows >= _ROWS_FOR_VALIDATION
+        return self.early_stopping
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return the weights, and the centring and the scale of the features."""
@@ -233,9 +239,36 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         assert isinstance(fit.model, TorchModel)
         return network_variables(self, fit.model)
 
-    def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the options of this estimator."""
-        return solver_of_network(self, problem)
+    def _default_solver(self, problem: Problem) -> Solver:
+        """Return the solver that "auto" stands for."""
+        if problem.in_epigraph_form:
+            return default_solver(problem)
+        many = self.batch_size is not None or problem.n_rows >= _MANY_ROWS
+        # Steps that are measured at the start are too short: the curvature is largest there.
+        return PLADA.stochastic() if many and problem.batchable else PLADA(eta=0.5)
+
+    def _adapted(self, solver: Solver, problem: Problem) -> Solver:
+        """Return the solver with the options of networks, and for so many data passes."""
+        parameters = solver.get_params(deep=False)
+        given = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
+        for name, parameter in (("batch_size", "batch_size"), ("learning_rate", "eta")):
+            if given[name] is not None and parameter not in parameters:
+                raise ValueError(
+                    f"{name}={given[name]!r} is given, but solver {solver!r} has no such "
+                    f"parameter; leave {name} at None."
+                )
+            solver = solver.with_options(**{parameter: given[name]})
+        if not isinstance(self.solver, str):
+            return solver
+        if "check_every" in parameters:
+            rows, batch = problem.n_rows, solver.get_params(deep=False).get("batch_size")
+            batch = int(rows**0.5) if batch == "sqrt" else batch
+            steps = iterations(self.max_epochs, rows, batch)
+            checks = iterations(_CHECKS, rows, batch)
+            solver = solver.with_options(max_iter=steps, check_every=checks)
+        entries = problem.n_variables * max(problem.n_constraints, 1)
+        polishes = entries <= _LARGEST_JACOBIAN and not self._validates(problem.n_rows)
+        return solver if polishes else solver.unpolished()
 
     def _train(
         self,
@@ -258,9 +291,13 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         choice = None
         if split is not None:
             choice = BestOnValidation(*split, solver.tol, self.n_iter_no_change, callback)
+        if warm is not None:
+            multipliers = warm.multipliers
+            if multipliers is None or len(multipliers) != trained.n_constraints:
+                warm = Start(warm.w)  # of a problem with other constraints
         result, at = solver.solve(
             trained,
-            warm=None if warm is None else fitting(warm, trained),
+            warm=warm,
             callback=callback if choice is None else choice,
             random_state=self.random_state,
             max_data_passes=float(self.max_epochs),

@@ -1,4 +1,4 @@
-"""How networks are trained: options, solvers, and the iterate that is best on validation rows."""
+"""How networks are trained: the iterate that is best on validation rows; fitted networks."""
 
 from __future__ import annotations
 
@@ -9,103 +9,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fairconstrained.estimators.solving import solver_of
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.solvers import PLADA, Result, Solver, Status, default_solver
-from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
+from fairconstrained.solvers import Result, Status
+from fairconstrained.solvers.base import Callback, Iterate, Measured
 from fairconstrained.utils.typing import Array
-
-_ROWS_FOR_VALIDATION = 500  # with fewer rows, a tenth of them is too few to choose an iterate
-_LARGEST_JACOBIAN = 10**6  # entries; polishing needs the gradients of all constraints
-_CHECKS = 2  # data passes between two measurements
-_MANY_ROWS = 10_000
-
-
-def uses_validation(estimator: Any, n_rows: int) -> bool:
-    """Return whether rows are held back that choose the iterate."""
-    if estimator.early_stopping == "auto":
-        return n_rows >= _ROWS_FOR_VALIDATION
-    return bool(estimator.early_stopping)
-
-
-def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
-    """Return the solver that "auto" stands for.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is to be minimised.
-    batch_size : int or None
-        The rows of a batch, if batches are asked for.
-    """
-    if problem.in_epigraph_form:
-        return default_solver(problem)
-    many = problem.n_rows >= _MANY_ROWS
-    on_batches = problem.batchable and (batch_size is not None or many)
-    # Steps that are measured at the start are too short: the curvature is largest there.
-    return PLADA.stochastic() if on_batches else PLADA(eta=0.5)
-
-
-def solver_of_network(estimator: Any, problem: Problem) -> Solver:
-    """Return the solver with a network classifier's options."""
-
-    def adapted(solver: Solver) -> Solver:
-        solver = _with_given(solver, estimator)
-        if not isinstance(estimator.solver, str):
-            return solver
-        solver = _for_epochs(solver, estimator, problem)
-        return solver if _polishes(estimator, problem) else solver.unpolished()
-
-    def default(problem: Problem) -> Solver:
-        return default_for_network(problem, estimator.batch_size)
-
-    return solver_of(estimator, problem, default=default, adapted=adapted)
-
-
-def _with_given(solver: Solver, estimator: Any) -> Solver:
-    """Return the solver with the parameters that are given, of those that not all solvers have."""
-    parameters = solver.get_params(deep=False)
-    given = {"batch_size": "batch_size", "learning_rate": "eta"}
-    for name, own in given.items():
-        value = getattr(estimator, name)
-        if value is not None and own not in parameters:
-            raise ValueError(
-                f"{name}={value!r} is given, but solver {solver!r} has no such parameter; "
-                f"leave {name} at None."
-            )
-        solver = solver.with_options(**{own: value})
-    return solver
-
-
-def _for_epochs(solver: Solver, estimator: Any, problem: Problem) -> Solver:
-    """Return the solver with as many steps as there are data passes, and regular measurements."""
-    parameters = solver.get_params(deep=False)
-    if "check_every" in parameters:
-        batch = parameters.get("batch_size")
-        rows = problem.n_rows
-        batch = int(rows**0.5) if batch == "sqrt" else batch
-        return solver.with_options(
-            max_iter=iterations(estimator.max_epochs, rows, batch),
-            check_every=iterations(_CHECKS, rows, batch),
-        )
-    return solver
-
-
-def _polishes(estimator: Any, problem: Problem) -> bool:
-    """Return whether a run is finished by steps that need the gradients of all constraints."""
-    if uses_validation(estimator, problem.n_rows):
-        return False
-    return problem.n_variables * max(problem.n_constraints, 1) <= _LARGEST_JACOBIAN
-
-
-def fitting(start: Start | Result, problem: Problem) -> Start:
-    """Return a start without multipliers, if it is of a problem with other constraints."""
-    same = start.multipliers is not None and len(start.multipliers) == problem.n_constraints
-    return Start(start.w, start.multipliers if same else None, start.state if same else None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from fairconstrained.estimators.leaves import LeafTraining
 from fairconstrained.estimators.network_training import fitted_network
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
 from fairconstrained.estimators.rows import warn_of_unused_kappa
-from fairconstrained.estimators.solving import solver_of
 from fairconstrained.estimators.trees import plain_booster
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
@@ -288,9 +287,9 @@ class FairRanker(LeafTraining):
         """Return the variables of the last fit, None if it was to other features."""
         return self._scores.variables(self, fit)
 
-    def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the options of this estimator."""
-        return solver_of(self, problem, default=self._scores.default_solver)
+    def _default_solver(self, problem: Problem) -> Solver:
+        """Return the solver that "auto" stands for."""
+        return self._scores.default_solver(problem)
 
     def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
         """Return the solution of a problem without constraints."""

@@ -116,10 +116,7 @@ class ScoreLagrangian:
         self._decided = self.problem.with_constraints(strict)
 
     def step(
-        self,
-        scores: Array,
-        hessian: Callable[[], Array],
-        values: Array | None = None,
+        self, scores: Array, hessian: Callable[[], Array], values: Array | None = None
     ) -> tuple[Array, float]:
         """Return the gradient of the constraints' sum, and update the multipliers.
 

@@ -24,10 +24,7 @@ from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEs
 from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.threshold_fit import ThresholdFit
 from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
-from fairconstrained.estimators.threshold_scores import (
-    check_threshold_options,
-    routed_params,
-)
+from fairconstrained.estimators.threshold_scores import check_threshold_options, routed_params
 from fairconstrained.utils.execution import CallbackSupportMixin, with_callbacks, with_splitter
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of

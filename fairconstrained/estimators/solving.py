@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +24,6 @@ from fairconstrained.solvers import (
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.execution import in_fold
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0
 _FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
@@ -36,45 +33,6 @@ _SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors co
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
 _ITERATIONS = 20  # of L-BFGS for every start
-
-
-def solver_of(
-    options: Any,
-    problem: Problem,
-    *,
-    default: Callable[[Problem], Solver] = default_solver,
-    adapted: Callable[[Solver], Solver] = lambda solver: solver,
-) -> Solver:
-    """Return the solver with an estimator's options.
-
-    A solver that is chosen by name and needs continuous gradients gets a problem with rounded
-    kinks.
-
-    Parameters
-    ----------
-    options : estimator
-        Its `solver`, `tol`, `max_iter` and, if it has one, `beta`.
-    problem : Problem
-        What "auto" chooses by.
-    default : callable, default=default_solver
-        Returns the solver that "auto" stands for.
-    adapted : callable
-        Returns the solver with options that not all estimators have.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    names = {"auto": lambda: default(problem), **SOLVERS}
-    solver = resolve("solver", options.solver, names, Solver)
-    if isinstance(options.solver, str):
-        solver = solver.with_options(tol=options.tol)
-    solver = adapted(with_beta(solver, getattr(options, "beta", None)))
-    solver = solver.with_options(max_iter=options.max_iter)
-    if options.max_iter is not None:
-        solver = solver.unpolished()
-    return without_kinks(problem, solver) if isinstance(options.solver, str) else solver
 
 
 def with_beta(solver: Solver, beta: float | None) -> Solver:
@@ -106,34 +64,6 @@ def with_beta(solver: Solver, beta: float | None) -> Solver:
         )
         return solver
     return solver.with_options(beta=beta)
-
-
-def warm_start(
-    fitted: Any, problem: Problem, variables: Array | None, first: Start | None
-) -> Start | None:
-    """Return the start of a run, None for the problem's own.
-
-    Parameters
-    ----------
-    fitted : estimator
-        With `warm_start` and an earlier fit, its `result_` gives multipliers and the constraints'
-        own variables.
-    problem : Problem
-        The problem to minimise.
-    variables : ndarray of shape (n_parameters,) or None
-        The model's variables of the earlier fit, None if it cannot be used.
-    first : Start or None
-        The start without a warm start.
-    """
-    if not fitted.warm_start or variables is None:
-        return first
-    w = problem.start() if first is None else np.array(first.w)
-    last = fitted.result_
-    if last.w.size == problem.n_variables:
-        w[:] = last.w
-    w[: len(variables)] = variables
-    known = len(last.multipliers) == problem.n_constraints
-    return Start(w, last.multipliers if known else None)
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:

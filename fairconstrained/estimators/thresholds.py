@@ -161,8 +161,4 @@ def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:
     shown = float(expit(score)) if is_probability(estimator) else score
     if is_number(given, Real):  # without rounding
         shown = float(given)
-    return {
-        "pos_label_": data.classes.tolist()[1],
-        "threshold_": shown,
-        "score_threshold_": score,
-    }
+    return {"pos_label_": data.classes.tolist()[1], "threshold_": shown, "score_threshold_": score}
