@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -18,7 +17,6 @@ from fairconstrained.data.sensitive_columns import Columns, feature_kind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
-from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
 from fairconstrained.estimators.solution import (
     far_predictions,
@@ -28,14 +26,19 @@ from fairconstrained.estimators.solution import (
     warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.solving import best_of, minimize_by_default, with_beta
+from fairconstrained.estimators.solving import (
+    best_of,
+    minimize_by_default,
+    sampled_start,
+    with_beta,
+)
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Measured, Start
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads
+from fairconstrained.utils.execution import CallbackSupportMixin, FitTasks, Passed, limited_threads
 from fairconstrained.utils.parameter_constraints import (
     Count,
     Positive,
@@ -46,46 +49,6 @@ from fairconstrained.utils.parameter_constraints import (
 )
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-
-Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
-"""X, y and sample_weight as they were passed to `fit`."""
-
-
-class FitTasks:
-    """The fit of an estimator as a task of callbacks, and its parts as subtasks.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is being fitted.
-    passed : tuple
-        The arguments X, y and sample_weight of `fit`.
-    n_tasks : int or None, default=None
-        The number of subtasks, if it is known.
-    """
-
-    def __init__(self, estimator: Any, passed: Passed, n_tasks: int | None = None):
-        self.estimator, (X, y, sample_weight) = estimator, passed
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.data = {"X": X, "y": y, "metadata": metadata}
-        self.fit_task = estimator._init_callback_context(max_subtasks=n_tasks)
-        self.fit_task.call_on_fit_task_begin(estimator=estimator, **self.data)
-
-    @contextmanager
-    def task(self, name: str, inner: Any = None) -> Iterator[None]:
-        """Report a part of the fit; callbacks that propagate see the fit of `inner`."""
-        task, data = self.fit_task.subcontext(task_name=name), self.data
-        takes = hasattr(inner, "set_callbacks")
-        with task.propagate_callback_context(inner) if takes else nullcontext():
-            task.call_on_fit_task_begin(estimator=self.estimator, **data)
-            yield
-        task.call_on_fit_task_end(estimator=self.estimator, **data)
-
-    def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
-        """End the task of the fit; `attributes` returns what `predict` uses."""
-        self.fit_task.call_on_fit_task_end(
-            estimator=self.estimator, **self.data, reconstruction_attributes=attributes
-        )
 
 
 class Progress(FitTasks):

@@ -14,14 +14,16 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.last_layer import is_sound, last_layer_space, with_fitted_last_layer
 from fairconstrained.estimators.network_training import (
     BestOnValidation,
     fitted_network,
+    is_sound,
     iterations,
+    last_layer_space,
     network_attributes,
     network_scores,
     network_variables,
+    with_fitted_last_layer,
 )
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss

@@ -19,13 +19,17 @@ from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.base import FitTasks
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.threshold_fit import ThresholdFit
 from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
 from fairconstrained.estimators.threshold_scores import check_threshold_options, routed_params
-from fairconstrained.utils.execution import CallbackSupportMixin, with_callbacks, with_splitter
+from fairconstrained.utils.execution import (
+    CallbackSupportMixin,
+    FitTasks,
+    with_callbacks,
+    with_splitter,
+)
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
 from fairconstrained.utils.typing import ArrayLike, MatrixLike

@@ -17,7 +17,6 @@ from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
-from fairconstrained.estimators.base import FitTasks
 from fairconstrained.estimators.binding import bound_parts, choices, constraints_of
 from fairconstrained.estimators.rows import check_group_sizes, without_held_out
 from fairconstrained.estimators.solution import Bound, names_in_data
@@ -26,6 +25,7 @@ from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.inspection.models import response_of
 from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
+from fairconstrained.utils.execution import FitTasks
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.typing import Array, Classifier
 

@@ -20,10 +20,9 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.base import FitTasks
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
-from fairconstrained.utils.execution import splits_of, workers
+from fairconstrained.utils.execution import FitTasks, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters
 from fairconstrained.utils.typing import Array, Classifier
@@ -100,17 +99,21 @@ class Scoring:
         """Return the fitted classifier, the rows that choose thresholds, and their scores."""
         owner, positions = self.owner, self.rows.X
         every = np.arange(len(positions))
-        if is_fitted_already(owner.estimator, owner.cv):
-            fitted = check_fitted(owner.estimator)
-            _check_labels_known(fitted, self.labels)
+        if _is_prefit(owner):
+            fitted = self._given()
             return fitted, every, self.scores(fitted, positions)
         if is_number(owner.cv, Real) and not isinstance(owner.cv, Integral):
-            source = owner.random_state
-            splitter = StratifiedShuffleSplit(1, test_size=owner.cv, random_state=source)
-            train, rows = next(splitter.split(every, self.rows.y))
+            split = StratifiedShuffleSplit(1, test_size=owner.cv, random_state=owner.random_state)
+            train, rows = next(split.split(every, self.rows.y))
             fitted = self._fitted(train, tasks)
             return fitted, rows, self.scores(fitted, positions[rows])
         splits = self._splits()
+        rows = np.concatenate([test for _, test in splits])
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(
+                f"cv={owner.cv!r}: every row may be in one test fold; some are in several. "
+                "Use KFold or StratifiedKFold."
+            )
         runs = workers(owner.n_jobs, len(every), return_as="generator")(
             delayed(self._fold)(train, test) for train, test in splits
         )
@@ -118,14 +121,36 @@ class Scoring:
         for k in range(len(splits)):
             with tasks.task(f"fold {k + 1} of {len(splits)}"):
                 scores.append(next(runs))
-        rows = np.concatenate([test for _, test in splits])
-        if len(np.unique(rows)) < len(rows):
-            raise ValueError(
-                f"cv={owner.cv!r}: every row may be in one test fold; some are in several. "
-                "Use KFold or StratifiedKFold."
-            )
         order = np.argsort(rows)
         return self._fitted(every, tasks), rows[order], np.concatenate(scores)[order]
+
+    def _given(self) -> Classifier:
+        """Return the classifier that is fitted already.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        TypeError
+            If it has no method `predict`.
+        ValueError
+            If labels are not among its classes.
+        """
+        try:
+            fitted: Classifier = check_model(self.owner.estimator)
+        except NotFittedError as error:
+            raise NotFittedError(
+                "estimator is not fitted: with cv='prefit' and FrozenEstimator it must be. Fit it "
+                "first, or use another cv."
+            ) from error
+        labels = np.unique(self.labels).tolist()
+        classes = classes_of(fitted) or labels
+        if not set(labels) <= set(classes):
+            raise ValueError(
+                f"estimator: {type(fitted).__name__} is fitted to the classes {classes}, and y has "
+                f"the labels {labels}: pass labels with the names of these classes."
+            )
+        return fitted
 
     def scores(self, fitted: Classifier, positions: Array, X: Any = None) -> Array:
         """Return the scores of rows of X; `X` are their features, if these are at hand."""
@@ -168,39 +193,10 @@ class Scoring:
         return fitted
 
 
-def is_fitted_already(estimator: object, cv: object) -> bool:
-    """Return whether an estimator is used as it is: cv="prefit", or a frozen one."""
-    return (isinstance(cv, str) and cv == "prefit") or isinstance(estimator, FrozenEstimator)
-
-
-def check_fitted(estimator: Any) -> Any:
-    """Return a fitted classifier.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    TypeError
-        If it has no method `predict`.
-    """
-    try:
-        return check_model(estimator)
-    except NotFittedError as error:
-        raise NotFittedError(
-            "estimator is not fitted: with cv='prefit' and FrozenEstimator it must be. Fit it "
-            "first, or use another cv."
-        ) from error
-
-
-def _check_labels_known(estimator: Any, y: Array) -> None:
-    """Raise a ValueError if labels are not among the classes of a fitted classifier."""
-    labels = np.unique(y).tolist()
-    classes = classes_of(estimator) or labels
-    if not set(labels) <= set(classes):
-        raise ValueError(
-            f"estimator: {type(estimator).__name__} is fitted to the classes {classes}, and y has "
-            f"the labels {labels}: pass labels with the names of these classes."
-        )
+def _is_prefit(owner: Any) -> bool:
+    """Return whether the classifier is used as it is: cv="prefit", or a frozen one."""
+    named = isinstance(owner.cv, str) and owner.cv == "prefit"
+    return named or isinstance(owner.estimator, FrozenEstimator)
 
 
 def check_threshold_options(estimator: Any) -> None:
@@ -211,8 +207,8 @@ def check_threshold_options(estimator: Any) -> None:
     ValueError, TypeError
         With the argument's name, what was found and what is valid.
     """
-    fitted = isinstance(estimator.cv, str) and estimator.cv == "prefit"
-    needed = "predict" if fitted else "fit"
+    named = isinstance(estimator.cv, str) and estimator.cv == "prefit"
+    needed = "predict" if named else "fit"
     if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):
         raise TypeError(
             f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "
@@ -225,11 +221,11 @@ def check_threshold_options(estimator: Any) -> None:
 def _check_columns(estimator: Any) -> None:
     """Check that the inner classifier's own sensitive columns are not taken out of X."""
     inner = final_estimator(estimator.estimator)
-    own, inside = (
+    outer, inside = (
         set() if columns is None or callable(columns) else set(np.ravel(np.array(columns, object)))
         for columns in (estimator.sensitive_columns, getattr(inner, "sensitive_columns", None))
     )
-    if own & inside and not estimator.use_sensitive:
+    if outer & inside and not estimator.use_sensitive:
         raise ValueError(
             f"sensitive_columns={estimator.sensitive_columns!r} with use_sensitive=False are taken "
             f"out of X, and the classifier has sensitive_columns={inner.sensitive_columns!r}: use "

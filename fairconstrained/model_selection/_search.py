@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from fairconstrained.estimators.base import FitTasks, Passed
-from fairconstrained.utils.execution import splits_of
+from fairconstrained.utils.execution import FitTasks, Passed, splits_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import is_number
 

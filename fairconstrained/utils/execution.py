@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 _SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
 
@@ -192,3 +192,44 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
     CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _called_directly
+
+
+Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
+"""X, y and sample_weight as they were passed to `fit`."""
+
+
+class FitTasks:
+    """The fit of an estimator as a task of callbacks, and its parts as subtasks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is being fitted.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
+    n_tasks : int or None, default=None
+        The number of subtasks, if it is known.
+    """
+
+    def __init__(self, estimator: Any, passed: Passed, n_tasks: int | None = None):
+        self.estimator, (X, y, sample_weight) = estimator, passed
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.data = {"X": X, "y": y, "metadata": metadata}
+        self.fit_task = estimator._init_callback_context(max_subtasks=n_tasks)
+        self.fit_task.call_on_fit_task_begin(estimator=estimator, **self.data)
+
+    @contextmanager
+    def task(self, name: str, inner: Any = None) -> Iterator[None]:
+        """Report a part of the fit; callbacks that propagate see the fit of `inner`."""
+        task, data = self.fit_task.subcontext(task_name=name), self.data
+        takes = hasattr(inner, "set_callbacks")
+        with task.propagate_callback_context(inner) if takes else nullcontext():
+            task.call_on_fit_task_begin(estimator=self.estimator, **data)
+            yield
+        task.call_on_fit_task_end(estimator=self.estimator, **data)
+
+    def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
+        """End the task of the fit; `attributes` returns what `predict` uses."""
+        self.fit_task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=attributes
+        )

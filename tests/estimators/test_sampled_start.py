@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.estimators.sampled_start import sampled_start
+from fairconstrained.estimators.solving import sampled_start
 from fairconstrained.problem.kkt import KKT
 
 N_ROWS = 140_000
