@@ -34,28 +34,17 @@ def figures(tmp_path, table, *more):
     return json.loads((tmp_path / "out.json").read_text())
 
 
-def test_true_and_false_with_blanks_are_numbers(table, tmp_path, capsys):
+def test_kinds_of_columns_of_parquet(table, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    for dtype in ("boolean", "Int64"):
+        table[dtype] = pd.array(np.resize([1, 0, None], N_ROWS), dtype=dtype)
     table["flag"] = np.resize(np.array([True, False, None], dtype=object), N_ROWS)
-    figures(tmp_path, table)
-    assert "3 numeric and 0 categorical features" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("dtype", ["boolean", "Int64"])
-def test_nullable_numbers_of_parquet(table, tmp_path, capsys, dtype):
-    pytest.importorskip("pyarrow")
-    table["one"] = pd.array(np.resize([1, 0, None], N_ROWS), dtype=dtype)
-    table.to_parquet(tmp_path / "data.parquet")
-    assert run(tmp_path / "data.parquet") == 0
-    assert "3 numeric and 0 categorical features" in capsys.readouterr().out
-
-
-def test_lists_and_durations_are_left_out(table, tmp_path, capsys):
-    pytest.importorskip("pyarrow")
     table["tags"] = [["u", "v"]] * N_ROWS
     table["spent"] = pd.to_timedelta(np.arange(N_ROWS) % 3, unit="h")
     table.to_parquet(tmp_path / "data.parquet")
     assert run(tmp_path / "data.parquet") == 0
     text = capsys.readouterr().out
+    assert "5 numeric and 0 categorical features" in text
     assert "Left out, since their values are neither numbers nor text: tags, spent." in text
 
 
