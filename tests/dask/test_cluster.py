@@ -46,12 +46,14 @@ def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, dis
     assert model.result_.data_passes == in_memory.result_.data_passes
 
 
-def test_a_client_that_is_set_as_attribute(client, rows, in_memory):
+def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, rows, in_memory):
     model = fitted(rows, client=client)
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+    names = set(client.run_on_scheduler(_task_prefixes))
+    assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
 def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, rows, options):
     X, y, groups = (da.from_array(values[:1500], chunks=500) for values in rows)
@@ -68,12 +70,6 @@ def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, 
         assert there.certificate_.certified
         np.testing.assert_allclose(there.certificate_.bounds, here.certificate_.bounds, atol=1e-9)
         assert there.certificate_.n_held_out == there.held_out_rows(X).sum().compute()
-
-
-def test_tasks_have_names(client, rows):
-    fitted(rows)
-    names = set(client.run_on_scheduler(_task_prefixes))
-    assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
 
 
 def _task_prefixes(dask_scheduler):

@@ -57,18 +57,17 @@ def test_disk_is_a_switch(rows, value):
         clf.fit(X, y)
 
 
-def both(rows, options, **attributes):
-    """Return the fits of the same rows, of collections and in memory."""
-    X, y, weight = rows
+def fitted(kind, options, X, y, weight):
     given = {"constraint": "demographic_parity", "kappa": 0.05, **options}
     sensitive = {} if "sensitive_columns" in given else {"sensitive_features": X[:, 0]}
-    here = in_memory_classifier(**given).fit(X, y, weight, **sensitive)
-    there = FairLogisticClassifier(**given)
-    vars(there).update(attributes)
-    X, y, weight = (da.from_array(values, chunks=700) for values in (X, y, weight))
-    if sensitive:
-        sensitive = {"sensitive_features": X[:, 0]}
-    return there.fit(X, y, weight, **sensitive), here
+    return kind(**given).fit(X, y, weight, **sensitive)
+
+
+def both(rows, options):
+    """Return the fits of the same rows, of collections and in memory."""
+    parts = [da.from_array(values, chunks=700) for values in rows]
+    here = fitted(in_memory_classifier, options, *rows)
+    return fitted(FairLogisticClassifier, options, *parts), here
 
 
 def assert_same(there, here, X):
@@ -100,7 +99,8 @@ def test_the_solution_is_that_of_the_rows_in_memory(rows, name):
 def test_a_share_of_the_training_rows_with_held_out_rows(rows):
     options = {"threshold": SelectionRate(0.4), "kappa": 0.9}
     options |= {"enforce": "decision", "confidence": 0.9, "random_state": 0}
-    there, _ = both(rows, options)
+    parts = [da.from_array(values, chunks=700) for values in rows]
+    there = fitted(FairLogisticClassifier, options, *parts)
     X, _, weight = rows
     dX = da.from_array(X, chunks=700)
     training = ~there.held_out_rows(dX).compute()
