@@ -24,10 +24,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
-from fairconstrained.estimators.linear import FairLinearClassifier, visible_columns
+from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
@@ -83,7 +84,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
     plain = _converted(last, sensitive)
     if plain.n_features_in_ == last.n_features_in_:
         return Pipeline([*front, (name, plain)])
-    kept = visible_columns(last)
+    kept = SensitiveColumns.of(last).kept(last)
     if front and isinstance(front[-1][1], ColumnTransformer):
         reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
         front[-1] = (front[-1][0], reduced)
@@ -167,7 +168,7 @@ def _converted(model: object, sensitive: str) -> Any:
 def _selection(model: FairLinearClassifier) -> ColumnTransformer:
     """Return a fitted transformer that selects the features of a classifier."""
     names = getattr(model, "feature_names_in_", None)
-    kept = visible_columns(model)
+    kept = SensitiveColumns.of(model).kept(model)
     columns = kept.tolist() if names is None else names[kept].tolist()
     select = ColumnTransformer([("seen", "passthrough", columns)]).set_output(transform="default")
     example = np.zeros((1, model.n_features_in_))

@@ -56,13 +56,14 @@ class Unconstrained:
     ----------
     problem : Problem
         The problem without constraints.
-    minimize : callable or None, default=None
-        Returns the solution of the problem; None for the default solver.
+    minimize : callable, default=minimize_by_default
+        Returns the solution of the problem.
     """
 
-    def __init__(self, problem: Problem, minimize: Callable[[Problem], Result] | None = None):
-        self.problem = problem.uncounted()
-        self.minimize = minimize_by_default if minimize is None else minimize
+    def __init__(
+        self, problem: Problem, minimize: Callable[[Problem], Result] = minimize_by_default
+    ):
+        self.problem, self.minimize = problem.uncounted(), minimize
 
     @cached_property
     def result(self) -> Result:
@@ -74,17 +75,13 @@ class Unconstrained:
         return ScoresByRow(lambda: model.forward(self.result.w[: model.n_parameters])[0])
 
     @cached_property
-    def _at_solution(self) -> ModelPass:
+    def rows(self) -> ModelPass:
         """The rows at the solution."""
         return self.problem.at(self.result.w).model_pass(self.problem.objective.model)
 
-    def score_below_share(self, share: float, weight: Array) -> float:
-        """Return the score above which a share of the weight of the training rows lies."""
-        return self._at_solution.score_below_share(share, weight)
-
     @cached_property
     def _distribution(self) -> tuple[Array, Array | None, Array | None]:
-        return self._at_solution.distribution()
+        return self.rows.distribution()
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
@@ -221,32 +218,22 @@ def bound_parts(
         The same constraints on the training rows: what they chose there is kept, for instance the
         minority. None: it is chosen on these rows.
     """
-    bind = _class_parts if data.several_classes else _signed_parts
     parts: list[CompositeFunction] = []
-    for one in constraints:
-        end = len(parts) + len(one.groupings(data))
+    for constraint in constraints:
+        end = len(parts) + len(constraint.groupings(data))
         terms = None if like is None else [part.term for part in like[len(parts) : end]]
-        parts += bind(one, model, data, unconstrained, terms)
+        if data.several_classes:
+            parts += _class_parts(constraint, model, data, unconstrained, terms)
+        else:
+            for part in constraint.parts(model, data, unconstrained, terms):
+                term = measured_from(part.term, data.convention.threshold)
+                parts.append(replace(part, term=term))
     placed, start = [], model.n_parameters
     for part in parts:
         end = start + part.term.n_auxiliary
         placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
         start = end
     return placed
-
-
-def _signed_parts(
-    constraint: Constraint,
-    model: Model,
-    data: TrainingData,
-    unconstrained: HasScores,
-    like: Sequence[Term] | None,
-) -> list[CompositeFunction]:
-    """Return a constraint's parts on the scores of two classes."""
-    return [
-        replace(part, term=measured_from(part.term, data.convention.threshold))
-        for part in constraint.parts(model, data, unconstrained, like)
-    ]
 
 
 def _class_parts(
@@ -262,8 +249,8 @@ def _class_parts(
     for k in range(len(names)):
         rows = data.one_versus_rest(k)
         named = constraint.naming(rows.classes)
-        own = None if like is None else [class_terms(term)[k] for term in like]
-        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k), own))
+        terms = None if like is None else [class_terms(term)[k] for term in like]
+        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k), terms))
     return [
         replace(parts[0], term=ByClass(tuple(part.term for part in parts if part.term), names))
         for parts in zip(*by_class, strict=True)
@@ -286,10 +273,11 @@ def choices(
     data : TrainingData
         The training rows.
     """
-    found, parts = [], iter(bound)
-    for one in constraints:
-        own = islice(parts, len(one.groupings(data)))
-        first, *others = [one.chosen(term) for part in own for term in class_terms(part.term)]
+    chosen, parts = [], iter(bound)
+    for constraint in constraints:
+        groupings = islice(parts, len(constraint.groupings(data)))
+        terms = [term for part in groupings for term in class_terms(part.term)]
+        first, *others = map(constraint.chosen, terms)
         same = all(np.array_equal(first[name], other[name]) for other in others for name in first)
-        found.append(first if same else {})
-    return found
+        chosen.append(first if same else {})
+    return chosen

@@ -147,7 +147,7 @@ class Fit:
         free = cls.bind(estimator, rows[0], (), *rows[1:], path=path)
         with limited_threads(free.data.X):
             share, weight = estimator.threshold.check(), free.data.sample_weight
-            return free.unconstrained.score_below_share(share, weight)
+            return free.unconstrained.rows.score_below_share(share, weight)
 
     @classmethod
     def bind(

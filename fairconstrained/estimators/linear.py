@@ -319,7 +319,11 @@ def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
             "them for all. Fit with group_interactions=False, or deploy the model as it is, with "
             "pickle or skops."
         )
-    kept = visible_columns(model) if sensitive == "leave_out" else np.arange(model.n_features_in_)
+    kept = (
+        SensitiveColumns.of(model).kept(model)
+        if sensitive == "leave_out"
+        else np.arange(model.n_features_in_)
+    )
     plain.classes_ = model.classes_.copy()
     plain.coef_ = np.ascontiguousarray(coefficients(model)[:, kept])
     plain.intercept_ = np.array(model.intercept_, dtype=plain.coef_.dtype)
@@ -359,8 +363,3 @@ def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
         f"scikit-learn has no linear classifier with loss={model.loss!r} (it has {known}). Deploy "
         "the model as it is, with pickle or skops."
     )
-
-
-def visible_columns(model: FairLinearClassifier) -> np.ndarray:
-    """Return the positions of the columns of X that a fitted model uses."""
-    return SensitiveColumns.of(model).kept(model)

@@ -302,9 +302,11 @@ def with_fitted_last_layer(
         return solution
     after = problem.at(last.lift(refit.w))
     measured = Measured.of(Iterate(after, refit.multipliers, result.n_iter), tol)
-    status = result.status
-    if measured.violation <= tol:
-        status = _status_of_feasible(status, validated)
+    status, feasible = result.status, measured.violation <= tol
+    if feasible and validated:
+        status = Status.VALIDATED
+    elif feasible and status in (Status.INFEASIBLE, Status.DIVERGED):
+        status = Status.STALLED
     repaired = result.with_point(measured, status)
     message = f"{repaired.message} The last layer was fitted once more."
     passes = result.data_passes + refit.data_passes
@@ -358,13 +360,6 @@ def is_sound(problem: Problem, result: Result) -> bool:
         return result.objective <= loss_at(0.0)
     least = minimize_scalar(loss_at, bounds=(-8.0, 8.0), method="bounded")
     return result.objective <= float(least.fun)
-
-
-def _status_of_feasible(status: Status, validated: bool) -> Status:
-    """Return the status of a run whose point is feasible after its last layer was fitted again."""
-    if validated:
-        return Status.VALIDATED
-    return Status.STALLED if status in (Status.INFEASIBLE, Status.DIVERGED) else status
 
 
 def _worth(result: Result, tol: float) -> tuple[float, float]:

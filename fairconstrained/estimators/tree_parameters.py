@@ -214,7 +214,8 @@ class TreeFeatures(FeatureKind):
         if not isinstance(X, pd.DataFrame):  # of another library, such as polars
             X = pd.DataFrame({name: np.asarray(X[name]) for name in X.columns})
         if reset:
-            is_category = np.array([_is_category(dtype) for dtype in X.dtypes], dtype=bool)
+            kinds = [isinstance(dtype, pd.CategoricalDtype) for dtype in X.dtypes]
+            is_category = np.array(kinds, dtype=bool)
             mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
             names = X.columns[mask & ~np.array([*map(is_numeric_dtype, X.dtypes)], dtype=bool)]
             columns = {name: pd.Series(X[name]).astype("category") for name in names}
@@ -224,10 +225,6 @@ class TreeFeatures(FeatureKind):
             if name in X.columns:
                 encoded[name] = _codes(X[name], categories)
         return encoded
-
-
-def _is_category(dtype: object) -> bool:
-    return isinstance(dtype, pd.CategoricalDtype)
 
 
 def _codes(column: pd.Series, categories: list[Any]) -> Array:
@@ -262,27 +259,22 @@ def categorical_mask(
     mask = np.zeros(n_columns, dtype=bool)
     if categorical_features is None:
         return mask
-    wanted = _entries(categorical_features)
-    if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
+    listed = isinstance(categorical_features, Sequence | np.ndarray | pd.Index)
+    if isinstance(categorical_features, str) or not listed:
+        raise ValueError(
+            "categorical_features must be 'from_dtype', None or a list of names or positions of "
+            f"columns of X, or a mask; got {categorical_features!r}."
+        )
+    wanted: list[Any] = list(categorical_features)  # type: ignore[call-overload]
+    if wanted and all(isinstance(entry, bool | np.bool_) for entry in wanted):
         if len(wanted) != n_columns:
             raise ValueError(
                 f"categorical_features is a mask of {len(wanted)} columns; X has {n_columns}."
             )
         return np.array(wanted, dtype=bool)
-    for one in wanted:
-        mask[column_position("categorical_features", one, [*names], n_columns)] = True
+    for entry in wanted:
+        mask[column_position("categorical_features", entry, [*names], n_columns)] = True
     return mask
-
-
-def _entries(categorical_features: object) -> list[object]:
-    if isinstance(categorical_features, Sequence | np.ndarray | pd.Index) and not isinstance(
-        categorical_features, str
-    ):
-        return list(categorical_features)
-    raise ValueError(
-        "categorical_features must be 'from_dtype', None or a list of names or positions of "
-        f"columns of X, or a mask; got {categorical_features!r}."
-    )
 
 
 def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:
