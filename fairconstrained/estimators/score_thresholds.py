@@ -291,7 +291,7 @@ class FairThresholds(
             data = TrainingData.check(self, X, y, features=np.arange(_num_samples(seen)), **passed)
             params = routed_params(self, fit_params, **passed)
             tasks = FitTasks(self, (X, y, sample_weight))
-            fit = ThresholdFit.of(self, seen, column_or_1d(y), data, params, tasks)
+            fit = ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)
             with tasks.task("thresholds"):
                 chosen = fit.chosen()
             fit.store(*chosen)

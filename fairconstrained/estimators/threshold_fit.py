@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -27,66 +27,56 @@ from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.execution import FitTasks
 from fairconstrained.utils.fitted import set_fitted
-from fairconstrained.utils.typing import Array, Classifier
+from fairconstrained.utils.typing import Array
 
 
-@dataclass(frozen=True, eq=False)
 class ThresholdFit:
-    """A fitted classifier, and its scores of all rows.
+    """A classifier that is fitted here, unless it is already, and its scores of all rows.
 
-    The features of rows are their positions in the X that `fit` was passed.
+    The features of rows are their positions in the X that `fit` was passed. Some rows are held out
+    for `confidence`; of the others, some choose the thresholds.
 
-    Attributes
+    Parameters
     ----------
     estimator : FairThresholds
         Its parameters are valid.
-    constraints : list of Constraint
-        All must hold; their tolerances are set.
-    data, given, choosing : TrainingData
-        All rows, those that are not held out, and those that choose the thresholds.
-    held : TrainingData or None
-        The rows held out for `confidence`.
-    fitted : classifier
-        The classifier.
-    scores : ndarray of shape (n_samples,)
-        By position in X: those that thresholds are chosen by, of other rows those of the
-        classifier; nan for rows of weight zero.
+    X : array-like, DataFrame or sparse matrix
+        What the classifier sees of all rows.
+    labels : ndarray of shape (n_samples,)
+        Their labels.
+    data : TrainingData
+        The rows of positive weight.
+    params : tuple of mapping
+        What `fit` of the classifier and the splitter are passed.
+    tasks : FitTasks
+        The fit as a task of callbacks.
     """
 
-    estimator: Any
-    constraints: list[Constraint]
-    data: TrainingData
-    given: TrainingData
-    choosing: TrainingData
-    held: TrainingData | None
-    fitted: Classifier
-    scores: Array
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         estimator: Any,
         X: Any,
         labels: Array,
         data: TrainingData,
         params: tuple[Mapping[str, Any], Mapping[str, Any]],
         tasks: FitTasks,
-    ) -> ThresholdFit:
-        """Fit the classifier to X and labels, with the `params` of both, and score the rows."""
-        constraints = _constraints(estimator, data)
-        check_group_sizes(constraints, data, by_group=estimator.per_group)
-        given, held = without_held_out(estimator, data, constraints)
+    ):
+        self.estimator, self.data = estimator, data
+        self.constraints = _constraints(estimator, data)
+        check_group_sizes(self.constraints, data, by_group=estimator.per_group)
+        self.given, self.held = without_held_out(estimator, data, self.constraints)
         weighted = "sample_weight" in params[0]
         absent = np.setdiff1d(labels, labels[data.X]) if weighted else labels[:0]
         added = np.array([np.argmax(labels == label) for label in absent], dtype=int)
-        scoring = Scoring(estimator, X, labels, given, *params, added)
-        fitted, rows, chosen = scoring.scored(tasks)
-        choosing, scores = given.take(rows), np.full(len(labels), np.nan)
-        scores[choosing.X] = chosen
-        others = np.setdiff1d(data.X, choosing.X)
+        scoring = Scoring(estimator, X, labels, self.given, *params, added)
+        self.fitted, rows, chosen = scoring.scored(tasks)
+        self.choosing = self.given.take(rows)
+        self.scores = np.full(len(labels), np.nan)  # by position in X
+        self.scores[self.choosing.X] = chosen
+        others = np.setdiff1d(data.X, self.choosing.X)
         if len(others):  # what `predict` compares with the thresholds
-            scores[others] = scoring.scores(fitted, others)
-        return cls(estimator, constraints, data, given, choosing, held, fitted, scores)
+            self.scores[others] = scoring.scores(self.fitted, others)
+        self.method = response_of(self.fitted, estimator.response_method)
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
@@ -111,11 +101,6 @@ class ThresholdFit:
         wrong = wrong_predictions(data.y, data.loss_weight)
         parts = bound_parts(self.constraints, model, data, self, like)
         return Problem(CompositeFunction(model, wrong), tuple(parts))
-
-    @cached_property
-    def method(self) -> str:
-        """What returns the scores."""
-        return response_of(self.fitted, self.estimator.response_method)
 
     def chosen(self) -> tuple[Problem, DecisionSearch, Certificate | None]:
         """Return the problem of the thresholds, those chosen, and what the held-out rows show."""
