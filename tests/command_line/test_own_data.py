@@ -11,7 +11,6 @@ from _support.command_line import N_ROWS, asked
 import fairconstrained
 from fairconstrained.__main__ import main
 from fairconstrained.command_line._files import read_table
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
 
 
@@ -32,24 +31,6 @@ def test_the_table(file, capsys):
     found = gaps(text)
     assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
     assert found["fair", "test"] < found["unconstrained", "test"]
-
-
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("enforce", ["score", "decision"])
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_the_constraint_of_the_fit_is_measured(file, table, tmp_path, capsys, name, enforce):
-    table[:200].to_csv(file, index=False)
-    json_file, model_file = str(tmp_path / "out.json"), str(tmp_path / "model.joblib")
-    more = ["--constraint", name, "--enforce", enforce, "--json", json_file, "--model", model_file]
-    assert main(asked(file, *more)) == 0
-    text = capsys.readouterr().out
-    assert np.isfinite(list(gaps(text).values())).all()
-    assert f"Its gap: {CLASSIFIER_CONSTRAINTS[name]().gap_title}; on scores, with" in text
-    _, row = json.loads((tmp_path / "out.json").read_text())["training"]["constraints"]
-    classifier = joblib.load(model_file)[-1]
-    assert row["decisions"] == pytest.approx(classifier.decision_gap_, abs=1e-9)
-    free_thresholds = name == "partial_dp"  # they are fitted with the model, or to its scores
-    assert row["scores"] == pytest.approx(classifier.gap_, abs=1e-5 if free_thresholds else 1e-9)
 
 
 def test_the_unit_of_a_gap_that_is_no_probability(file, capsys):

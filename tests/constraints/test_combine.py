@@ -11,7 +11,6 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import (
     CLASSIFIER_CONSTRAINTS,
     DemographicParity,
-    EqualizedOdds,
     IntersectionalLossParity,
     MinorityRate,
 )
@@ -101,14 +100,6 @@ class TestMarginal:
         named = isinstance(make(table), pd.DataFrame | pl.DataFrame)
         assert classifier.groups_[0] == ("sex=f" if named else "attribute 0=f")
 
-    def test_columns_of_X(self, data):
-        X, y, table = data
-        frame = pd.DataFrame(X, columns=NAMES).assign(sex=table["sex"], old=table["old"])
-        inside = fitted(frame, y, combine="marginal", sensitive_columns=["sex", "old"])
-        beside = fitted(frame[NAMES], y, table, combine="marginal")
-        assert_allclose(inside.coef_[0, :4], beside.coef_[0], atol=1e-10)
-        assert inside.groups_.tolist() == beside.groups_.tolist()
-
     def test_one_attribute_is_as_it_was(self, data):
         X, y, table = data
         for groups in (table["sex"], table[["sex"]], table["sex"].tolist()):
@@ -172,11 +163,6 @@ class TestMarginal:
         assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
         if len(found) > 1:
             assert abs(found[0] - expected[0]) > 1e-4
-
-    def test_unknown_values(self, data):
-        X, y, table = data
-        with pytest.raises(ValueError, match=r"'combine' parameter .*'marginal'.*'each'"):
-            fitted(X, y, table, combine="each")
 
     def test_bind_takes_one_grouping(self, data):
         _, y, table = data
@@ -264,13 +250,6 @@ class TestReferenceRows:
         )
         assert classifier.coef_.shape == (2, 5)
         assert self.share(classifier, other, sex == "f") == pytest.approx(0.48, abs=1e-4)
-
-    def test_beside_a_constraint_on_the_training_rows(self, data, parts):
-        X, y, Z, sex = parts
-        rule = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
-        classifier = fitted(X, y, data[2]["old"][:250], constraint=[rule, EqualizedOdds(0.1)])
-        assert classifier.result_.converged
-        assert len(classifier.multipliers_) == 1 + 4
 
     def test_other_columns(self, parts):
         X, y, Z, sex = parts

@@ -137,13 +137,6 @@ class TestRatios:
         term = ErrorRateParity(ratio=0.0).bind(y, groups, rng.uniform(1.0, 1e4, 76)).zero_one()
         assert_array_equal(term.gap(y), np.zeros(6))
 
-    @pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, "0.8", True])
-    @pytest.mark.parametrize("kind", [DisparateImpact, lambda ratio: EqualizedOdds(ratio=ratio)])
-    def test_a_ratio_is_between_0_and_1(self, kind, ratio):
-        y, groups, weight, _ = data(5)
-        with pytest.raises(ValueError, match="ratio must be a number between 0 and 1"):
-            kind(ratio).bind(y, groups, weight)
-
     def test_kappa_or_ratio(self):
         y, groups, weight, _ = data(5)
         with pytest.raises(ValueError, match=r"EqualizedOdds: kappa=0.1 .* ratio=0.8.*one of them"):
@@ -169,18 +162,6 @@ class TestBalancedRate:
         for constraint in (BalancedRate(1.1), BalancedRate(kappa=0.1)):
             assert_allclose(constraint.bind(y, groups, weight).value(scores), parity, atol=1e-12)
 
-    @pytest.mark.parametrize("beta", [0.0, -1.0, np.inf, np.nan, "1", None])
-    def test_beta_is_positive(self, beta):
-        y, groups, weight, _ = data(1)
-        with pytest.raises(ValueError, match="beta must be a number between"):
-            BalancedRate(beta=beta).bind(y, groups, weight)
-
-    @pytest.mark.parametrize("r", [-0.1, 0.49, 1.6, np.nan, "1"])
-    def test_r_is_what_the_left_hand_side_can_be(self, r):
-        y, groups, weight, _ = data(1)
-        with pytest.raises(ValueError, match=r"r must be a number between 0.5 and 1.5"):
-            BalancedRate(r, beta=0.5).bind(y, groups, weight)
-
 
 class TestBoundedGroupLoss:
     @given(seed=SEEDS, n_groups=st.integers(1, 6), loss=st.sampled_from([Logistic(), Hinge()]))
@@ -205,12 +186,6 @@ class TestBoundedGroupLoss:
         y, groups, weight, scores = data(seed)
         term = BoundedGroupLoss(0.6, loss="hinge").bind(y, groups, weight)
         assert np.all(term.zero_one().gap(scores) <= term.gap(scores) + 1e-12)
-
-    @pytest.mark.parametrize("bound", [-0.1, np.nan, np.inf, "1", True])
-    def test_a_bound_is_a_number(self, bound):
-        y, groups, weight, _ = data(1)
-        with pytest.raises(ValueError, match="bound must be a number between 0"):
-            BoundedGroupLoss(bound).bind(y, groups, weight)
 
     def test_the_estimators_kappa_and_loss_are_the_defaults(self):
         found = BoundedGroupLoss().with_defaults(kappa=0.3, loss="hinge", surrogate="ramp")

@@ -125,14 +125,6 @@ def test_validation_rows_of_a_path_have_groups_in_one_way_or_the_other(table):
         fairness_path(clf, X, y, kappas=[0.05], **given)
 
 
-def test_polars(table):
-    pl = pytest.importorskip("polars", reason="polars is not installed")
-    X, y = table
-    frame = pl.from_pandas(X)
-    clf = FairLogisticClassifier(sensitive_columns=["sex", "age"]).fit(frame, y)
-    assert_array_equal(clf.predict(frame[FEATURES]), clf.predict(frame))
-
-
 def test_dask(table):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier

@@ -201,10 +201,14 @@ class TestKindsOfInput:
             fit(y=np.array([0, "yes"] * 100, dtype=object))
 
 
+@pytest.fixture(scope="module")
+def path():
+    return fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
+
+
 class TestOtherArguments:
     @pytest.mark.parametrize("k", [0.05, 99, 3, -4, "0", True])
-    def test_points_of_a_path(self, k):
-        path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
+    def test_points_of_a_path(self, path, k):
         pattern = r"index must be .* integer in \[-3, 2\].*kappa=tolerance"
         with pytest.raises(ValueError, match=pattern) as found:
             path.estimator_at(k)
@@ -212,14 +216,12 @@ class TestOtherArguments:
         assert path.estimator_at(np.int64(-3)) is path.estimator_at(0)
 
     @pytest.mark.parametrize("given", [{}, {"index": 1, "kappa": 0.1}])
-    def test_a_point_has_a_position_or_a_tolerance(self, given):
-        path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
+    def test_a_point_has_a_position_or_a_tolerance(self, path, given):
         with pytest.raises(ValueError, match="takes the position of a point"):
             path.estimator_at(**given)
 
     @pytest.mark.parametrize("kappa", ["0.1", True, np.nan, -1.0, 0.0])
-    def test_tolerances_of_points(self, kappa):
-        path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
+    def test_tolerances_of_points(self, path, kappa):
         with pytest.raises(ValueError, match=r"kappa must be a number|below the tolerances"):
             path.estimator_at(kappa=kappa)
 

@@ -13,8 +13,6 @@ from fairconstrained import (
     FairThresholds,
     MinorityRate,
     NeymanPearsonClassifier,
-    fairness_path,
-    fairness_report,
     make_biased_classification,
 )
 from fairconstrained.data.sensitive_columns import numeric
@@ -51,12 +49,6 @@ def test_classifiers(name):
     assert_array_equal(found.predict(TWICE), found.predict(PLAIN))
 
 
-def test_the_scales_of_the_features_are_those_of_the_sums():
-    found = FairLogisticClassifier().fit(TWICE, Y, sensitive_features=GROUPS)
-    plain = FairLogisticClassifier().fit(PLAIN, Y, sensitive_features=GROUPS)
-    assert_allclose(found.feature_scale_, plain.feature_scale_)
-
-
 def test_columns_of_x_that_are_sensitive():
     table = np.c_[X, GROUPS]
     found, plain = (
@@ -78,27 +70,6 @@ def test_rankers():
         FairRanker().fit(rows, Y, query=query, sensitive_features=GROUPS) for rows in (TWICE, PLAIN)
     )
     assert_allclose(found.predict(TWICE), plain.predict(PLAIN), atol=1e-9)
-
-
-def test_paths_with_rows_for_validation():
-    frames = [
-        fairness_path(
-            FairLogisticClassifier(), rows, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05],
-            X_val=rows, y_val=Y, sensitive_features_val=GROUPS,
-        ).to_frame()
-        for rows in (TWICE, PLAIN)
-    ]  # fmt: skip
-    names = ["train_accuracy", "val_accuracy", "val_decision_gap"]
-    assert_allclose(frames[0][names], frames[1][names])
-
-
-def test_reports():
-    model = FairLogisticClassifier().fit(PLAIN, Y, sensitive_features=GROUPS)
-    found, plain = (
-        fairness_report(model, rows, Y, sensitive_features=GROUPS).to_frame("groups")
-        for rows in (TWICE, PLAIN)
-    )
-    assert_allclose(found.to_numpy(float), plain.to_numpy(float))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -334,7 +334,6 @@ MOST_VALUES = max(len(values) for _, table in TABLES.values() for values in tabl
 
 # A group column of numbers and tiny groups are warned of before some of the errors.
 @pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
-@pytest.mark.cases(1)
 @pytest.mark.parametrize("k", range(MOST_VALUES))
 def test_the_error_names_the_argument(k):
     """Every argument of everything gets the value at position k of its list."""

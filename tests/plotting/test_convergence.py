@@ -1,7 +1,5 @@
 """Tests of ConvergenceDisplay, including single-point and diverging runs."""
 
-import sys
-
 import numpy as np
 import pytest
 from _support.drawing import plt
@@ -47,6 +45,7 @@ def test_lines_show_the_traces(results):
     assert [axis.get_yscale() for axis in display.axes_] == ["linear", "symlog", "log"]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("x", ["data_passes", "seconds", "iteration"])
 def test_x(results, x):
     display = draw(ConvergenceDisplay.from_results(results["IPC"], x=x))
@@ -130,18 +129,3 @@ def test_given_axes_are_used(results):
 def test_line_properties_can_be_set(results):
     display = ConvergenceDisplay.from_results(results["IPC"], line_kw={"color": "red"})
     assert display.lines_["IPC"][0].get_color() == "red"
-
-
-def test_invalid_input_raises(results):
-    with pytest.raises(ValueError, match="x='time' is unknown"):
-        ConvergenceDisplay.from_results(results, x="time")
-    with pytest.raises(ValueError, match="no results"):
-        ConvergenceDisplay.from_results({})
-    with pytest.raises(ValueError, match="three axes, got 2"):
-        ConvergenceDisplay.from_results(results, axes=plt.subplots(1, 2)[1])
-
-
-def test_missing_matplotlib_raises_import_error(monkeypatch, results):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"from_results requires matplotlib"):
-        ConvergenceDisplay.from_results(results)

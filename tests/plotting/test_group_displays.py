@@ -54,14 +54,6 @@ def test_displays_follow_the_api_of_scikit_learn(kind, data, model):
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_legend_is_outside_the_axes(kind, data, model):
-    X, y, groups = data
-    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
-    legend = display.ax_.get_legend().get_window_extent()
-    assert legend.y0 >= display.ax_.get_window_extent().y1 - 1.0
-
-
-@pytest.mark.parametrize("kind", DISPLAYS)
 @pytest.mark.parametrize("n_groups", [2, 9])
 def test_any_number_and_names_of_groups(kind, n_groups, data, model):
     X, y, _ = data

@@ -10,8 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.plotting import (
-    ConvergenceDisplay,
-    FairnessPathDisplay,
     GroupMetricsDisplay,
     GroupRateDisplay,
     ScoreDensityDisplay,
@@ -51,6 +49,7 @@ def test_dollar_signs_in_groups_are_no_formulas(kind, data, model):
     assert all(name in texts for name in DOLLARS)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_dollar_signs_in_many_groups_are_no_formulas(kind, data, model):
     X, y, groups = data
@@ -76,16 +75,6 @@ def test_axes_that_the_user_names_may_have_formulas(data, model):
         y, model.decision_function(X), sensitive_features=groups, unit=r"$\theta$"
     )
     assert display.ax_.get_xlabel() == r"$\theta$"
-
-
-def test_displays_of_fits_whose_constraints_are_named_by_such_groups(data, model):
-    X, y, groups = data
-    assert set(DOLLARS) == set(model.groups_)
-    path = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=3
-    )
-    for display in (path, ConvergenceDisplay.from_results(model.result_)):
-        display.figure_.savefig(BytesIO())
 
 
 @pytest.mark.parametrize("n_groups", [3, 12])

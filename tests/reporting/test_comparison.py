@@ -91,14 +91,6 @@ def test_the_cost_is_relative_to_the_reference(models, data):
     assert np.all(others["cost"] < others["cost_high"])
 
 
-def test_wider_intervals_with_more_confidence(models, data):
-    X, y, groups = (one[1500:] for one in data)
-    some, more = (compare(models, X, y, groups, confidence=level) for level in (0.8, 0.99))
-    for column in ("accuracy", "selection_rate_gap"):
-        assert np.all(more[f"{column}_low"] <= some[f"{column}_low"])
-        assert np.all(more[f"{column}_high"] > some[f"{column}_high"])
-
-
 def test_weights_and_missing_groups(models, data):
     X, y, groups = (one[1500:] for one in data)
     weight = np.where(np.arange(len(y)) % 3 > 0, 2.0, 0.0)

@@ -76,11 +76,6 @@ class TestFigures:
         expected = mean_ndcg(Y[rows], scores[rows], query=QUERY[rows])
         assert row["ndcg"] == pytest.approx(expected)
 
-    def test_wider_intervals_have_more_confidence(self, models, found):
-        wide = compare_rankers(models, X, Y, GROUPS, query=QUERY, confidence=0.99).summary
-        assert np.all(wide["ndcg_low"] < found.summary["ndcg_low"])
-        assert np.all(wide["ndcg_high"] > found.summary["ndcg_high"])
-
 
 class TestGroups:
     def test_marginal_groups_are_those_of_the_model(self, rng):
