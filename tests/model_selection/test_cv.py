@@ -160,15 +160,6 @@ class TestCV:
         clf.set_params(cv=splits).fit(X, y, sensitive_features=groups)
         assert clf.n_splits_ == 3
 
-    def test_a_refit_keeps_nothing_of_the_columns(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifierCV(kappas=[0.3], cv=2, max_gap=1.0)
-        clf.fit(pd.DataFrame(X, columns=list("abcde")), y, sensitive_features=groups)
-        assert clf.feature_names_in_.tolist() == list("abcde")
-        clf.fit(X[:, :3], y, sensitive_features=groups)
-        assert clf.n_features_in_ == 3 and not hasattr(clf, "feature_names_in_")
-        assert clf.predict(X[:, :3]).shape == y.shape
-
     def test_rows_of_unknown_group(self, data):
         """They count in the accuracy of a fold, and not in its gap."""
         X, y, groups = data
@@ -229,16 +220,6 @@ def test_verbose_prints_paths_and_points(data, capsys):
     assert len(points) == 8
     assert f"accuracy {clf.cv_results_['split0_test_accuracy'][0]:.4g}" in points[0]
     assert len(lines[2]) == len(lines[1]) + 8
-
-
-def test_parallel_folds_have_the_results_of_one_after_the_other(data):
-    X, y, groups = data
-    found = []
-    for n_jobs in (1, 2):
-        clf = FairLogisticClassifierCV(n_kappas=3, cv=3, max_gap=0.3, n_jobs=n_jobs)
-        found.append(clf.fit(X, y, sensitive_features=groups).cv_results_)
-    for name in ("mean_test_accuracy", "mean_test_gap", "split2_test_loss"):
-        assert_allclose(found[0][name], found[1][name], atol=1e-12)
 
 
 def test_folds_without_a_gap_are_left_out_of_its_mean():

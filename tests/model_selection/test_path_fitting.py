@@ -1,6 +1,5 @@
 """The frontier: its points are those of single fits, certified, cheap, and independent of order."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -222,31 +221,6 @@ class TestPoints:
         assert_array_equal(frame["gap"], path.gaps)
         assert {"kappa", "val_decision_gap", "status", "data_passes"} <= set(frame.columns)
 
-    def test_pickle(self, path):
-        loaded = pickle.loads(pickle.dumps(path))
-        assert_array_equal(loaded.coefs, path.coefs)
-
-    def test_the_estimator_is_not_changed(self, data):
-        X, y, groups = data
-        estimator = FairLogisticClassifier(kappa=0.3)
-        before = dict(vars(estimator))
-        fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=2)
-        assert vars(estimator) == before
-
-    def test_weights_are_repetitions(self, data):
-        X, y, groups = (part[:450] for part in data)
-        weight = np.arange(450) % 3
-        options = {"kappas": [0.1, 0.02]}
-        weighted = fairness_path(
-            FairLogisticClassifier(), X, y, weight, sensitive_features=groups, **options
-        )
-        rows = np.repeat(np.arange(450), weight)
-        repeated = fairness_path(
-            FairLogisticClassifier(), X[rows], y[rows], sensitive_features=groups[rows], **options
-        )
-        assert_allclose(weighted.objectives, repeated.objectives, rtol=1e-5)
-        assert_allclose(weighted.train_accuracy, repeated.train_accuracy, atol=0.01)
-
     def test_sensitive_columns_and_interactions(self, data):
         X, y, groups = (part[:400] for part in data)
         table = np.column_stack([X, groups])
@@ -335,13 +309,6 @@ class TestPipelines:
         assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
         with pytest.raises(NotFittedError):
             pipeline.predict(X)
-
-    def test_it_may_have_one_step_only(self, data):
-        X, y, groups = data
-        alone = make_pipeline(FairLogisticClassifier())
-        path = fairness_path(alone, X, y, sensitive_features=groups, kappas=[0.1])
-        expected = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-        assert path.estimator_at(0).score(X, y) == pytest.approx(expected.score(X, y), abs=0.01)
 
     def test_its_last_step_must_be_one_of_ours(self, data):
         X, y, groups = data

@@ -23,7 +23,9 @@ DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(20, 4, n_documents=30,
 OTHERS = make_biased_ranking(20, 4, n_documents=30, random_state=1)
 
 
-def fitted_network_path():
+@pytest.fixture(scope="module")
+def network_path():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
     rows, others = slice(0, 700), slice(700, None)
     return fairness_path(
         NETWORK,
@@ -37,14 +39,8 @@ def fitted_network_path():
     )
 
 
-@pytest.fixture(scope="module", name="network_path")
-def fixture_of_networks():
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    return fitted_network_path()
-
-
-@pytest.fixture(scope="module", name="ranker_path")
-def fixture_of_rankers():
+@pytest.fixture(scope="module")
+def ranker_path():
     return followed(FairRanker())
 
 
@@ -68,11 +64,6 @@ class TestNetworks:
         )
         assert len(network_path.to_frame()) == 4
         assert not hasattr(NETWORK, "weights_")
-
-    def test_it_is_reproducible(self, network_path):
-        again = fitted_network_path()
-        assert_array_equal(again.objectives, network_path.objectives)
-        assert_array_equal(again.validation["val_loss"], network_path.validation["val_loss"])
 
     def test_points_start_from_the_last_one(self, network_path):
         """The networks of a path are better trained than those of single fits."""

@@ -285,17 +285,6 @@ class TestRoutedWeights:
             )
             assert found["test_gap"][k] == pytest.approx(-expected)
 
-    def test_the_score_of_a_search_is_weighted(self, data, routing, weight):
-        X, y, groups = data
-        clf = FairLogisticClassifier()
-        passed = {"sensitive_features": groups, "sample_weight": weight}
-        search = GridSearchCV(clf, {"kappa": [0.05]}, cv=KFold(2)).fit(X, y, **passed)
-        train, test = next(KFold(2).split(X))
-        model = FairLogisticClassifier(kappa=0.05)
-        model.fit(X[train], y[train], weight[train], sensitive_features=groups[train])
-        right = accuracy_score(y[test], model.predict(X[test]), sample_weight=weight[test])
-        assert search.cv_results_["split0_test_score"][0] == pytest.approx(right)
-
     def test_weights_that_are_not_requested(self, data, routing, weight):
         X, y, groups = data
         clf = FairLogisticClassifier()
