@@ -97,11 +97,6 @@ class Line:
     passes: float
     grid: Grid | None = None
 
-    @property
-    def least_passes(self) -> float:
-        """The data passes that a full run with `paper()` has at least: those published, to 2%."""
-        return 0.98 * self.passes if " passes" in self.published else 0.0
-
 
 def _same(problem: Problem, start: Array, rho: float) -> Setup:
     return Setup(problem, start, rho, problem, start)

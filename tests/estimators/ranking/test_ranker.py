@@ -351,12 +351,12 @@ class TestStochastic:
     def test_it_removes_most_of_the_violation(self):
         problem = FairRanker(kappa=0.1).bind(X, Y, None, GROUPS, query=QUERY).problem
         free = SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
-        solver = PLADA.stochastic(batch_size=1, max_iter=300, check_every=100, polish=False)
+        solver = PLADA.stochastic(batch_size=1, max_iter=120, check_every=40, polish=False)
         result = solver.minimize(problem, random_state=0)
         assert result.violation < 0.5 * problem.at(free).violation
         assert result.objective < np.log(2.0), "better than equal scores"
         assert np.all(result.multipliers >= 0.0) and result.multipliers.max() > 0.0
-        assert result.data_passes < 300 / 12 + 60
+        assert result.data_passes < 120 / 12 + 60
 
     def test_a_polished_run_finds_the_solution(self, ranker):
         solver = PLADA.stochastic(batch_size=1, max_iter=100, check_every=50)
