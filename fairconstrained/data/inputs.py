@@ -151,9 +151,7 @@ def check_held(name: str, values: object) -> None:
         )
 
 
-def check_labels(
-    name: str, y: object, n_rows: int, *, rows: str = "X", warn_column: bool = True
-) -> Array:
+def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array:
     """Return labels as an array of shape (n_rows,).
 
     Parameters
@@ -164,8 +162,6 @@ def check_labels(
         The labels.
     n_rows : int
         How many there must be.
-    warn_column : bool, default=True
-        Whether a table with one column is warned of.
 
     Raises
     ------
@@ -178,7 +174,7 @@ def check_labels(
         of = "" if rows == name else f" of {rows}"
         raise ValueError(f"{name} must hold one label per row{of}; got {y!r}.")
     try:
-        labels = _column(y, warn=warn_column)
+        labels = _column(y)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if len(labels) != n_rows:
@@ -200,7 +196,7 @@ def check_labels(
     return labels
 
 
-def _column(y: Any, *, warn: bool) -> Array:
+def _column(y: Any) -> Array:
     """Return labels in one dimension, by scikit-learn unless they are numbers in one already."""
     if isinstance(getattr(y, "dtype", None), np.dtype) and np.ndim(y) == 1:
         labels = np.asarray(y)
@@ -208,7 +204,7 @@ def _column(y: Any, *, warn: bool) -> Array:
             return labels
     from sklearn.utils import column_or_1d  # workers import this module without it
 
-    return np.asarray(column_or_1d(y, warn=warn))
+    return np.asarray(column_or_1d(y, warn=True))
 
 
 def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.typing import Array
 
 MOST_GROUPS = 8
@@ -112,13 +113,10 @@ def choose_by_selection_rate(
     confidence : float
         The confidence level of the intervals.
     """
-    known, n = groups.known, len(groups)
-    codes, weight = groups.codes[known], weight[known]
-    sizes = np.bincount(codes, weight, n)
-    rates = np.bincount(codes, weight * selected[known], n) / np.maximum(sizes, 1e-300)
-    effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
-    limits = clopper_pearson(rates, effective, confidence)
-    return choose_groups(rates, sizes, low=limits.low, high=limits.high)
+    rates, sizes = Predictions(None, selected, groups, weight).cells("selection_rate")
+    limits = clopper_pearson(rates, sizes, confidence)
+    totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
+    return choose_groups(rates, totals, low=limits.low, high=limits.high)
 
 
 def with_others(groups: Groups, choice: Choice) -> Groups:

@@ -83,10 +83,8 @@ class Collected:
                 f"{len(self.classes)} classes {self.classes}, and one must be chosen. Pass "
                 "pos_label: this class is compared with all others."
             )
-        return self._favourable() if pos_label is None else pos_label
-
-    def _favourable(self) -> Any:
-        """Return the positive class of the models that name one, else the second class."""
+        if pos_label is not None:
+            return pos_label
         lasts = {name: final_estimator(one.model) for name, one in self.outputs.items()}
         own = {
             name: one.pos_label

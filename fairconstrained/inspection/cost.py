@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairconstrained.inspection.collected import Collected
 from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.metrics.intervals import effective_size
 from fairconstrained.utils.typing import Array
 
 
@@ -96,7 +97,7 @@ def accuracy_change(
     """
     share = weight / weight.sum()
     gained, lost = float(share @ (after & ~before)), float(share @ (before & ~after))
-    n = float(weight.sum() ** 2 / (weight @ weight))
+    n = effective_size(weight)
     total = n + 2.0
     centre = n * (gained - lost) / total
     spread = n * (gained + lost) + 1.0 - total * centre**2

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
+from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
     Choice,
@@ -18,7 +17,7 @@ from fairconstrained.inspection.chosen_groups import (
 )
 from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.models import check_model, response_of
-from fairconstrained.metrics.inputs import check_scores
+from fairconstrained.metrics.inputs import check_score_rows
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_finite
@@ -70,29 +69,17 @@ class GroupScores:
         ValueError
             If lengths differ, a score or a group is missing, or the threshold is not a number.
         """
-        check_same_rows(
-            y_true=y_true,
-            y_pred=scores,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
+        labels, scores, groups, weight = check_score_rows(
+            y_true, scores, sensitive_features, sample_weight
         )
-        scores = check_scores("y_pred", scores)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{int((~np.isfinite(scores)).sum())} of {len(scores)} scores are not finite: "
                 "every row needs a score."
             )
-        n_rows = len(scores)
-        groups = check_groups(sensitive_features, n_rows, rows="y_pred", compared=True)
-        labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
-        weight = check_weight("sample_weight", sample_weight, n_rows, rows="y_pred")
         if threshold is None:
             threshold = 0.5 if scores.min() >= 0.0 and scores.max() <= 1.0 else 0.0
-        threshold = check_finite("threshold", threshold)
-        counted = np.flatnonzero(weight)
-        labels = None if labels is None else labels[counted]
-        groups = groups.take(counted)
-        return cls(scores[counted], groups, weight[counted], threshold, unit, labels)
+        return cls(scores, groups, weight, check_finite("threshold", threshold), unit, labels)
 
     @classmethod
     def from_estimator(

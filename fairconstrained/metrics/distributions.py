@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, ranked_cell
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -137,9 +137,7 @@ def partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
-    _, scores, groups, weight = check_score_arguments(
-        y_true, y_pred, sensitive_features, sample_weight
-    )
+    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
     parts = [
         Ranked(*within_ranks(scores[rows], weight[rows], (low, high))) for rows in _rows(groups)
     ]
@@ -204,9 +202,7 @@ def weak_partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
-    _, scores, groups, weight = check_score_arguments(
-        y_true, y_pred, sensitive_features, sample_weight
-    )
+    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
     cells = [ranked_cell(scores, weight, rows) for rows in _rows(groups)]
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
     rates = np.array([cell.share_above(np.array(theta)) for cell in cells])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.groups import check_groups
-from fairconstrained.data.inputs import check_same_rows, check_weight
-from fairconstrained.metrics.inputs import check_predictions
+from fairconstrained.metrics.inputs import check_rows
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
@@ -49,17 +47,10 @@ def class_error_rates(
     >>> class_error_rates([0, 0, 1, 2], [0, 1, 1, 0]).to_dict()
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
-    check_same_rows(
-        y_true=y_true,
-        y_pred=y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
+    labels, predicted, groups, weight = check_rows(
+        y_true, y_pred, sensitive_features, sample_weight
     )
-    labels, predicted = check_predictions(y_true, y_pred)
-    weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
     classes, codes = np.unique(labels, return_inverse=True)
-    members = np.zeros(len(labels)) if sensitive_features is None else sensitive_features
-    groups = check_groups(members, len(labels), rows="y_true", compared=True)
     cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)
     wrong = np.bincount(cell, weight * (labels != predicted), minlength=n_cells)
     total = np.bincount(cell, weight, minlength=n_cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -20,43 +21,71 @@ COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def check_score_arguments(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    sensitive_features: MatrixLike,
+Rows = tuple[Any, Array, Groups, Array]  # labels or None, predictions or scores, groups, weights
+
+
+def check_rows(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    sensitive_features: MatrixLike | Groups | None,
     sample_weight: ArrayLike | None,
-) -> tuple[Array, Array, Groups, Array]:
-    """Check the arguments of a metric of scores, and drop the rows of weight zero.
+    *,
+    scores: bool = False,
+) -> Rows:
+    """Check the arguments of a metric of predictions, or of scores.
 
     Returns
     -------
-    labels, scores : ndarray of shape (n_rows,)
-        The labels and the scores.
+    labels : ndarray of shape (n_rows,) or None
+        The labels; None only for scores without labels.
+    values : ndarray of shape (n_rows,)
+        The predictions or the scores.
     groups : Groups
-        The groups.
+        The groups; one group without sensitive features.
     weight : ndarray of shape (n_rows,)
-        The weights, > 0.
+        The weights, >= 0.
 
     Raises
     ------
     ValueError
-        If lengths differ, a score or a group is missing, or all weights are zero.
+        If lengths differ, a label, a score or a group is missing, or all weights are zero.
     """
     check_same_rows(
         y_true=y_true,
-        y_pred=scores,
+        y_pred=y_pred,
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
     )
-    scores = check_scores("y_pred", scores)
-    labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
-    groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
-    weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
-    counted = np.flatnonzero(weight)
-    return labels[counted], scores[counted], groups.take(counted), weight[counted]
+    if scores:
+        values, labels = check_scores("y_pred", y_pred), None
+        if y_true is not None:
+            labels = check_labels("y_true", y_true, len(values), rows="y_pred")
+    else:
+        labels, values = check_predictions(y_true, y_pred)
+    rows = "y_pred" if scores else "y_true"
+    members = np.zeros(len(values)) if sensitive_features is None else sensitive_features
+    groups = check_groups(members, len(values), rows=rows, compared=True)
+    return (
+        labels,
+        values,
+        groups,
+        check_weight("sample_weight", sample_weight, len(values), rows=rows),
+    )
 
 
-def check_predictions(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
+def counted(labels: Array | None, values: Array, groups: Groups, weight: Array) -> Rows:
+    """Return the rows of positive weight."""
+    rows = np.flatnonzero(weight)
+    labels = None if labels is None else labels[rows]
+    return labels, values[rows], groups.take(rows), weight[rows]
+
+
+def check_score_rows(*arguments: Any) -> Rows:
+    """Check the arguments of a metric of scores, and drop the rows of weight zero."""
+    return counted(*check_rows(*arguments, scores=True))
+
+
+def check_predictions(y_true: Any, y_pred: ArrayLike) -> tuple[Array, Array]:
     """Return labels and predicted labels as arrays of shape (n_rows,).
 
     Raises

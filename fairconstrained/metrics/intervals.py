@@ -65,6 +65,17 @@ def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
     return Interval(rates, np.where(known, low, 0.0), np.where(known, high, 1.0))
 
 
+def effective_size(weight: Array) -> float:
+    r"""Return the effective sample size of Kish, :math:`(\sum w)^2 / \sum w^2`."""
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+def weighted_share(counted: Array, weight: Array, confidence: float) -> Interval:
+    """Return the share of the weight of rows that count, with an exact interval."""
+    share = np.asarray(weight @ counted / weight.sum())
+    return clopper_pearson(share, np.array(effective_size(weight)), confidence)
+
+
 def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
     """Return Wilson's score intervals for rates; (0, 1) where there are no rows."""
     known = sizes > 0

@@ -9,7 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from fairconstrained.metrics.inputs import (
     COMPARISONS,
-    check_score_arguments,
+    check_score_rows,
     positive_rows,
     ranked_cell,
 )
@@ -34,7 +34,7 @@ def _by_label(
 
     Groups with rows of only one class are left out, with an `UndefinedMetricWarning`.
     """
-    labels, scores, groups, weight = check_score_arguments(
+    labels, scores, groups, weight = check_score_rows(
         y_true, y_pred, sensitive_features, sample_weight
     )
     positive = positive_rows(labels, pos_label)
@@ -98,9 +98,7 @@ def group_auc_difference(
     >>> group_auc_difference([0, 1, 0], [0.1, 0.9, 0.3], sensitive_features=["a", "b", "b"])
     0.5
     """
-    _, scores, groups, weight = check_score_arguments(
-        y_true, y_pred, sensitive_features, sample_weight
-    )
+    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
     cells = [
         ranked_cell(scores, weight, np.flatnonzero(groups.codes == k)) for k in range(len(groups))
     ]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_same_rows, check_weight
-from fairconstrained.metrics.inputs import check_predictions
+from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.inputs import check_rows, counted
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -111,23 +110,11 @@ class Predictions:
             If lengths differ, groups are missing, there are more than two classes, or the positive
             class is ambiguous.
         """
-        check_same_rows(
-            y_true=y_true,
-            y_pred=y_pred,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
+        labels, predictions, groups, weight = check_rows(
+            y_true, y_pred, sensitive_features, sample_weight
         )
-        labels, predictions = check_predictions(y_true, y_pred)
-        groups = check_groups(sensitive_features, len(labels), rows="y_true", compared=True)
-        weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
         positive = positive_class(np.concatenate([labels, predictions]), pos_label)
-        counted = np.flatnonzero(weight)
-        return cls(
-            labels[counted] == positive,
-            predictions[counted] == positive,
-            groups.take(counted),
-            weight[counted],
-        )
+        return cls(*counted(labels == positive, predictions == positive, groups, weight))
 
     def cells(self, name: str) -> tuple[Array, Array]:
         r"""Return a rate of each group, and the number of rows that it is computed from.

@@ -24,7 +24,7 @@ from fairconstrained.inspection.cost import Cost, cost_of, overall
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
-from fairconstrained.metrics.intervals import Interval, clopper_pearson
+from fairconstrained.metrics.intervals import Interval, weighted_share
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step
@@ -221,7 +221,6 @@ def frontier_of(
         raise ValueError("y is None: the frontier of a path is one of accuracy and gap. Pass y.")
     if path.pipeline is not None:
         _, X = last_step(path.pipeline, X)
-    share = rows.weight / rows.weight.sum()
     for k, (kappa, model) in enumerate(zip(path.kappas, path.estimators, strict=True)):
         output = Outputs.of(model, X, sensitive_features).take(rows.rows)
         here = replace(rows, outputs={"": output})
@@ -229,8 +228,8 @@ def frontier_of(
             _gap(here.of_class(one.collected.positive), evidence.reference)
             for one in evidence.classes.values()
         ]
-        correct = np.array(share @ (output.labels == rows.labels))
-        accuracy = clopper_pearson(correct, np.array(1.0 / (share @ share)), evidence.confidence)
+        right = np.asarray(output.labels == rows.labels)
+        accuracy = weighted_share(right, rows.weight, evidence.confidence)
         table.loc[k] = [kappa, max(gaps), *map(float, accuracy)]
     return table
 

@@ -11,7 +11,7 @@ import pandas as pd
 from fairconstrained.inspection.chosen_groups import choose_by_selection_rate, stacked, with_others
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.metrics.intervals import weighted_share
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.plotting.densities import Density
 from fairconstrained.reporting._dots import Scale
@@ -201,10 +201,9 @@ def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -
     n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
     bins = []
     for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
-        share = weight[rows] / weight[rows].sum()
-        rate = np.array(share @ labels[rows])
-        _, low, high = clopper_pearson(rate, np.array(1.0 / (share @ share)), confidence)
-        mean, few = float(share @ probability[rows]), len(rows) < _ROWS_PER_BIN
+        rate, low, high = weighted_share(labels[rows], weight[rows], confidence)
+        mean = float(np.average(probability[rows], weights=weight[rows]))
+        few = len(rows) < _ROWS_PER_BIN
         bins.append(Bin(mean, float(rate), float(low), float(high), few))
     return bins
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairconstrained.inspection.collected import Collected, collect
 from fairconstrained.inspection.cost import cost_of, overall
-from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
+from fairconstrained.metrics.intervals import largest_gap, weighted_share
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
@@ -126,11 +126,8 @@ def compare(
 def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, float]:
     """Return the measures of a model."""
     measured = overall(collected, collected.outputs[name])
-    weight = collected.weight
-    size = np.array(weight.sum() ** 2 / (weight @ weight))
-    row = _with_limits(
-        "accuracy", clopper_pearson(np.array(measured["accuracy"]), size, confidence)
-    )
+    right = collected.outputs[name].decided == collected.labels
+    row = _with_limits("accuracy", weighted_share(right, collected.weight, confidence))
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:
         cells = [one.cells(rate) for one in collected.predictions(name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,7 +78,7 @@ def sentence(name: str, *content: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(ABC):
     """Tables of numbers that templates show as text, Markdown and HTML; the first is the default.
 
     Parameters
@@ -165,9 +166,9 @@ class Report:
         content = {"report": self, "level": level_of(self.confidence), **self._content()}
         return render(name, template=self._template, **content, **options)
 
+    @abstractmethod
     def _content(self) -> dict[str, Any]:
         """Return what the templates show, besides the report itself."""
-        raise NotImplementedError
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:

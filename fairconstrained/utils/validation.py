@@ -94,25 +94,6 @@ def check_switch(argument: str, value: object) -> bool:
     return bool(value)
 
 
-def check_seed(random_state: object) -> None:
-    """Check a random state.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer, a RandomState or None.
-    """
-    from sklearn.utils import check_random_state  # workers import this module without it
-
-    try:
-        check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            "random_state must be an integer in [0, 2**32 - 1], a numpy.random.RandomState or "
-            f"None; got {random_state!r}."
-        ) from error
-
-
 def check_numbers(argument: str, values: object, low: float, high: float) -> Array:
     """Return a list of numbers as an array of shape (n_numbers,).
 
