@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
+from fairconstrained.decisions.smoothing import effective_rows, smooth_part
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -21,6 +21,12 @@ from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
 _MOST_CONSTANT = 35.0  # the score of a constant model where there is one class: its loss is 0
+_PRICE = 0.2  # what a unit of expected violation on new rows costs in accuracy
+_ACCURACY_WEIGHT = 0.5  # the decrease of a violation that is worth a unit of accuracy
+_N_POINTS = 512  # of a line at which decisions are counted
+_EVALUATED_SCORES = 1e5  # up to which more points than the least number are evaluated
+_N_LOSSES = 8  # points of a line, of equal accuracy, at which the loss is evaluated
+_REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,8 @@ class Candidate:
         Its scores, for each model of the problem.
     price : float, default=0.0
         What its expected violation on new rows costs, in units of accuracy.
+    spread : float, default=1.0
+        The standard deviation of its scores.
     """
 
     w: Array
@@ -53,6 +61,7 @@ class Candidate:
     constant: bool
     scores: Scores = field(repr=False)
     price: float = 0.0
+    spread: float = 1.0
 
     @property
     def merit(self) -> float:
@@ -64,9 +73,10 @@ class Candidate:
         """Whether the decisions meet the bound, up to rounding."""
         return bool(at_most(self.violation))
 
-    def promise(self, accuracy_weight: float) -> float:
-        """Return a number that is large for models of merit near the bound."""
-        return accuracy_weight * self.merit - max(self.violation, 0.0)
+    @property
+    def promise(self) -> float:
+        """A number that is large for models of merit near the bound."""
+        return _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
 
     def better_than(self, other: Candidate) -> bool:
         """Return whether it is preferred: the bound first, then the merit, then the loss."""
@@ -88,8 +98,6 @@ class CandidateSearch:
         The labels of the objective's rows, -1 or +1.
     sample_weight : ndarray of shape (n_rows,)
         Their weights.
-    budget : SearchBudget, default=SearchBudget()
-        How many points of a line are evaluated.
     constants : sequence of ndarray of shape (n_variables,) or None, default=None
         The constant models; None takes those whose coefficients are zero.
     expected : sequence of CompositeFunction, default=()
@@ -101,37 +109,30 @@ class CandidateSearch:
         The problem, with the estimates among the constraints.
     line : callable
         Returns a line that is searched, see :class:`Line`.
-    usual_budget : SearchBudget
-        What a search of an estimator may cost.
+    least_points : int
+        The points of a line at which constraints that cannot be counted are evaluated.
     best : Candidate
         The best one so far.
     constant : Candidate
         The best constant one, whose coefficients are zero.
-    n_lines : int
-        The lines searched.
-    line_rows : float
-        The rows read for searches along lines, where scores are not in memory. They count as data
-        passes, but not towards the limits of the budget, which count lines.
     """
 
     line: ClassVar[Callable[..., Line]] = Line
-    usual_budget: ClassVar[SearchBudget] = SearchBudget()
+    least_points: ClassVar[int] = 24
 
     def __init__(
         self,
         problem: Problem,
         y: Array,
         sample_weight: Array,
-        budget: SearchBudget | None = None,
         constants: Sequence[Array] | None = None,
         expected: Sequence[CompositeFunction] = (),
     ):
         wanted = [*problem.constraints, *expected]
         self.problem = problem.with_constraints(wanted) if expected else problem
-        self.line_rows = 0.0
+        self.rows = y, sample_weight
         self.model = problem.objective.model
         self.unit_shift = self.problem.unit_shift()
-        self.budget = self.usual_budget if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(self._strict(part) for part in problem.constraints)]
         estimates = [self._strict(part) for part in expected]
@@ -146,7 +147,6 @@ class CandidateSearch:
             if one.better_than(self.best):
                 self.best = one
         self.constant = self.best
-        self.n_lines = 0
 
     @classmethod
     def searches(cls, problem: Problem) -> bool:
@@ -200,8 +200,15 @@ class CandidateSearch:
             self._loss(scores, w),
             self._is_constant(scores[0]),
             scores,
-            self.budget.price * max(self._largest(scores, w, estimate=True), 0.0),
+            _PRICE * max(self._largest(scores, w, estimate=True), 0.0),
+            self._spread(scores[0]),
         )
+
+    def _spread(self, scores: Array) -> float:
+        """Return the standard deviation of scores."""
+        _, weight = self.rows
+        mean = np.average(scores, weights=weight)
+        return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
 
     def _largest(self, scores: Scores, w: Array, *, estimate: bool) -> float:
         """Return the largest output of the constraints, or of the estimates for new rows."""
@@ -224,9 +231,13 @@ class CandidateSearch:
         if candidate.better_than(self.best):
             self.best = candidate
 
+    def add(self, one: Candidate) -> Candidate:
+        """Offer a candidate and all intercepts of it; return the best of these."""
+        self.offer(one)
+        return self.sweep_intercept(one)
+
     def follow(self, line: Line, points: Array) -> Candidate:
         """Return the best candidate on a line; if it is the best so far, its scores are exact."""
-        self.n_lines += 1
         t = points[self._best_of(line, points)]
         w = line.model(t)
         found = self.evaluate(w, line.scores(t))
@@ -238,14 +249,14 @@ class CandidateSearch:
     def _best_of(self, line: Line, points: Array) -> int:
         """Return the position of the best point: bound first, then merit, then loss."""
         accuracy, violation = line.values(points)
-        merit = accuracy - self.budget.price * line.excess(points)
+        merit = accuracy - _PRICE * line.excess(points)
         met = at_most(violation)
         if not met.any():
-            return int(np.argmin(violation - self.budget.accuracy_weight * merit))
+            return int(np.argmin(violation - _ACCURACY_WEIGHT * merit))
         best = np.max(merit[met])
         ties = np.flatnonzero(met & (merit >= best - ROUNDING))
-        if len(ties) > self.budget.n_losses:
-            ties = ties[np.linspace(0, len(ties) - 1, self.budget.n_losses).astype(int)]
+        if len(ties) > _N_LOSSES:
+            ties = ties[np.linspace(0, len(ties) - 1, _N_LOSSES).astype(int)]
         if len(ties) > 1:
             return int(ties[np.argmin(self._losses(line, points[ties]))])
         return int(ties[0])
@@ -259,33 +270,20 @@ class CandidateSearch:
 
         Where ties are decided by the loss, points at equal distances are added.
         """
-        budget = self.budget
         points = points_between(line.flips(reach), self._many(line), center)
         if center is not None:
             return points
         points = np.clip(points, *reach)
         if not line.exact:
-            points = np.union1d(points, np.linspace(*reach, budget.n_losses + 1))
+            points = np.union1d(points, np.linspace(*reach, _N_LOSSES + 1))
         return points
 
     def _many(self, line: Line) -> int:
         """Return about the number of points of a line that are evaluated."""
-        budget = self.budget
         if line.exact:
-            return budget.n_points
-        affordable = int(budget.evaluated_scores / max(line.n_rows, 1))
-        return int(np.clip(affordable, budget.n_evaluated_points, budget.n_points))
-
-    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates near which one variable after another is searched.
-
-        Repairs need rates that change smoothly with the scores. If there are only few distinct
-        scores, repairs may end at a model that is clearly less accurate than others near the bound.
-        Then these others are returned.
-        """
-        found = most_promising(seen, self.budget.accuracy_weight, self.budget.n_refined)
-        short = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall
-        return found if self.counted and short else []
+            return _N_POINTS
+        affordable = int(_EVALUATED_SCORES / max(line.n_rows, 1))
+        return int(np.clip(affordable, self.least_points, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
@@ -299,24 +297,58 @@ class CandidateSearch:
         by = tuple(np.ones_like(scores) for scores in one.scores)
         return Line(self.measures, one.w, direction, one.scores, by)
 
-    def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
-        """Return the best candidate on the line through two, for models with linear scores."""
+    def towards_constant(self, one: Candidate, shares: Sequence[float]) -> Iterator[Candidate]:
+        """Yield the model with other intercepts: shares of its decisions against the constant."""
+        if self.unit_shift is None:
+            return
+        line = self._line_of_intercepts(one, self.unit_shift)
+        positive = self.constant.w @ self.unit_shift > 0.0
+        flips = line.flips((0.0, np.inf) if positive else (-np.inf, 0.0))
+        for share in shares if len(flips) else ():
+            t = np.quantile(flips, 1.0 - share if positive else share)
+            yield self.evaluate(line.model(t), line.scores(t))
+
+    def sweep_between(
+        self, one: Candidate, other: Candidate, base: Candidate | None = None
+    ) -> Candidate:
+        """Return the best candidate on the line through two, for models with linear scores.
+
+        With a third one as the base, the line through this one in the same direction.
+        """
         if not self.model.linear:
             return one
-        line = self._line_between(one, other)
-        whole = self.problem.domain.whole_space
-        reach = self.budget.line_range if whole else (0.0, 1.0)
+        line = self._line_between(one, other, one if base is None else base)
+        reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))
 
-    def _line_between(self, one: Candidate, other: Candidate) -> Line:
-        """Return the line through two models with linear scores."""
+    def _line_between(self, one: Candidate, other: Candidate, base: Candidate) -> Line:
+        """Return the line from the base in the direction from one to the other."""
         by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
-        return self.line(self.measures, one.w, other.w - one.w, one.scores, by)
+        return self.line(self.measures, base.w, other.w - one.w, base.scores, by)
 
-    def line_along(self, one: Candidate, direction: Array) -> Line:
-        """Return the line from a model with linear scores in a direction: a pass over the data."""
-        by = self.scores_at(direction)
-        return self.line(self.measures, one.w, direction, one.scores, by)
+    def smooth_parts(self) -> list[CompositeFunction]:
+        """Return the share of errors and the constraints as smooth functions, see `smooth_part`.
+
+        Where constraints are on rankings, which say little about decisions, the loss is before
+        them.
+        """
+        rows = self.rows[1], self.model.n_rows
+        constraints = [smooth_part(part, *rows) for part in self.problem.constraints]
+        errors = CompositeFunction(self.model, self._smooth_errors())
+        first = [errors] if self.counted else [self.problem.objective, errors]
+        return [*first, *constraints]
+
+    def _smooth_errors(self) -> Term:
+        """Return the share of errors with probabilities of decisions."""
+        errors = CompositeFunction(self.model, wrong_predictions(*self.rows))
+        return smooth_part(errors, self.rows[1], self.model.n_rows).term
+
+    @property
+    def has_coarse_rates(self) -> bool:
+        """Whether one row may change a rate by more than the bound on its differences."""
+        terms = [one.term for one in self.measures[1:] if isinstance(one.term, CellMeans)]
+        sizes = [effective_rows(term).min(initial=np.inf) for term in terms]
+        return -self.constant.violation * min(sizes, default=np.inf) < 1.0
 
     def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
         """Return the outputs of measures for a candidate."""
@@ -337,8 +369,6 @@ def wrong_predictions(y: Array, sample_weight: Array) -> CellMeans:
     return replace(correct, combination=-np.ones((1, 1)), constant=1.0 - correct.constant)
 
 
-def most_promising(
-    candidates: Sequence[Candidate], accuracy_weight: float, n: int
-) -> list[Candidate]:
-    """Return the `n` candidates of the largest promise."""
-    return sorted(candidates, key=lambda one: -one.promise(accuracy_weight))[:n]
+def most_promising(candidates: Sequence[Candidate], n: int) -> list[Candidate]:
+    """Return the `n` candidates of the largest promise, the most promising first."""
+    return sorted(candidates, key=lambda one: -one.promise)[:n]

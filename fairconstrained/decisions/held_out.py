@@ -134,8 +134,12 @@ class HeldOut:
 
     def limits(self, w: Array, delta: float) -> Array:
         """Return the upper confidence limits of all statements for a model, each valid alone."""
-        scored = zip(scores_of(self.constraints, w), self.claims, strict=True)
-        return np.array([one.limit(scores, delta) for scores, part in scored for one in part])
+        return _limits(self.constraints, self.claims, w, delta)
+
+    def training_limits(self, problem: Problem, w: Array, delta: float) -> Array:
+        """Return the same from the training rows: they say which of several models is safer."""
+        parts = problem.constraints[: len(self.training)]
+        return _limits(parts, self.training, w, delta)
 
     def constants(self, decision: bool) -> Array | None:
         """Return the left-hand sides less b for constant predictions, None if they are not known.
@@ -146,6 +150,11 @@ class HeldOut:
         if not all(one.of_decisions for one in found):
             return None
         return np.array([one.at_constant(decision) for one in found])
+
+
+def _limits(parts: Sequence[CompositeFunction], claims: Claims, w: Array, delta: float) -> Array:
+    scored = zip(scores_of(parts, w), claims, strict=True)
+    return np.array([one.limit(scores, delta) for scores, part in scored for one in part])
 
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:

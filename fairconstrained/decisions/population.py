@@ -10,13 +10,20 @@ import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
 from fairconstrained.decisions.search import DecisionSearch, SearchTask
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
+
+# How far below the limit of the test candidates are fitted, in standard deviations of the gap on
+# held-out rows, the largest first.
+_DEVIATIONS = 4.0, 3.0, 2.5, 2.0, 1.6, 1.3, 1.0, 0.7, 0.4, 0.2, 0.0, -0.3
+_SHARES = 0.25, 0.5, 0.75  # of the first model's decisions that are not those of the constant one
+_SAFE = 0.001  # of the error of the test, the error of limits that compare the safety of models
+_MAX_MARGIN = 0.9  # the largest share of the room between equal rates and the bound
+_SUFFICIENT = 1.3  # standard deviations that are left below the limit where the rows suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +115,9 @@ def search_with_confidence(
 ) -> tuple[DecisionSearch, Certificate]:
     r"""Return the most accurate model whose constraints hold with confidence, and the certificate.
 
-    Candidates are fitted on the training rows, the first ones farthest below the bound, and tested
-    on the held-out rows in that order, each with error delta = 1 - confidence, up to the first that
+    Candidates are found on the training rows, the first ones farthest below the bound, on lines of
+    a few models, so that each is little nearer to the bound than the one before. They are tested on
+    the held-out rows in that order, each with error delta = 1 - confidence, up to the first that
     is rejected. A candidate is accepted if every statement is, by an exact test, see
     :class:`~fairconstrained.constraints.claims.Claim`. The probability that a candidate that
     violates a constraint is accepted is at most delta: the first of these in the order is accepted
@@ -138,12 +146,12 @@ def search_with_confidence(
     accepted, tested, needed = [], 0, None
     if held_out.complete:
         margins = Margins.of(held_out, problem, plain.w, delta)
-        for found in _safer_models(task, margins):
+        for found in _safer_models(task, held_out, plain, margins, delta):
             tested += 1
             if not held_out.accepted(found.w, delta):
                 break
             accepted.append(found)
-        needed = margins.rows_needed(total, task.budget)
+        needed = margins.rows_needed(total)
     constant = plain.with_model(task.candidates().constant)
     best = max(accepted, key=lambda one: one.accuracy, default=constant)
     if accepted:
@@ -217,36 +225,31 @@ class Margins:
             rows += found if one_by_one else _widest(found, part.term.n_outputs)
         return cls(*np.array(rows).reshape(-1, 3).T)
 
-    def shifts(self, deviations: float, budget: SearchBudget) -> Array:
+    def shifts(self, deviations: float) -> Array:
         """Return the margins at which each gap is accepted up to so many standard deviations.
 
         Parameters
         ----------
         deviations : float
             The normal quantile of the probability; it is raised for several groups.
-        budget : SearchBudget
-            `max_margin` limits the margins.
         """
         several = max(0.5 * len(self.noise), 1.0)  # of two opposite constraints one is active
         quantile = norm.isf(norm.sf(deviations) / several)
-        return np.minimum(self.width + quantile * self.noise, budget.max_margin * self.room)
+        return np.minimum(self.width + quantile * self.noise, _MAX_MARGIN * self.room)
 
-    def rows_needed(self, n_rows: int, budget: SearchBudget) -> int | None:
+    def rows_needed(self, n_rows: int) -> int | None:
         """Return about how many rows a model that is not constant would need, None if unknown.
 
         Parameters
         ----------
         n_rows : int
             The rows that there are.
-        budget : SearchBudget
-            `sufficient` says how many standard deviations are to be between the rates of a model
-            with the largest margin and the limit of the test.
         """
         asked = self.room > 0.0
         if not np.any(asked):
             return None
-        wanted = (self.width + budget.sufficient * self.noise)[asked]
-        ratio = float(np.max(wanted / (budget.max_margin * self.room[asked])))
+        wanted = (self.width + _SUFFICIENT * self.noise)[asked]
+        ratio = float(np.max(wanted / (_MAX_MARGIN * self.room[asked])))
         return int(np.ceil(n_rows * max(ratio**2, 1.0)))
 
 
@@ -258,14 +261,27 @@ def _widest(found: list[tuple[float, float, float]], n_outputs: int) -> list[tup
     return [(width.max(), noise.max(), room.min())] * n_outputs
 
 
-def _safer_models(task: SearchTask, margins: Margins) -> Iterator[DecisionSearch]:
-    """Yield models whose decisions are below the bound, by margins in falling order."""
-    last = None
-    for deviations in task.budget.margins:
-        shifts = margins.shifts(deviations, task.budget)
-        if last is not None and np.allclose(shifts, last, rtol=0.0, atol=1e-3):
-            continue
-        last = shifts
-        found = task.tightened(shifts).search()
-        if found.met and not found.constant:
-            yield found
+def _safer_models(
+    task: SearchTask, held_out: HeldOut, plain: DecisionSearch, margins: Margins, delta: float
+) -> Iterator[DecisionSearch]:
+    """Yield models whose decisions are below the bound, by margins in falling order.
+
+    Before the first of them there are models between it and the constant one, whose rates vary
+    less, where the limits on the training rows show that they are as safe.
+    """
+    shifts: list[Array] = []
+    for deviations in _DEVIATIONS:
+        shift = margins.shifts(deviations)
+        if not shifts or not np.allclose(shift, shifts[-1], rtol=0.0, atol=1e-3):
+            shifts.append(shift)
+    models = (one for one in task.below(plain, shifts) if one.met and not one.constant)
+    first = next(models, None)
+    if first is None:
+        return
+    search, error = task.candidates(), _SAFE * delta
+    safe = held_out.training_limits(task.problem, first.w, error).max()
+    for one in search.towards_constant(search.evaluate(first.w), _SHARES):
+        if held_out.training_limits(task.problem, one.w, error).max() <= safe:
+            yield plain.with_model(one)
+    yield first
+    yield from models

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self
+from itertools import combinations
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from fairconstrained.decisions._run import SearchRun
-from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.search_kinds import search_kind
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
+from fairconstrained.decisions.several_classes import ClassCandidateSearch
+from fairconstrained.decisions.sharded import ShardedCandidateSearch
+from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result, default_solver
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
+
+_KINDS = (ClassCandidateSearch, ShardedCandidateSearch, CandidateSearch)
+_N_ROUNDS = 7  # in which sigmoids get narrower
+_MORE_ROUNDS = 8  # at most, while no model meets the bound or one near it is better
+_SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
+_FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
+_STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
+_N_JOINED = 6  # models that are joined to the best one by lines
+_N_DRAWN = 40  # lines in random directions, where rates are coarse
+_N_NEAR = 12  # models between which these directions are
 
 
 class SearchTask(Protocol):
@@ -32,8 +44,6 @@ class SearchTask(Protocol):
         The labels, -1 or +1.
     sample_weight : ndarray of shape (n_rows,)
         The weights.
-    budget : SearchBudget
-        Limits and margins.
     """
 
     @property
@@ -49,10 +59,6 @@ class SearchTask(Protocol):
         """The weights."""
 
     @property
-    def budget(self) -> SearchBudget:
-        """Limits and margins."""
-
-    @property
     def first_passes(self) -> float:
         """The data passes made before the search."""
 
@@ -62,8 +68,11 @@ class SearchTask(Protocol):
     def search(self) -> DecisionSearch:
         """Return the best model that was found."""
 
-    def tightened(self, shifts: Array) -> Self:
-        """Return the task with tolerances that are smaller by `shifts`."""
+    def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
+        """Yield a model for tolerances that are smaller by each of the shifts, the largest first.
+
+        `plain` is the model for the tolerances as they are.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,38 +85,31 @@ class DecisionTask:
         The problem with the surrogate.
     first : Result
         Its solution, the fit on scores.
-    solver : Solver
-        The solver for problems with other tolerances.
     y : ndarray of shape (n_rows,)
         The labels of the objective's rows, -1 or +1, or the classes 0, 1, ... of several.
     sample_weight : ndarray of shape (n_rows,)
         Their weights.
     unconstrained : ndarray of shape (n_parameters,)
         The model without constraints.
-    random_state : int, RandomState or None
-        For stochastic solvers.
-    budget : SearchBudget, default=SearchBudget()
-        What the search may cost.
     expected : tuple of CompositeFunction, default=()
         Estimates of the constraints on new rows, see
         :class:`~fairconstrained.decisions.soft_labels.SoftLabels`.
+    anchor : float
+        What it costs to move away from `first`.
     """
 
     problem: Problem
     first: Result
-    solver: Solver
     y: Array
     sample_weight: Array
     unconstrained: Array
-    random_state: Any = None
-    budget: SearchBudget = field(default_factory=SearchBudget)
     expected: tuple[CompositeFunction, ...] = ()
+    anchor: float = ANCHOR
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
-        kind = search_kind(self.problem)
-        rows = (self.problem, self.y, self.sample_weight, self.budget)
-        return kind(*rows, expected=self.expected)
+        kind = next(one for one in _KINDS if one.searches(self.problem))
+        return kind(self.problem, self.y, self.sample_weight, expected=self.expected)
 
     @property
     def first_passes(self) -> float:
@@ -118,9 +120,26 @@ class DecisionTask:
         """Return the model of :func:`search_decisions`."""
         return search_decisions(self)
 
-    def tightened(self, shifts: Array) -> DecisionTask:
-        """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
-        return replace(self, problem=self.problem.shifted(shifts))
+    def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
+        """Yield a model for each of the shifts, see :class:`SearchTask`.
+
+        They are the best ones on lines of a few models, where each is little more accurate and
+        little nearer to the bound than the one before: held-out rows test one after another.
+        """
+        models = [plain.w]
+        for k in np.unique([0, len(shifts) // 2]):
+            problem = self.problem.shifted(shifts[k])
+            first = default_solver(problem).minimize(problem, warm=self.first)
+            task = replace(self, problem=problem, first=first, anchor=_STRONG_ANCHOR)
+            models.append(task.search().w)
+        for shift in shifts:
+            search = replace(self, problem=self.problem.shifted(shift)).candidates()
+            candidates = [search.evaluate(w) for w in models]
+            for one in candidates:
+                search.add(one)
+            for one, other in combinations(candidates, 2):
+                search.sweep_between(one, other)
+            yield plain.with_model(search.best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +164,7 @@ class DecisionSearch:
     accuracy_unconstrained : float
         The same of the model without constraints, nan if that was not fitted.
     n_solves : int
-        The number of problems solved after the fit on scores.
+        The number of smooth problems solved after the fit on scores.
     data_passes : float
         The data passes of the fit on scores and of the search together.
     data_passes_on_scores : float
@@ -278,34 +297,89 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     Among models that meet the constraints the more accurate one is better, then the one of smaller
     loss. Rates of few rows are estimated from more rows as well, see
     :class:`~fairconstrained.decisions.soft_labels.SoftLabels`: the amount by which the estimates
-    exceed the bound has a price in accuracy, and the problems and repairs below bound them, too.
+    exceed the bound has a price in accuracy, and the problems below bound them, too.
 
-    The constraints on scores are tightened by what the decisions violate, see
-    :func:`~fairconstrained.decisions.tightening.tightening`, and the problem is solved again from
-    the last solution, several times. All intercepts of every solution and the lines between
-    solutions are searched by counting. Solutions short of the bound are repaired. The constant
-    models are candidates, so that the answer is never worse than a constant one that meets the
-    constraints.
+    From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds` minimise
+    the share of errors with narrowing sigmoids in place of decisions. All intercepts of every model
+    on the way and the lines between models are searched by counting. The constant models are
+    candidates, so that the answer is never worse than a constant one that meets the constraints.
 
     Parameters
     ----------
     task : DecisionTask
         What the search starts from.
     """
-    run = SearchRun(task)
-    for one in (run.free, run.start):
-        run.offer(one)
-    if not run.free.met or run.free.price > 0.0:
-        run.solve()
-        run.repair()
-        run.join()
-        run.refine()
-    run.rank()
+    search = task.candidates()
+    problem, begin = search.problem, search.problem.passes
+    start = search.evaluate(task.first.w)
+    own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
+    free = search.evaluate(np.append(task.unconstrained, own))
+    seen = [start, free, search.add(start), search.add(free)]
+    n_solves = 0
+    if not free.met or free.price > 0.0:
+        n_solves = _run_rounds(search, seen, task.anchor)
+        _join(search, seen)
+    _rank(search, seen)
     return DecisionSearch(
-        **_figures(run.search.best),
-        accuracy_on_scores=run.start.accuracy,
-        accuracy_unconstrained=run.free.accuracy,
-        n_solves=len(run.seen) - 1,
-        data_passes=task.first.data_passes + run.problem.passes - run.begin,
+        **_figures(search.best),
+        accuracy_on_scores=start.accuracy,
+        accuracy_unconstrained=free.accuracy,
+        n_solves=n_solves,
+        data_passes=task.first.data_passes + problem.passes - begin,
         data_passes_on_scores=task.first.data_passes,
     )
+
+
+def _run_rounds(search: CandidateSearch, seen: list[Candidate], anchor: float) -> int:
+    """Solve smooth problems from the first model, later from the most promising; return how many.
+
+    The models are added to those seen.
+    """
+    rounds = SmoothRounds(
+        search, _promising(seen) if seen[0].constant else seen[0], _N_ROUNDS, anchor
+    )
+    for k in range(_N_ROUNDS + _MORE_ROUNDS):
+        if k == _FIRST_ROUNDS:
+            rounds.restart(_promising(seen))
+        if k >= _N_ROUNDS and not _is_short(search, seen):
+            return k
+        model = rounds.next()
+        seen += [model, search.add(model)]
+    return _N_ROUNDS + _MORE_ROUNDS
+
+
+def _is_short(search: CandidateSearch, seen: Sequence[Candidate]) -> bool:
+    """Return whether no model meets the bound, or one near it is clearly more accurate."""
+    best = search.best
+    short = _promising(seen).merit - best.merit > _SHORTFALL
+    return best.constant or not best.met or short
+
+
+def _promising(seen: Sequence[Candidate]) -> Candidate:
+    """Return the most promising model, one that is not constant if there is one."""
+    return most_promising([one for one in seen if not one.constant] or seen, 1)[0]
+
+
+def _join(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
+    """Search lines between the best model and others, and where rates are coarse further lines."""
+    for other in most_promising(seen, _N_JOINED):
+        search.sweep_between(search.best, other)
+    search.sweep_intercept(search.best)
+    if not (search.has_coarse_rates or _is_short(search, seen)):
+        return
+    random, near = np.random.RandomState(0), most_promising(seen, _N_NEAR)
+    for _ in range(_N_DRAWN):
+        one, other = (near[k] for k in random.choice(len(near), 2, replace=False))
+        search.sweep_between(one, other, search.best)
+
+
+def _rank(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
+    """Search the lines from the constant model, for constraints on rankings.
+
+    Scores may rank rows well although decisions are constant. Where no model is more accurate than
+    the constant one, the loss decides, and it is least on these lines.
+    """
+    if search.counted or search.best.accuracy > search.constant.accuracy + ROUNDING:
+        return
+    for other in seen:
+        search.sweep_between(search.constant, other)

@@ -7,9 +7,9 @@ from typing import ClassVar, TypeGuard
 
 import numpy as np
 
-from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
-from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, Measure, Scores
+from fairconstrained.decisions.smoothing import SoftErrors
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_losses import ErrorRates, MultinomialLoss, correct_share
@@ -20,6 +20,7 @@ from fairconstrained.utils.typing import Array
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once
 _MOST_COUNTS = 1 << 21  # about the largest number of predictions that are counted on a line
 _LEAST_POINTS = 32
+_N_POINTS = 512  # of a line at which predictions are counted
 _CYCLES = 2  # how often the intercepts of all classes are changed one after another
 
 
@@ -116,7 +117,7 @@ class ClassCandidateSearch(CandidateSearch):
 
     Parameters
     ----------
-    problem, budget
+    problem
         See :class:`~fairconstrained.decisions.candidates.CandidateSearch`.
     y : ndarray of shape (n_rows,)
         The classes of the rows, 0, 1, ...
@@ -137,7 +138,7 @@ class ClassCandidateSearch(CandidateSearch):
     """
 
     line = staticmethod(line_of_classes)
-    usual_budget: ClassVar[SearchBudget] = SEVERAL_CLASSES
+    least_points: ClassVar[int] = 48
 
     @classmethod
     def searches(cls, problem: Problem) -> bool:
@@ -147,6 +148,19 @@ class ClassCandidateSearch(CandidateSearch):
     def _correct(self, y: Array, sample_weight: Array) -> ErrorRates:
         """Return the share of correct predictions."""
         return correct_share(y.astype(int), sample_weight)
+
+    def _smooth_errors(self) -> SoftErrors:
+        """Return the share of errors with soft-max probabilities of predictions."""
+        classes, weight = self.rows
+        right = correct_share(classes.astype(int), weight)
+        cells = right.cells, right.labels
+        sharpness = len(classes) ** 0.2
+        return SoftErrors(*cells, combination=np.ones((1, 1)), sharpness=sharpness)
+
+    def _spread(self, scores: Array) -> float:
+        """Return the standard deviation of scores about the mean score of a row."""
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        return float(np.mean([CandidateSearch._spread(self, one) for one in centred.T]))
 
     def _is_counted(self) -> bool:
         """Return whether all constraints are on rates of predictions."""
@@ -177,7 +191,7 @@ class ClassCandidateSearch(CandidateSearch):
         if isinstance(line, OneClassLine) or not line.exact:
             return super()._many(line)
         n_rows = len(line.at[0])
-        return int(np.clip(_MOST_COUNTS // n_rows, _LEAST_POINTS, self.budget.n_points))
+        return int(np.clip(_MOST_COUNTS // n_rows, _LEAST_POINTS, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate found by changing the intercept of one class after another."""
@@ -192,17 +206,6 @@ class ClassCandidateSearch(CandidateSearch):
             found = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
             one = found if found.better_than(one) else one
         return one
-
-    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the most promising candidates and the best one.
-
-        Constraints on rankings are evaluated at every point of a line, and one candidate is enough.
-        """
-        weight, n = self.budget.accuracy_weight, self.budget.n_refined
-        if not self.counted:
-            return most_promising([*seen, self.best], weight, 1)
-        best = [] if self.best.constant else [self.best]
-        return most_promising(seen, weight, n) + best
 
 
 def counts_classes(term: Term) -> TypeGuard[ErrorRates | ByClass]:

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.decisions.budget import SHARDED, SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, Measure, Scores
 from fairconstrained.functions.base import Indicator
+from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
@@ -100,7 +100,7 @@ class ShardedCandidateSearch(CandidateSearch):
 
     Parameters
     ----------
-    problem, y, sample_weight, budget, constants
+    problem, y, sample_weight, constants
         See :class:`~fairconstrained.decisions.candidates.CandidateSearch`; with one row per atom.
     """
 
@@ -109,7 +109,7 @@ class ShardedCandidateSearch(CandidateSearch):
         """Return whether the rows of a problem are in shards."""
         return not problem.models[0].in_memory
 
-    usual_budget: ClassVar[SearchBudget] = SHARDED
+    least_points: ClassVar[int] = 48
     _last: ShardedCandidate | None = None
 
     def _strict(self, part: CompositeFunction) -> CompositeFunction:
@@ -124,14 +124,14 @@ class ShardedCandidateSearch(CandidateSearch):
 
     @cached_property
     def _shares(self) -> list[Measure]:
-        """The shares of positive and of negative scores."""
-        term = self.measures[0].term
-        weight = np.full(term.n_rows, 1.0 / term.n_rows)
-        signs = np.ones(term.n_rows)
-        return [
-            replace(self.measures[0], term=average(Indicator(), sign * signs, weight))
+        """The shares of scores s > 0 and s < 0, the means of (1 + s)^2 / 2 and (1 - s)^2 / 2."""
+        signs = np.ones(self.measures[0].term.n_rows)
+        terms = [
+            average(function, sign * signs, self.rows[1])
+            for function in (Indicator(), ShiftedSquare())
             for sign in (1.0, -1.0)
         ]
+        return [replace(self.measures[0], term=term) for term in terms]
 
     def scores_at(self, w: Array) -> Scores:
         """Return nothing: scores stay with the shards."""
@@ -139,19 +139,17 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def _values(self, measures: Sequence[Measure], w: Array) -> list[Array]:
         """Return the outputs of measures: one read of the rows."""
-        models, still = sharded_models(self.problem), np.zeros_like(w)
-        line = ShardedLine(measures, w, still, models, self._count_for_lines)
+        line = self._line(w, np.zeros_like(w))
         return [outputs[:, 0] for outputs in line._outputs(measures, np.zeros(1))]
 
     def evaluate(self, w: Array, scores: Scores | None = None) -> ShardedCandidate:
         """Return the candidate: one read of the rows."""
         if self._last is not None and self._last.w is w:
             return self._last
-        if scores is None:  # as in memory, a new model counts towards the limits
-            self.line_rows -= self.problem.n_rows
         n = len(self.measures)
         values = self._values([*self.measures, *self._shares, self.objective], w)
-        outputs, (positive, negative), (loss,) = values[:n], values[n : n + 2], values[n + 2 :]
+        outputs, (positive, negative, above, below, loss) = values[:n], values[n:]
+        variance = above[0] + below[0] - 1.0 - (0.5 * (above[0] - below[0])) ** 2
         whole = negative[0] == 0.0 and positive[0] > 1.0 - _WHOLE
         self._last = ShardedCandidate(
             w,
@@ -160,6 +158,7 @@ class ShardedCandidateSearch(CandidateSearch):
             float(loss[0] + self.problem.objective.penalty.value(w)),
             bool(positive[0] == 0.0 or whole),
             (),
+            spread=float(np.sqrt(max(variance, 0.0))),
             outputs=outputs,
         )
         return self._last
@@ -169,10 +168,6 @@ class ShardedCandidateSearch(CandidateSearch):
         if isinstance(one, ShardedCandidate) and list(measures) == self.measures[1:]:
             return one.outputs[1:]
         return self._values(measures, one.w)
-
-    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
-        """Return none: a search in one variable after another would read the shards too often."""
-        return []
 
     def _losses(self, line: Line, points: Array) -> Sequence[float]:
         """Return the problem's objective at points of a line: one read."""
@@ -184,21 +179,19 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
         """Return the line of all intercepts of a model."""
-        return self.line_along(one, direction)
+        return self._line(one.w, direction)
 
-    def _line_between(self, one: Candidate, other: Candidate) -> Line:
-        """Return the line through two models."""
-        return self.line_along(one, other.w - one.w)
+    def _line_between(self, one: Candidate, other: Candidate, base: Candidate) -> Line:
+        """Return the line from the base in the direction from one to the other."""
+        return self._line(base.w, other.w - one.w)
 
-    def line_along(self, one: Candidate, direction: Array) -> Line:
-        """Return the line from a model in a direction; it is read when it is searched."""
-        models = sharded_models(self.problem)
-        return ShardedLine(self.measures, one.w, direction, models, self._count_for_lines)
+    def _line(self, w: Array, direction: Array) -> ShardedLine:
+        """Return a line; it is read when it is searched."""
+        return ShardedLine(self.measures, w, direction, sharded_models(self.problem), self._count)
 
-    def _count_for_lines(self, n_rows: int) -> None:
-        """Count a read of rows for a line search."""
+    def _count(self, n_rows: int) -> None:
+        """Count a read of rows."""
         self.problem.counter.rows += n_rows
-        self.line_rows += n_rows
 
 
 def sharded_models(problem: Problem) -> list[ShardedLinearModel]:

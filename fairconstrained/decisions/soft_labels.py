@@ -9,10 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
+from fairconstrained.decisions.smoothing import effective_rows
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.typing import Array
+
+_SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
+_FEW_ROWS = 3000.0  # cells of more rows have no soft labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,7 @@ class SoftLabels:
         model = LogisticRegression().fit(X, y, sample_weight=weight / weight.mean())
         return cls(y, codes, weight, model.predict_proba(X)[:, 1])
 
-    def constraints(self, problem: Problem, few_rows: float) -> tuple[CompositeFunction, ...]:
+    def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.
 
         Parameters
@@ -83,38 +88,44 @@ class SoftLabels:
             The constraints. True and false positive rates and error rates are averages over the
             rows of a label in some groups; selection rates and others have no such estimate. Rates
             of groups of one label have none either: there are no more rows of these groups.
-        few_rows : float
-            Cells of fewer rows get soft labels. With weights the effective number of rows counts,
-            the square of the sum of the weights over the sum of their squares.
         """
         model, found = problem.objective.model, []
         for part in problem.constraints:
             if isinstance(part.term, CellMeans) and part.model is model:
-                softened = self._softened(part, part.term, few_rows)
+                softened = self._softened(part, part.term)
                 found += [] if softened is None else [softened]
         return tuple(found)
 
-    def _softened(
-        self, part: CompositeFunction, term: CellMeans, few_rows: float
-    ) -> CompositeFunction | None:
-        """Return the outputs that depend on cells of few rows, None if there are none."""
+    def _softened(self, part: CompositeFunction, term: CellMeans) -> CompositeFunction | None:
+        """Return the outputs that depend on cells of few rows, None if there are none.
+
+        Error rates, which depend on cells of both labels, are left out.
+        """
         if term.n_rows != len(self.y):
             return None
-        cells = dict(self._soft_cells(term, few_rows))
+        cells = dict(self._soft_cells(term))
         if not cells:
             return None
         hard = term.cells.tocsr()
-        outputs = np.flatnonzero(abs(term.combination[:, list(cells)]).sum(axis=1))
+        positive = np.array([self.y[rows[0]] > 0.0 for rows, _ in rows_by_cell(term.cells)])
+        used = abs(as_csr(term.combination))
+        of_both = (used @ positive > 0.0) & (used @ ~positive > 0.0)
+        outputs = np.flatnonzero((used[:, list(cells)].sum(axis=1) > 0.0) & ~of_both)
+        if not len(outputs):
+            return None
         rows = [cells.get(k, hard[[k]]) for k in range(term.n_statistics)]
         soft = replace(term.some_outputs(outputs), cells=sp.csc_array(sp.vstack(rows)))
         return part.with_outputs(soft, outputs)
 
-    def _soft_cells(self, term: CellMeans, few_rows: float) -> Iterator[tuple[int, sp.csr_array]]:
+    def _soft_cells(self, term: CellMeans) -> Iterator[tuple[int, sp.csr_array]]:
         """Yield the cells of few rows with their new weights, (1, n_rows)."""
-        cells = rows_by_cell(term.cells)
-        for k in np.flatnonzero(effective_rows(term) < few_rows):
-            soft = self._soft_cell(cells[k][0])
+        cells, sizes = rows_by_cell(term.cells), effective_rows(term)
+        for k in np.flatnonzero(sizes < _FEW_ROWS):
+            (rows, weights), share = cells[k], sizes[k] / (sizes[k] + _SOFT_ROWS)
+            soft = self._soft_cell(rows)
             if soft is not None:
+                soft *= 1.0 - share
+                soft[rows] += share * weights
                 yield int(k), sp.csr_array(soft[None, :])
 
     def _soft_cell(self, members: Array) -> Array | None:
@@ -136,14 +147,7 @@ class SoftLabels:
         return soft / soft.sum()
 
 
-def effective_rows(term: CellMeans) -> Array:
-    """Return the effective number of rows of every cell, infinity where it has none."""
-    cells = term.cells
-    squares = np.bincount(cells.indices, cells.data**2, minlength=term.n_statistics)
-    return np.divide(1.0, squares, out=np.full(len(squares), np.inf), where=squares > 0.0)
-
-
-def has_few_rows(problem: Problem, few_rows: float) -> bool:
-    """Return whether a constraint on averages has a cell of fewer rows."""
+def has_few_rows(problem: Problem) -> bool:
+    """Return whether a constraint on averages has a cell whose rate soft labels change."""
     terms = [part.term for part in problem.constraints if isinstance(part.term, CellMeans)]
-    return any(bool(np.any(effective_rows(term) < few_rows)) for term in terms)
+    return any(bool(np.any(effective_rows(term) < _FEW_ROWS)) for term in terms)

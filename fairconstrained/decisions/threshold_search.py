@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.decisions.band_search import BandSearch, can_be_searched
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.choice_program import choose
 from fairconstrained.decisions.coordinate_search import coordinate_search
@@ -59,8 +58,6 @@ class ThresholdTask:
         The thresholds that select no row and all rows, also of rows not seen yet.
     fixed : mapping from int to float, default={}
         Thresholds that are given, by their positions.
-    budget : SearchBudget, default=SearchBudget()
-        The margins with a confidence.
     """
 
     problem: Problem
@@ -68,7 +65,6 @@ class ThresholdTask:
     sample_weight: Array
     limits: tuple[float, float]
     fixed: Mapping[int, float] = field(default_factory=dict)
-    budget: SearchBudget = field(default_factory=SearchBudget)
 
     @property
     def first_passes(self) -> float:
@@ -78,11 +74,12 @@ class ThresholdTask:
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant decisions only."""
         constants = [np.full(self.problem.n_variables, one) for one in self.limits]
-        return CandidateSearch(self.problem, self.y, self.sample_weight, self.budget, constants)
+        return CandidateSearch(self.problem, self.y, self.sample_weight, constants)
 
-    def tightened(self, shifts: Array) -> ThresholdTask:
-        """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
-        return replace(self, problem=self.problem.shifted(shifts))
+    def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
+        """Yield the thresholds for each of the shifts."""
+        for shift in shifts:
+            yield replace(self, problem=self.problem.shifted(shift)).search()
 
     def search(self) -> ThresholdSearch:
         """Return the thresholds of :func:`search_thresholds`."""

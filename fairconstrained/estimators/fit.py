@@ -11,11 +11,9 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.held_out import HeldOut, split
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
-from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import (
     Unconstrained,
@@ -111,16 +109,12 @@ class Fit:
     held_out: HeldOut | None = None
 
     @classmethod
-    def of(
-        cls, estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
-    ) -> Fit:
+    def of(cls, estimator: Any, passed: tuple[Any, ...], *, path: bool) -> Fit:
         """Return the fit for the arguments of :meth:`TrainingData.check`; `path` as in `bind`."""
-        data, constraints = checked_data(estimator, passed, validation, path=path)
+        data, constraints = checked_data(estimator, passed, path=path)
         data, held_out = without_held_out(estimator, data, constraints)
         share, parts = estimator._validation_share(data), None
-        if data.validation is not None:
-            parts = data, data.validation
-        elif share is not None:
+        if share is not None:
             parts = split(data, share, estimator.random_state)[:2]
         if isinstance(estimator.threshold, SelectionRate):
             step = cls.first_threshold(estimator, data, parts, path=path)
@@ -264,22 +258,18 @@ class Fit:
         )
         return solution
 
-    def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:
-        """Return what a search on decisions starts from; by default with the usual budget."""
-        budget = search_kind(self.problem).usual_budget if budget is None else budget
+    def decision_task(self, result: Result) -> DecisionTask:
+        """Return what a search on decisions starts from."""
         return DecisionTask(
             self.problem,
             result,
-            self.solver,
             self.data.y,
             self.data.loss_weight,
             self.unconstrained.result.w,
-            self.estimator.random_state,
-            budget,
-            expected=self._expected_constraints(budget),
+            self._expected_constraints(),
         )
 
-    def _expected_constraints(self, budget: SearchBudget) -> tuple[CompositeFunction, ...]:
+    def _expected_constraints(self) -> tuple[CompositeFunction, ...]:
         """Return estimates of the constraints on rates of few rows, none where all cells are large.
 
         The scores of the unconstrained model give the probability of the label.
@@ -288,11 +278,11 @@ class Fit:
         in_memory = all(model.in_memory for model in problem.models)
         if not in_memory or data.several_classes or data.groups is None:
             return ()
-        if data.y.min() == data.y.max() or not has_few_rows(problem, budget.few_rows):
+        if data.y.min() == data.y.max() or not has_few_rows(problem):
             return ()
         scores, _ = self.unconstrained.weighted_scores(data)
         labels = SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
-        return labels.constraints(problem, budget.few_rows)
+        return labels.constraints(problem)
 
     def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.

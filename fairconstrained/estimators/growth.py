@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
-from fairconstrained.decisions.tightening import steeper_part
+from fairconstrained.decisions.smoothing import steeper_part
 from fairconstrained.estimators.binding import ScoresByRow, bound_parts
 from fairconstrained.estimators.score_lagrangian import MultiplierRule, ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
@@ -145,15 +145,8 @@ class Growth:
 
     def __init__(self, how: Growing, data: TrainingData, constraints: Sequence[Constraint]):
         source, held = np.random.RandomState(how.seed), None
-        if how.share_aside is not None and data.validation is None:
+        if how.share_aside is not None:
             data, held, _ = split(data, how.share_aside, source)
-        elif how.share_aside is not None:
-            held = data.validation
-            if how.follows_others:
-                raise ValueError(
-                    "X_val: with constraint_fraction a share of the queries chooses the number of "
-                    "trees. Use constraint_fraction=None, or leave X_val out."
-                )
         self.how, self.data, self.held, self.loss = how, data, held, how.loss(data)
         self.violations: list[float] = []  # before each tree
         self.losses: list[float] = []  # on the held-out rows, after each tree
@@ -271,7 +264,6 @@ class Growth:
             categories=self.how.categories,
             num_threads=self.how.parameters["num_threads"],
             n_fitted=self.how.n_fitted,
-            monotone=self.how.trees.monotone_constraints is not None,
         )
         meets = self.how.zero_one and self.violations[kept] <= 0.0
         n_rows = len(self.data.y)

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.solving import best_of, data_pass_limit
@@ -333,12 +332,9 @@ def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace 
     task = DecisionTask(
         problem,
         first,
-        solver,
         fit.data.y,
         fit.data.loss_weight,
         unconstrained.w[: model.n_parameters],
-        fit.estimator.random_state,
-        SearchBudget(),
     )
     held_out = fit.held_out
     if held_out is not None:

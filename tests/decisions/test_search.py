@@ -21,7 +21,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
-from fairconstrained.decisions.repair import least_norm_step, repair
 from fairconstrained.decisions.score_line import Line, Measure, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
@@ -289,26 +288,14 @@ class TestSearch:
             found = search.evaluate(w)
             assert not (found.met and found.accuracy > search.best.accuracy + 1e-12)
 
-    @given(SEEDS)
-    def test_shortest_step(self, seed):
-        random = np.random.default_rng(seed)
-        slopes, levels = random.normal(size=(3, 5)), random.normal(size=3)
-        step = least_norm_step(slopes, levels)
-        assert np.all(slopes @ step + levels <= 1e-6 * (1.0 + np.abs(step).max()))
-        if levels.max() <= 0.0:
-            assert not step.any()
-
-    def test_no_step_out_of_a_contradiction(self):
-        assert not least_norm_step(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
-
     def test_networks(self):
-        """Lines and repairs assume linear scores; without them the bound is met all the same."""
+        """Lines assume linear scores; without them the bound is met all the same."""
         problem = network_problem(0.02)
         y, weight = problem.objective.term.signs, np.ones(300)
         solver = AugmentedLagrangian()
         first = solver.minimize(problem, random_state=0)
         free = solver.minimize(problem.with_constraints(()), random_state=0)
-        task = DecisionTask(problem, first, solver, y, weight, free.w, random_state=0)
+        task = DecisionTask(problem, first, y, weight, free.w)
         found = search_decisions(task)
         at = problem.at(found.w)
         decisions = at.scores_of(problem.objective) > 0.0
@@ -325,8 +312,6 @@ class TestSearch:
         random = np.random.RandomState(0)
         one, other = (search.evaluate(problem.start(random)) for _ in range(2))
         assert search.sweep_between(one, other) is one
-        assert repair(search, one, lambda: False) is one
-        assert search.n_lines == 0
         search.sweep_intercept(one)
         best = search.evaluate(search.best.w)
         assert_allclose(search.best.scores[0], best.scores[0], atol=1e-12)
@@ -338,7 +323,7 @@ class TestSearch:
         problem, y, weight, _ = small_problem(seed, kappa=0.05)
         solver = IPC(max_iter=20)
         first = solver.minimize(problem)
-        found = search_decisions(DecisionTask(problem, first, solver, y, weight, first.w))
+        found = search_decisions(DecisionTask(problem, first, y, weight, first.w))
         at = problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0 and at.decided.gap <= 0.05
 

@@ -1,4 +1,4 @@
-"""The search for bounds on predictions of several classes: lines, sharpness and refinement."""
+"""The search for bounds on predictions of several classes: lines and sharpness."""
 
 import warnings
 
@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact, MinorityRate
-from fairconstrained.decisions.refinement import Refinement
 from fairconstrained.decisions.several_classes import ClassLine, OneClassLine
-from fairconstrained.decisions.tightening import steepened
+from fairconstrained.decisions.smoothing import steeper_part
 
 N, K = 300, 3
 RATES = [
@@ -70,37 +69,26 @@ def test_sharp_soft_max_rates_are_those_of_predictions():
     one = search.evaluate(fit.unconstrained.result.w)
     errors = []
     for factor in (1.0, 8.0, 1e4):
-        problem = steepened(search, one, factor)
-        values = problem.constraints[0].term.value(one.scores[0])
+        part = steeper_part(search.smooth_parts()[1], factor)
+        values = part.term.value(one.scores[0])
         strict = search.measures[1].value(one.scores, one.w)
         errors.append(np.abs(values - strict).max())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 2e-3
 
 
-def test_sharp_constraints_have_the_derivatives_of_their_values():
+@pytest.mark.parametrize("number", [0, 1])
+def test_smooth_errors_and_constraints_have_the_derivatives_of_their_values(number):
     fit, search = searched("demographic_parity")
     w = fit.unconstrained.result.w
-    part = steepened(search, search.evaluate(w), 4.0).constraints[0]
     scores = fit.model.forward(w)[0]
+    part = search.smooth_parts()[number]
     statistics, pullback = part.term.forward(scores)
     random = np.random.default_rng(0)
     v, direction = random.standard_normal(part.term.n_outputs), random.standard_normal(scores.shape)
     slope = np.sum(pullback(part.term.head_vjp(statistics, v))[0] * direction)
     ends = [part.term.value(scores + h * direction) @ v for h in (1e-6, -1e-6)]
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_refinement_approaches_the_bound_and_keeps_the_accuracy(constraint):
-    fit, search = searched(constraint)
-    start = search.evaluate(fit.solve()[0].w)
-    assert start.violation > 0.01
-    Refinement(search, lambda: False).refine(start)
-    assert search.best.met and not search.best.constant
-    assert search.best.accuracy >= start.accuracy - 0.03
-    again = search.evaluate(search.best.w)
-    assert (again.accuracy, again.violation) == (search.best.accuracy, search.best.violation)
 
 
 @pytest.mark.cases(0)

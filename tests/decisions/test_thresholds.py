@@ -153,7 +153,7 @@ def test_smaller_tolerances_never_raise_the_accuracy():
 def test_tightened_tasks_meet_smaller_tolerances():
     task = task_of([DemographicParity(0.2)], *rows(1, n=300, ties=False))
     shifts = np.linspace(0.05, 0.15, task.problem.n_constraints)
-    found = task.tightened(shifts).search()
+    (found,) = task.below(task.search(), [shifts])
     assert found.met
     at = task.problem.at(found.w)
     assert np.all(at.decided.constraints <= -shifts + 1e-9)

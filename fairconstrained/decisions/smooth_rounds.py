@@ -1,0 +1,175 @@
+"""Rounds of smooth problems that bound decisions, with sigmoids in their place that narrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.linalg import block_diag, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch
+from fairconstrained.decisions.score_line import Measure
+from fairconstrained.decisions.smoothing import stacked, steeper_part
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.typing import Array
+
+_WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
+_PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
+_WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
+_STEPS = 10  # of L-BFGS in a round; twice as many for rankings, and without the curvature
+
+ANCHOR = 20.0  # times variables over rows: what it costs to move scores by their spread
+_RIDGE = 1e-3  # of the mean curvature
+_MOST_CURVED = 1000  # variables for which the curvature is a matrix
+_LEAST_SPREAD = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Variables in which the loss has the same curvature along all directions.
+
+    Attributes
+    ----------
+    triangle : ndarray of shape (n_variables, n_variables) or None
+        R, where the curvature in the problem's units is R'R; None where it is not computed.
+    sizes : ndarray of shape (n_variables,)
+        The units of the variables.
+    """
+
+    triangle: Array | None
+    sizes: Array
+
+    @classmethod
+    def of(cls, problem: Problem, w: Array) -> Coordinates:
+        """Return the coordinates for the curvature of a problem's loss at a model."""
+        sizes, model = problem.preconditioner, problem.objective.model
+        n = model.n_parameters
+        loss = Problem(CompositeFunction(model, problem.objective.term), counter=problem.counter)
+        if n > _MOST_CURVED or not loss.twice_differentiable:
+            return cls(None, sizes)
+        curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
+        curvature /= np.trace(curvature) / n
+        curvature.flat[:: n + 1] += _RIDGE
+        return cls(block_diag(cholesky(curvature), np.eye(problem.n_variables - n)), sizes)
+
+    def variables(self, x: Array) -> Array:
+        """Return the variables at coordinates."""
+        return self.sizes * (x if self.triangle is None else solve_triangular(self.triangle, x))
+
+    def at(self, w: Array) -> Array:
+        """Return the coordinates of variables."""
+        return w / self.sizes if self.triangle is None else self.triangle @ (w / self.sizes)
+
+    def gradient(self, g: Array) -> Array:
+        """Return the gradient in the coordinates for one in the variables."""
+        g = g * self.sizes
+        return g if self.triangle is None else solve_triangular(self.triangle, g, trans=1)
+
+
+class SmoothRounds:
+    r"""Minimises the share of errors under constraints on decisions, from a model.
+
+    Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see
+    :func:`~fairconstrained.decisions.smoothing.smooth_part`, with widths h that shrink from round
+    to round. A round is some steps of L-BFGS on the augmented Lagrangian, plus a price for the
+    distance from the first model, :math:`10\, d / n` times its square in d whitened variables.
+    Smooth constraints are shifted to those on decisions before every round, and multipliers follow
+    the constraints on decisions, so that the last rounds bound decisions. With constraints on
+    rankings multipliers follow the shifted constraints, and the loss is added to the share of
+    errors instead of the price: scores may have to move far.
+
+    Parameters
+    ----------
+    search : CandidateSearch
+        The constraints on decisions.
+    start : Candidate
+        The model.
+    n_rounds : int
+        The rounds in which the widths shrink.
+    anchor : float
+        Times variables over rows, what it costs to move the scores by their spread.
+    """
+
+    def __init__(
+        self, search: CandidateSearch, start: Candidate, n_rounds: int, anchor: float = ANCHOR
+    ):
+        problem = search.problem
+        self.search, self.last, self.n_rounds, self.n_done = search, start, n_rounds, 0
+        self.coordinates = Coordinates.of(problem, start.w)
+        self.start = self.coordinates.at(start.w)
+        size = start.spread
+        if self.coordinates.triangle is None:  # their curvature may be less
+            size = min(size, float(np.linalg.norm(self.start)))
+        self.unit = max(size, _LEAST_SPREAD)
+        self.start /= self.unit
+        self.parts = stacked(search.smooth_parts())
+        self.multipliers = np.zeros(problem.n_constraints)
+        self.objective, self.penalty, self.anchor = np.array([1.0, 3.0]), _WITH_LOSS, 0.0
+        if search.counted:
+            self.objective, self.penalty = np.ones(1), _PENALTY
+            self.anchor = anchor * problem.n_variables / problem.n_rows
+
+    def restart(self, start: Candidate) -> None:
+        """Go on from another model."""
+        self.last = start
+        self.start = self.coordinates.at(start.w) / self.unit
+
+    def next(self) -> Candidate:
+        """Return the model of the next round."""
+        share = min(self.n_done / (self.n_rounds - 1), 1.0)
+        width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
+        problem = self._problem(width * max(self.last.spread, _LEAST_SPREAD))
+        smooth, strict = self._values(problem, self.last)
+        shift = np.append(np.zeros(len(self.objective)), strict - smooth)
+        x = self.coordinates.at(self.last.w) / self.unit
+        known = self.search.counted and self.coordinates.triangle is not None
+        steps, trials = (_STEPS, _STEPS) if known else (2 * _STEPS, 4 * _STEPS)
+        value = partial(self._value, problem=problem, shift=shift)
+        x = minimize(
+            value, x, method="L-BFGS-B", jac=True, options={"maxiter": steps, "maxfun": trials}
+        ).x
+        w = problem.domain.project(self.coordinates.variables(self.unit * x))
+        self.last = self.search.evaluate(w)
+        smooth, strict = self._values(problem, self.last)
+        if not self.search.counted:  # the smooth ones tell less about those on decisions
+            strict = smooth + shift[len(self.objective) :]
+        self.multipliers = np.maximum(self.multipliers + self.penalty * strict, 0.0)
+        self.penalty *= _GROWTH
+        self.n_done += 1
+        return self.last
+
+    def _problem(self, width: float) -> Problem:
+        """Return a problem whose outputs are the objective's parts and the smooth constraints."""
+        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts]
+        return replace(self.search.problem, objective=CompositeFunction(), constraints=tuple(parts))
+
+    def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:
+        """Return the augmented Lagrangian and its gradient."""
+        at = problem.at(self.coordinates.variables(self.unit * x))
+        first, constraints = np.split(at.constraints + shift, [len(self.objective)])
+        active = np.maximum(self.multipliers + self.penalty * constraints, 0.0)
+        gradient = at.gradient(np.append(self.objective, active), objective=0.0)
+        gradient, moved = self.coordinates.gradient(gradient), x - self.start
+        value = float(self.objective @ first) + float(active @ active) / (2.0 * self.penalty)
+        value += 0.5 * self.anchor * float(moved @ moved)
+        return value, self.unit * gradient + self.anchor * moved
+
+    def _values(self, problem: Problem, model: Candidate) -> tuple[Array, Array]:
+        """Return the smooth constraints, and those on decisions in their place.
+
+        Some have other outputs on decisions: then the largest one tells how far all of them differ.
+        """
+        search, measures = self.search, Measure.all_of(problem.constraints, problem.models)
+        values = search.values(measures, model)
+        smooth, first = np.concatenate(values)[len(self.objective) :], len(self.objective)
+        strict = search.values(search.measures[1:], model)
+        if len(values) == 1:  # all are stacked
+            return smooth, np.concatenate(strict)
+        every = []
+        for soft, hard in zip(values[first:], strict, strict=True):
+            same, ends = len(soft) == len(hard), (hard.max(initial=0.0), soft.max(initial=0.0))
+            every.append(hard if same else soft + (ends[0] - ends[1]))
+        return smooth, np.concatenate(every)

@@ -1,0 +1,159 @@
+"""Functions of decisions as smooth functions of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from fairconstrained.functions.surrogates import Sigmoid, Surrogate
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.class_losses import ClassTerm, Losses
+from fairconstrained.terms.class_scores import ByClass, counts_predictions
+from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ranks import ClippedRates
+from fairconstrained.terms.threshold_rates import ThresholdRates
+from fairconstrained.utils.typing import Array
+
+_RATE = 0.2  # widths of density estimates fall with this power of the number of rows
+_STEEPER = 4.0  # the factor for surrogates of rankings
+
+
+@dataclass(frozen=True, eq=False)
+class SoftErrors(ClassTerm):
+    """The share of errors with soft-max probabilities of predictions.
+
+    Parameters
+    ----------
+    cells, labels, combination, offset, names, constant
+        See :class:`~fairconstrained.terms.class_losses.ClassTerm`.
+    sharpness : float, default=1.0
+        A factor of the scores.
+    """
+
+    sharpness: float = 1.0
+    smooth = True
+
+    def _losses(self, scores: Array) -> Losses:
+        chance = softmax(self.sharpness * scores, axis=1)
+        right = chance[self._own]
+
+        def slopes(weights: Array) -> Array:
+            back = chance * right[:, None]
+            back[self._own] -= right
+            return back * (self.sharpness * weights)[:, None]
+
+        return 1.0 - right, slopes
+
+
+class SmoothRates(CellMeans):
+    """Rates of decisions with sigmoids in their place, of other widths for other rows.
+
+    Its `signs` are the inverse widths.
+    """
+
+    @classmethod
+    def of(cls, term: CellMeans, rows: Array) -> SmoothRates:
+        """Return the rates of a term; a row counts as `rows` of it in the sizes of cells."""
+        indices, lengths = term.cells.indices, np.diff(term.cells.indptr)
+        sizes = np.bincount(indices, np.repeat(rows, lengths), minlength=term.n_statistics)
+        smallest, inside = np.full(term.n_rows, rows.sum()), lengths > 0
+        if inside.any():
+            smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
+        kept: Any = {name: getattr(term, name) for name in ("combination", "offset", "constant")}
+        return cls(term.cells, Sigmoid(), smallest**_RATE, **kept)
+
+    @property
+    def per_row(self) -> Array:
+        """The inverse widths."""
+        assert self.signs is not None
+        return self.signs
+
+
+def smooth_part(part: CompositeFunction, sample_weight: Array, n_rows: int) -> CompositeFunction:
+    r"""Return a function of decisions with :math:`1 / (1 + e^{-s / h})` in their place.
+
+    The width is :math:`h = n^{-1/5}` for the n rows of a cell, as in an estimate of the density of
+    its scores at 0, where decisions change; a row in several cells has that of the smallest. Of
+    several classes there are soft-max probabilities, of one width. Constraints on rankings get
+    steeper surrogates. :func:`steeper_part` gives other widths.
+
+    Parameters
+    ----------
+    part : CompositeFunction
+        The function.
+    sample_weight : ndarray of shape (n_weights,)
+        The weights of the rows; of rows in shards those of the atoms.
+    n_rows : int
+        The number of rows.
+    """
+    strict = part.term.zero_one()
+    if isinstance(strict, CellMeans) and counts_predictions(strict):
+        rows = sample_weight * (n_rows / sample_weight.sum())
+        if strict.n_rows != len(rows):
+            rows = np.ones(strict.n_rows)
+        return replace(part, term=SmoothRates.of(strict, rows))
+    if isinstance(strict, ByClass) and strict.counts_predictions:
+        sizes = np.concatenate([effective_rows(one) for one in strict.by_class])
+        terms = tuple(replace(one, function=Sigmoid()) for one in strict.by_class)
+        soft = replace(strict, terms=terms, sharpness=float(np.median(sizes)) ** _RATE)
+        return replace(part, term=soft)
+    return steeper_part(part, _STEEPER)
+
+
+def stacked(parts: Sequence[CompositeFunction]) -> list[CompositeFunction]:
+    """Return smooth rates of the same scores as one function, whose sigmoids are computed once.
+
+    A row has its largest width. Others are returned as they are.
+    """
+    rates = [part.term for part in parts if isinstance(part.term, SmoothRates)]
+    if len(rates) < len(parts) or len({part.model for part in parts}) > 1:
+        return list(parts)
+    each = zip(rates, parts, strict=True)
+    level = [one.head(np.zeros(one.n_statistics)) + part.level for one, part in each]
+    term = SmoothRates(
+        sp.csc_array(sp.vstack([as_csr(one.cells) for one in rates])),
+        Sigmoid(),
+        np.min([one.per_row for one in rates], axis=0),
+        combination=sp.csr_array(sp.block_diag([as_csr(one.combination) for one in rates])),
+        constant=np.concatenate(level),
+    )
+    return [replace(parts[0], term=term, level=0.0)]
+
+
+def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
+    """Return a function of rates with a surrogate that is steeper by a factor; others unchanged.
+
+    Parameters
+    ----------
+    part : CompositeFunction
+        The function.
+    factor : float
+        What the surrogate's scale is divided by.
+    """
+    return replace(part, term=_steeper(part.term, factor))
+
+
+def _steeper(term: Term, factor: float) -> Term:
+    """Return a term with a surrogate that is steeper; others unchanged."""
+    if isinstance(term, SoftErrors) or (
+        isinstance(term, ByClass) and term.zero_one().counts_predictions
+    ):
+        return replace(term, sharpness=factor * term.sharpness)
+    if not isinstance(term, CellMeans | ThresholdRates | ClippedRates):
+        return term
+    steep = term.function.steeper(factor) if isinstance(term.function, Surrogate) else term.function
+    return replace(term, function=steep)
+
+
+def effective_rows(term: CellMeans) -> Array:
+    """Return the effective number of rows of every cell, infinity where it has none."""
+    cells = term.cells
+    squares = np.bincount(cells.indices, cells.data**2, minlength=term.n_statistics)
+    return np.divide(1.0, squares, out=np.full(len(squares), np.inf), where=squares > 0.0)
