@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.typing import Array
 
@@ -38,13 +39,13 @@ class Curvature:
         Whether B is the Hessian of the Lagrangian, so that it has to be computed again.
     extra : ndarray or float
         What is added to g.
-    factor : ndarray or None
-        The Cholesky factor of B + shift, where it has one.
+    matrix : ndarray of shape (n_variables, n_variables) or None
+        B without shift, where it is computed.
     """
 
     exact = False
     extra: Array | float = 0.0
-    factor: Array | None = None
+    matrix: Any = None
     shift, _length = 0.0, 1.0
 
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
@@ -82,6 +83,14 @@ class Curvature:
         return max(0.25 * (1.0 + shift) - 1.0, 0.0)
 
 
+def hessian_at(at: Evaluation, multipliers: Array | Multipliers) -> Array:
+    """Return the Hessian of the Lagrangian, with a little curvature for auxiliary variables."""
+    matrix = at.hessian(multipliers)
+    n, size = at.problem.models[0].n_parameters, len(matrix)
+    matrix.flat[n * (size + 1) :: size + 1] += _STILL
+    return matrix
+
+
 class ExactCurvature(Curvature):
     r"""The Hessian of the Lagrangian, where it costs little.
 
@@ -91,53 +100,43 @@ class ExactCurvature(Curvature):
 
     Parameters
     ----------
-    factor : ndarray of shape (n_variables, n_variables) or None, default=None
-        The Cholesky factor of the Hessian of a problem nearby, which is used for the first step.
+    matrix : ndarray of shape (n_variables, n_variables) or None, default=None
+        The matrix of a problem nearby, which is used for the first step.
     """
 
     exact = True
 
-    def __init__(self, factor: Array | None = None):
-        self.factor = factor
-        self._borrowed = factor is not None
-        self._matrix: Array | None = None
-        self._gamma = self._weight = 0.0
+    def __init__(self, matrix: Array | None = None):
+        self._nearby = matrix
 
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
-        at, active = model.at, multipliers.of_constraints(model.near) > 0.0
-        self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
+        active = multipliers.of_constraints(model.near) > 0.0
         self._rows, self._values = model.rows[active], model.values[active]
-        if self._borrowed:
-            self._borrowed = False
-            return
-        self._matrix, self.factor = at.hessian(multipliers), None
-        n, size = at.problem.models[0].n_parameters, len(self._matrix)
-        self._matrix.flat[n * (size + 1) :: size + 1] += _STILL
+        self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
+        nearby, self._nearby, self._factor = self._nearby, None, None
+        self.matrix = hessian_at(model.at, multipliers) if nearby is None else nearby
 
     def shifted(self, shift: float) -> float:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
-        if self.factor is None or shift:
-            if self._matrix is None:  # of a problem nearby only the factor is there
-                lower = np.tril(np.asarray(self.factor))
-                self._matrix = lower @ lower.T
-            size = max(abs(float(np.trace(self._matrix))) / len(self._matrix), 1e-300)
+        if self._factor is None or shift:
+            size = max(abs(float(np.trace(self.matrix))) / len(self.matrix), 1e-300)
             while True:
-                shifted = self._matrix.copy()
+                shifted = self.matrix.copy()
                 shifted.flat[:: len(shifted) + 1] += shift
                 factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
                 if not info and np.diagonal(factor).min() ** 2 > _LEAST_PIVOT * size:
                     break
                 if len(self._rows) and self._gamma < _CONVEXIFYING[-1]:
-                    self._matrix = self._convexified(self._matrix, size)
+                    self.matrix = self._convexified(self.matrix, size)
                 else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
-            self.factor = factor
+            self._factor = factor
         return shift
 
     def inverse(self, columns: Array) -> Array:
         """Solve with the factor."""
-        return np.asarray(dpotrs(self.factor, columns, lower=1)[0])
+        return np.asarray(dpotrs(self._factor, columns, lower=1)[0])
 
     def _convexified(self, matrix: Array, size: float) -> Array:
         """Return B with the next multiple of the term of the active constraints."""
@@ -151,8 +150,8 @@ class ExactCurvature(Curvature):
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
         """Return a larger shift; it replaces the term of constraints that need not stay active."""
-        if self._weight and self._matrix is not None:
-            self._matrix = self._matrix - self._weight * (self._rows.T @ self._rows)
+        if self._weight:
+            self.matrix = self.matrix - self._weight * (self._rows.T @ self._rows)
             self.extra, self._weight, self._gamma = 0.0, 0.0, _CONVEXIFYING[-1]
         # At least a tenth of the model's curvature along s: less would hardly shorten the step.
         return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
@@ -192,22 +191,26 @@ class QuasiNewtonCurvature(Curvature):
     """
 
     def __init__(self, diagonal: Array, n_pairs: int = 30):
-        self.n_pairs, self.n_stored = n_pairs, 0
+        self.n_pairs, self.n_stored, self._oldest = n_pairs, 0, 0
         self._diagonal = diagonal if n_pairs else np.ones(len(diagonal))
-        self._end = 0  # of the rows that hold the pairs
+        self._steps, self._changes = np.empty((2, n_pairs, len(diagonal)))
+        self._products = np.empty((n_pairs, n_pairs))  # s_i' y_j
 
     def inverse(self, columns: Array) -> Array:
         """Return H columns / (1 + shift): B is stretched, in the problem's units."""
         if not self.n_stored:
             return (self._diagonal * columns.T).T / (1.0 + self.shift)
-        used = slice(self._end - self.n_stored, self._end)
-        steps, changes = self._steps[used], self._changes[used]
-        products = self._products[used, used]
-        alpha = dtrtrs(products, steps @ columns)[0]
+        steps, changes = self._steps[: self.n_stored], self._changes[: self.n_stored]
+        # New pairs take the places of the oldest: the triangle is that of the pairs by age.
+        age = (self._oldest + np.arange(self.n_stored)) % self.n_stored
+        triangle, latest = self._products[np.ix_(age, age)], changes[age[-1]]
+        alpha, delta = np.empty((2, self.n_stored, *columns.shape[1:]))
+        alpha[age] = dtrtrs(triangle, (steps @ columns)[age])[0]
         image = (self._diagonal * (columns - changes.T @ alpha).T).T
-        image *= products[-1, -1] / (changes[-1] @ (self._diagonal * changes[-1]))
-        lacking = (products.diagonal() * alpha.T).T - changes @ image
-        return (image + steps.T @ dtrtrs(products, lacking, trans=1)[0]) / (1.0 + self.shift)
+        image *= triangle[-1, -1] / (latest @ (self._diagonal * latest))
+        lacking = (triangle.diagonal() * alpha[age].T).T - (changes @ image)[age]
+        delta[age] = dtrtrs(triangle, lacking, trans=1)[0]
+        return (image + steps.T @ delta) / (1.0 + self.shift)
 
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Add a pair, damped so that its curvature stays positive (Powell 1978)."""
@@ -221,21 +224,11 @@ class QuasiNewtonCurvature(Curvature):
             self._store(s, change)
 
     def _store(self, s: Array, change: Array) -> None:
-        end, kept = self._end, self.n_pairs - 1
-        if not self.n_stored:
-            room = self.n_pairs + self.n_pairs // 2
-            self._steps, self._changes = np.empty((2, room, s.size))
-            self._products = np.empty((room, room))  # s_i' y_j
-        elif end == len(self._steps):  # the latest pairs move to the front, which is rarely needed
-            for pairs in (self._steps, self._changes):
-                pairs[:kept] = pairs[end - kept :].copy()
-            self._products[:kept, :kept] = self._products[end - kept :, end - kept :].copy()
-            end = kept
-        self._steps[end], self._changes[end] = s, change
-        used = slice(max(end - kept, 0), end + 1)
-        self._products[end, used] = self._changes[used] @ s
-        self._products[used, end] = self._steps[used] @ change
-        self._end, self.n_stored = used.stop, used.stop - used.start
+        k, self.n_stored = self._oldest, min(self.n_stored + 1, self.n_pairs)
+        self._steps[k], self._changes[k] = s, change
+        self._products[k, : self.n_stored] = self._changes[: self.n_stored] @ s
+        self._products[: self.n_stored, k] = self._steps[: self.n_stored] @ change
+        self._oldest = (k + 1) % self.n_pairs
 
     def lowered(self, shift: float) -> float:
         """Return a quarter of the stretch, which is below one only for the linear model."""

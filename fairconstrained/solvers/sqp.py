@@ -14,7 +14,12 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import Curvature, ExactCurvature, QuasiNewtonCurvature
+from fairconstrained.solvers.curvature import (
+    Curvature,
+    ExactCurvature,
+    QuasiNewtonCurvature,
+    hessian_at,
+)
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive
@@ -93,8 +98,8 @@ class SQP(Solver):
         """Return the model of second order for the problem."""
         if self.memory is None and problem.twice_differentiable:
             last = SQPState.of(start.state)
-            fits = last and len(last.factor) == problem.n_variables
-            return ExactCurvature(last.factor if last and fits else None)
+            fits = last and len(last.hessian) == problem.n_variables
+            return ExactCurvature(last.hessian if last and fits else None)
         if not problem.domain.whole_space:
             return Curvature()
         memory = 30 if self.memory is None else self.memory
@@ -171,35 +176,25 @@ class SQPState(SolverState):
 
     Attributes
     ----------
-    factor : ndarray of shape (n_variables, n_variables)
-        The Cholesky factor of the last Hessian.
+    hessian : ndarray of shape (n_variables, n_variables)
+        The last Hessian of the Lagrangian.
     """
 
-    factor: Array
+    hessian: Array
 
     @classmethod
     def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
         """Return the state with the Hessian of the Lagrangian at a point."""
-        factor = _newton(at, Multipliers.of(multipliers))[1].factor
-        assert factor is not None
-        return cls(factor)
+        return cls(hessian_at(at, multipliers))
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
-        active = Multipliers.of(multipliers)
-        model, curvature = _newton(at, active, self.factor)
+        active, curvature = Multipliers.of(multipliers), ExactCurvature(self.hessian)
+        model = Linearised(at, active)
+        curvature.prepare(model, active)
+        curvature.shifted(0.0)
         step = model.solve(curvature, _CAP_LIMIT, active)
         return step.s, step.multipliers.dense()
-
-
-def _newton(
-    at: Evaluation, multipliers: Multipliers, factor: Array | None = None
-) -> tuple[Linearised, ExactCurvature]:
-    """Return the linearisation and the Hessian at a point, that of a factor where it is given."""
-    model, curvature = Linearised(at, multipliers), ExactCurvature(factor)
-    curvature.prepare(model, multipliers)
-    curvature.shifted(0.0)
-    return model, curvature
 
 
 class _Run:
@@ -226,7 +221,7 @@ class _Run:
     @property
     def state(self) -> SQPState | None:
         """What a warm start takes over."""
-        return None if self.curvature.factor is None else SQPState(self.curvature.factor)
+        return None if self.curvature.matrix is None else SQPState(self.curvature.matrix)
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""
