@@ -37,18 +37,7 @@ class BoostedTrees(Solver):
     """Measures the start, the boosted leaf values, and makes no step.
 
     It stands for the boosting iterations in the result of a fit whose trees meet the constraints.
-
-    Parameters
-    ----------
-    tol : float, default=1e-4
-        The tolerance.
-    max_iter : int, default=1
-        Not used.
     """
-
-    def __init__(self, tol: float = 1e-4, max_iter: int = 1):
-        self.tol = tol
-        self.max_iter = max_iter
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the start with its multipliers."""

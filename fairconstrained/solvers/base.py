@@ -2,35 +2,134 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from fairconstrained.exceptions import IncompatibleSolverError
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.iterate import Callback, Iterate, Run, Start
-from fairconstrained.solvers.iterate import Measured as Measured
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
-from fairconstrained.solvers.result import Result, Status, measures
+from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
 from fairconstrained.utils.parameter_constraints import (
+    Limit,
     NonNegative,
     Seed,
     check_arguments,
     check_parameters,
 )
-from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.parameters import FieldParameters
 from fairconstrained.utils.typing import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
+
+
+Callback = Annotated[Callable[[Measured], bool | None], callable]
+_SHORT = Status.ITERATION_LIMIT, Status.PASS_LIMIT, Status.STALLED
+
+
+class Run:
+    """The loop: it measures with the clock stopped, keeps the best point, decides to stop.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    start : Start
+        What the run starts from.
+    callback : callable or None
+        Called with every measured iterate; a true answer stops the run.
+
+    Attributes
+    ----------
+    kept : Measured or None
+        The best point so far; at the end the result.
+    last : Measured or None
+        The last iterate.
+    trace : Trace
+        The measures of all iterates.
+    """
+
+    def __init__(self, problem: Problem, start: Start, callback: Callback | None = None):
+        self.problem, self.start, self.callback = problem, start, callback
+        self.kept: Measured | None = None
+        self.last: Measured | None = None
+        self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
+
+    def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
+        """Measure iterates until one ends the run; return why.
+
+        Parameters
+        ----------
+        iterates : iterator of Iterate
+            Those of a solver.
+        last_pass : float
+            The value of :attr:`Problem.passes` at which it ends.
+        """
+        tol, status = self.start.tol, Status.ITERATION_LIMIT
+        clock = time.perf_counter()
+        for iterate in iterates:
+            self._seconds += time.perf_counter() - clock
+            last = self.measure(iterate)
+            ended = self._status(last)
+            if ended is None and self.problem.passes >= last_pass:
+                ended = Status.PASS_LIMIT
+            if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
+                self.kept = last
+            if ended is not None:
+                status = ended
+                break
+            self.kept = None if self.kept is None else self.kept.without_rows()
+            clock = time.perf_counter()
+        return self._settled(status)
+
+    def measure(self, iterate: Iterate) -> Measured:
+        """Measure an iterate, unless it is the last one once more, and add it to the trace."""
+        last = self.last
+        if last is not None and iterate.at is last.iterate.at and iterate.multipliers is None:
+            self.last = replace(last, iterate=iterate)
+        else:
+            self.last = Measured.of(iterate, self.start.tol)
+        passes = self.problem.passes - self._passes
+        entry = {"iteration": iterate.iteration, "data_passes": passes, "seconds": self._seconds}
+        self.trace.append(**entry, **self.last.figures)
+        return self.last
+
+    def _status(self, last: Measured) -> Status | None:
+        stop = self.callback is not None and self.callback(last)
+        if not all(map(math.isfinite, last.figures.values())):
+            return Status.DIVERGED
+        if last.kkt.holds(self.start.tol):
+            return Status.CONVERGED
+        return Status.STOPPED if stop else last.iterate.status
+
+    def _settled(self, status: Status) -> Status:
+        """Return the status of the point that is kept, which is chosen here."""
+        tol, start = self.start.tol, self.start
+        last = self.last or self.measure(Iterate(start.at(self.problem), None, 0))
+        if status is Status.DIVERGED or start.passes_used_up(self.problem):
+            first = Measured.of(Iterate(start.at(self.problem.uncounted()), None, 0), tol)
+            if self.kept is None or not self.kept.better_than(first, tol):
+                self.kept = first
+        kept = self.kept or last
+        if status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
+            kept = last
+        self.kept = kept
+        if status in _SHORT and is_stuck(kept.iterate.at, tol, kept.certified):
+            status = Status.INFEASIBLE
+        if status is Status.INFEASIBLE and kept.violation <= tol:
+            status = Status.STALLED  # of a later point than the one that is returned
+        return status
 
 
 def check_point(argument: str, w: Any, problem: Problem) -> None:
@@ -49,8 +148,20 @@ def check_point(argument: str, w: Any, problem: Problem) -> None:
     raise ValueError(f"{message}; got {w!r}.")
 
 
-class Solver(Parametrized, ABC):
+class Solver(FieldParameters, ABC, kw_only=True):
     """A method for problems. Instances hold hyperparameters only; solving never changes them.
+
+    A solver is a dataclass, the fields of a subclass are its further parameters. Methods whose
+    theory does not promise accurate solutions have `polish`: whether a run that ends short of its
+    tolerance is finished from its best point, see :func:`refine`. If False, estimators keep the
+    answer of the solver, so that ``paper()`` gives that of the printed algorithm.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        The maximum number of iterations.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
 
     Attributes
     ----------
@@ -58,18 +169,13 @@ class Solver(Parametrized, ABC):
         The properties a problem must have ("smooth", "weakly_convex", ...).
     preferred_with : tuple of str
         Further properties that a problem needs for ``solver="auto"`` to choose this solver.
-    polish : bool or None
-        A parameter of methods whose theory does not promise accurate solutions: whether a run that
-        ends short of its tolerance is finished from its best point, see :func:`refine`. If False,
-        estimators keep the answer of the solver, so that ``paper()`` gives that of the printed
-        algorithm. None for methods that need no refinement.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
-    tol: float = 1e-4  # these hold for solvers that do not have them as parameters
-    max_iter: int = 1000
-    polish: bool | None = None
+
+    max_iter: Limit = 1000
+    tol: NonNegative = 1e-4
 
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
@@ -104,12 +210,12 @@ class Solver(Parametrized, ABC):
     @property
     def replaceable(self) -> bool:
         """Whether an estimator may return another solver's answer where this one's is bad."""
-        return self.seeks_feasibility and self.polish is not False
+        return self.seeks_feasibility and getattr(self, "polish", True)
 
     @property
     def polishes(self) -> bool:
         """Whether runs are refined with the parameters as they are."""
-        return bool(self.polish) and self.seeks_feasibility
+        return self.seeks_feasibility and getattr(self, "polish", False)
 
     def unpolished(self) -> Self:
         """Return the solver without refinement: for subproblems, and for runs that are limited."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.typing import Array
 

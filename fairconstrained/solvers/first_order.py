@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.numerics import grouped, ranges
-from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative
+from fairconstrained.utils.parameter_constraints import Count, Limit
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
@@ -28,8 +27,7 @@ Updates = Iterator[Iterable[tuple[Evaluation, Array | None]]]
 Draw = Callable[[np.random.RandomState], tuple[Array, Array, Array]]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class FirstOrderSolver(Solver):
+class FirstOrderSolver(Solver, kw_only=True):
     """Base of the methods that make one gradient step after another.
 
     Parameters
@@ -48,7 +46,6 @@ class FirstOrderSolver(Solver):
 
     max_iter: Limit = 200
     check_every: Count = 50
-    tol: NonNegative = 1e-4
     polish: bool = True
 
     @property

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import BaseEstimator
 
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.terms.head import as_csr
+from fairconstrained.utils.parameter_constraints import Count, LayerSizes, Positive
+from fairconstrained.utils.parameters import FieldParameters
 from fairconstrained.utils.typing import Array, Matrix
 
 _DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
@@ -22,7 +22,7 @@ _ALL = slice(None)
 At = slice | Array
 
 
-class MultiplierModel(BaseEstimator, ABC):
+class MultiplierModel(FieldParameters, ABC):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
 
     Instances hold hyperparameters only; theta is passed in and out. The features are those of all
@@ -87,21 +87,45 @@ class Free(MultiplierModel):
         return out
 
 
-class _Layers(MultiplierModel):
-    """Networks: a subclass says what units do, and how an output becomes a multiplier.
+class Network(MultiplierModel):
+    r"""A network with one hidden layer, :math:`\max\{a^\top \tanh(W z_j + b) + c, 0\}`.
 
-    Parameters are the matrix and the shift of every layer, in order; others may follow them.
+    Constraints with similar features get similar multipliers, so that many of them need no more
+    parameters than few. Parameters are the matrix and the shift of every layer, in order.
+
+    Parameters
+    ----------
+    hidden : int, default=32
+        The units of the hidden layer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.solvers.multiplier_models import Network
+    >>> model, features = Network(hidden=8), np.eye(3)
+    >>> wanted = np.array([0.0, 0.5, 1.0])
+    >>> theta = model.start(features, wanted, np.random.RandomState(0))
+    >>> model.multipliers(theta, features).round(6) + 0.0
+    array([0. , 0.5, 1. ])
     """
 
-    hidden: int | tuple[int, ...]
+    hidden: Count = 32
 
-    @abstractmethod
     def units(self, x: Array) -> tuple[Array, Array]:
-        """Return the outputs of hidden units and their derivatives."""
+        """Return tanh and its derivative."""
+        value = np.tanh(x)
+        return value, 1.0 - value**2
 
-    @abstractmethod
+    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
+        """Return a random hidden layer and the output that fits the multipliers best."""
+        inner = random_state.standard_normal((features.shape[1], self.hidden))
+        shift = random_state.standard_normal(self.hidden)
+        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(features.shape[0])])
+        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
+
     def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
-        """Return the multipliers of the network's outputs and their derivatives."""
+        """Return max(x, 0) and its derivative in the direction of an ascent."""
+        return np.maximum(x, 0.0), np.ones_like(x)
 
     def _shapes(self, features: Matrix) -> list[tuple[int, int]]:
         return list(pairwise([features.shape[1], *np.atleast_1d(self.hidden).tolist(), 1]))
@@ -148,49 +172,7 @@ class _Layers(MultiplierModel):
         return theta + step * float(v @ v) / squared * gradient if squared else theta
 
 
-class Network(_Layers):
-    r"""A network with one hidden layer, :math:`\max\{a^\top \tanh(W z_j + b) + c, 0\}`.
-
-    Constraints with similar features get similar multipliers, so that many of them need no more
-    parameters than few.
-
-    Parameters
-    ----------
-    hidden : int, default=32
-        The units of the hidden layer.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.solvers.multiplier_models import Network
-    >>> model, features = Network(hidden=8), np.eye(3)
-    >>> wanted = np.array([0.0, 0.5, 1.0])
-    >>> theta = model.start(features, wanted, np.random.RandomState(0))
-    >>> model.multipliers(theta, features).round(6) + 0.0
-    array([0. , 0.5, 1. ])
-    """
-
-    def __init__(self, hidden: int = 32):
-        self.hidden = hidden
-
-    def units(self, x: Array) -> tuple[Array, Array]:
-        """Return tanh and its derivative."""
-        value = np.tanh(x)
-        return value, 1.0 - value**2
-
-    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
-        """Return a random hidden layer and the output that fits the multipliers best."""
-        inner = random_state.standard_normal((features.shape[1], self.hidden))
-        shift = random_state.standard_normal(self.hidden)
-        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(features.shape[0])])
-        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
-
-    def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
-        """Return max(x, 0) and its derivative in the direction of an ascent."""
-        return np.maximum(x, 0.0), np.ones_like(x)
-
-
-class DeepNetwork(_Layers):
+class DeepNetwork(Network):
     r"""A network with several hidden layers, :math:`\mathrm{softplus}(\nu(z_j)) / m`, and Adagrad.
 
     The layers have rectified linear units. Parameters are followed by Adagrad's sums of squared
@@ -221,9 +203,8 @@ class DeepNetwork(_Layers):
     True
     """
 
-    def __init__(self, hidden: tuple[int, ...] = (100, 100, 100), rate: float = 0.1):
-        self.hidden = hidden
-        self.rate = rate
+    hidden: LayerSizes = (100, 100, 100)  # type: ignore[assignment]
+    rate: Positive = 0.1
 
     def units(self, x: Array) -> tuple[Array, Array]:
         """Return max(x, 0) and its derivative."""
@@ -235,12 +216,9 @@ class DeepNetwork(_Layers):
         Given multipliers are not taken over: fitting a deep network to them is a problem of its
         own.
         """
-        drawn = [
-            random_state.uniform(-1.0, 1.0, n * h + h) / np.sqrt(n)
-            for n, h in self._shapes(features)
-        ]
-        theta = np.concatenate(drawn)
-        return np.concatenate([theta, np.zeros_like(theta)])
+        shapes = self._shapes(features)
+        drawn = [random_state.uniform(-1.0, 1.0, n * h + h) / np.sqrt(n) for n, h in shapes]
+        return np.concatenate([*drawn, *map(np.zeros_like, drawn)])
 
     def link(self, x: Array, n_constraints: int) -> tuple[Array, Array]:
         """Return softplus and its derivative, divided by the number of constraints."""
@@ -263,15 +241,13 @@ def constraint_features(problem: Problem) -> Matrix:
     "b, subtracted", and shares these with the other constraints on a and b. Others are described
     by themselves.
     """
-    if not problem.constraints:
-        return np.zeros((0, 0))
-    features = sp.csr_array(sp.block_diag([_part_features(part) for part in problem.constraints]))
+    blocks = [sp.csr_array((0, 0))]
+    for part in problem.constraints:
+        combination = getattr(part.term, "combination", None)
+        if combination is None:
+            blocks.append(sp.eye_array(part.n_outputs, format="csr"))
+        else:
+            weights = as_csr(combination)
+            blocks.append(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))
+    features = sp.csr_array(sp.block_diag(blocks))
     return features if np.prod(features.shape) > _DENSE else features.toarray()
-
-
-def _part_features(part: CompositeFunction) -> sp.csr_array:
-    combination = getattr(part.term, "combination", None)
-    if combination is None:
-        return sp.csr_array(sp.eye_array(part.n_outputs))
-    weights = as_csr(combination)
-    return sp.csr_array(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_array
 
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates, moved
 from fairconstrained.solvers.multiplier_models import (
@@ -26,7 +25,6 @@ _MOST_EVALUATIONS = 50  # of a proximal step
 _ROUNDING = 1e-14  # relative, of a move: the fixed point is then exact in floating point
 
 
-@dataclass(eq=False, repr=False)
 class PLADA(FirstOrderSolver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
@@ -220,7 +218,6 @@ def _proximal_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
     return linear
 
 
-@dataclass(eq=False, repr=False)
 class LagrangianDescentAscent(FirstOrderSolver):
     r"""Gradient descent in the weights and ascent in the multipliers of the Lagrangian.
 
@@ -361,10 +358,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
         """
         if self.features is None:
             return constraint_features(problem)
-        try:
-            features: Array = check_array(self.features, dtype=float, input_name="features")
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"features must be a table of numbers: {error}") from error
+        features: Array = check_array(self.features, dtype=float, input_name="features")
         if len(features) != problem.n_constraints:
             raise ValueError(
                 f"features must have a row for each of the {problem.n_constraints} constraints; "

@@ -1,19 +1,23 @@
-"""What a solver returns: the point, its certificate, its history."""
+"""Where runs start, the points that solvers offer, and what they return: point and history."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import check_random_state
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import KKT, Evaluation, Problem
+from fairconstrained.problem.kkt import certify
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
-    from fairconstrained.solvers.base import Measured, Solver
+    from fairconstrained.solvers.base import Solver
 
 
 class Status(Enum):
@@ -150,6 +154,129 @@ class SolverState:
             Those of the solution.
         """
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The first point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The first multipliers; None where there are none.
+    state : SolverState or None
+        The state of an earlier run; a solver of another kind ignores it.
+    tol : float
+        The tolerance of this run.
+    random_state : numpy.random.RandomState
+        The source of randomness, by default NumPy's own.
+    like : Evaluation or None
+        An evaluation whose forward passes are used again if it is at `w`.
+    last_pass : float
+        The value of :attr:`Problem.passes` at which the run ends.
+    """
+
+    w: Array
+    multipliers: Array | None = None
+    state: SolverState | None = None
+    tol: float = 1e-4
+    random_state: np.random.RandomState = field(default_factory=partial(check_random_state, None))
+    like: Evaluation | None = None
+    last_pass: float = np.inf
+
+    def first_multipliers(self, n_constraints: int) -> Array:
+        """Return the first multipliers, zeros where there are none."""
+        return np.zeros(n_constraints) if self.multipliers is None else self.multipliers
+
+    @property
+    def feasibility_tol(self) -> float:
+        """The largest violation of an optimal point, see :meth:`KKT.holds`."""
+        return self.tol / 3.0
+
+    def at(self, problem: Problem) -> Evaluation:
+        """Return the evaluation of a problem at the first point."""
+        return problem.at(self.w, like=self.like)
+
+    def passes_used_up(self, problem: Problem) -> bool:
+        """Return whether the run has made all data passes that it may make."""
+        return problem.passes >= self.last_pass
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A point that a solver offers for measurement.
+
+    Attributes
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray, Multipliers or None
+        The solver's multipliers; None has them estimated.
+    iteration : int
+        Iterations made so far.
+    state : SolverState or None
+        What a warm start takes over.
+    status : Status or None
+        Set when the solver cannot go on.
+    rounded : Evaluation or None
+        For problems with kinks: the problem with its kinks rounded, at the same point, whose
+        gradient is the subgradient that the solver means (see :meth:`KKT.of`).
+    note : str
+        What the message of the result says in addition.
+    """
+
+    at: Evaluation
+    multipliers: Array | Multipliers | None
+    iteration: int
+    state: SolverState | None = None
+    status: Status | None = None
+    rounded: Evaluation | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An iterate with its measures: what callbacks receive and the loop compares."""
+
+    iterate: Iterate
+    certified: Multipliers
+    kkt: KKT
+    objective: float
+    violation: float
+    kkt_residual: float
+
+    @classmethod
+    def of(cls, iterate: Iterate, tol: float) -> Measured:
+        """Measure an iterate."""
+        at = iterate.at
+        multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
+        certified = Multipliers.of(multipliers)
+        return cls(iterate, certified, kkt, at.objective, kkt.violation, kkt.residual)
+
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers of the certificate, shape (n_constraints,)."""
+        return self.certified.dense()
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Objective, violation and KKT residual, by the names that results have for them."""
+        names = "objective", "violation", "kkt_residual"
+        return {name: getattr(self, name) for name in names}
+
+    def without_rows(self) -> Measured:
+        """Return the same without the forward passes of its evaluation."""
+        at = self.iterate.at
+        return replace(self, iterate=replace(self.iterate, at=at.problem.at(at.w), rounded=None))
+
+    def better_than(self, other: Measured | None, tol: float) -> bool:
+        """Return whether this one is to be kept: feasible first, then by objective."""
+        if other is None:
+            return True
+        kinds = [(m.violation if m.violation > tol else 0.0, m.objective) for m in (self, other)]
+        return kinds[0] <= kinds[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible, stationary_weights
 from fairconstrained.problem.kkt import objective_scale
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import Result, SolverState, Status
@@ -21,7 +20,6 @@ from fairconstrained.solvers.sqp import ExactPenalty
 from fairconstrained.utils.parameter_constraints import (
     AboveOne,
     Limit,
-    NonNegative,
     OpenShare,
     Positive,
 )
@@ -47,7 +45,6 @@ _MOST_PROJECTED = 100  # steps in a round: where they are slow, new multipliers 
 Augmented = Callable[[Evaluation], tuple[float, Array]]
 
 
-@dataclass(eq=False, repr=False)
 class AugmentedLagrangian(Solver):
     r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
 
@@ -96,7 +93,6 @@ class AugmentedLagrangian(Solver):
     growth: AboveOne = 2.0
     max_iter: Limit = 100
     max_inner: Limit = 1000
-    tol: NonNegative = 1e-4
     polish: bool = True
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
@@ -206,7 +202,6 @@ class AugmentedLagrangianState(SolverState):
     inner_tol: float
 
 
-@dataclass(eq=False, repr=False)
 class Smoothing(Solver):
     r"""Smoothing method: solves problems with rounded kinks, over decreasing widths.
 
@@ -256,7 +251,6 @@ class Smoothing(Solver):
     width: Positive = 1.0
     shrink: OpenShare = 0.1
     max_iter: Limit = 12
-    tol: NonNegative = 1e-4
 
     @property
     def seeks_feasibility(self) -> bool:

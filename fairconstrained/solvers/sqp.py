@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import (
     Curvature,
@@ -22,7 +21,7 @@ from fairconstrained.solvers.curvature import (
 )
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
-from fairconstrained.utils.parameter_constraints import AboveOne, Limit, NonNegative, Positive
+from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
 from fairconstrained.utils.typing import Array
 
 _LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
@@ -37,8 +36,7 @@ _MOST_IDLE = 60  # steps without a fall of the merit function by 1% of the toler
 _ROUNDING = 1e-13
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SQP(Solver):
+class SQP(Solver, kw_only=True):
     r"""Sequential quadratic programming with a trust region, for smooth problems.
 
     Every step solves
@@ -91,8 +89,6 @@ class SQP(Solver):
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
     memory: Limit | None = None
-    max_iter: Limit = 1000
-    tol: NonNegative = 1e-4
 
     def _curvature(self, problem: Problem, start: Start) -> Curvature:
         """Return the model of second order for the problem."""
@@ -114,7 +110,6 @@ class SQP(Solver):
                 yield Iterate(run.at, run.multipliers, k, run.state, run.failure)
 
 
-@dataclass(eq=False, repr=False)
 class ExactPenalty(SQP):
     """The exact penalty method: :class:`SQP` that learns the curvature from gradients alone.
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient

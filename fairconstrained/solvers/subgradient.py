@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from itertools import count
 from math import ceil, sqrt
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Average, FirstOrderSolver, Rows, Updates, moved
 from fairconstrained.utils.parameter_constraints import Count, Positive
@@ -19,7 +18,6 @@ from fairconstrained.utils.typing import Array
 Size = Count | Literal["sqrt"] | None
 
 
-@dataclass(eq=False, repr=False)
 class ThreeSEcon(FirstOrderSolver):
     r"""3S-Econ: the SPIDER-type stochastic subgradient method for expectation constraints.
 
@@ -151,7 +149,6 @@ class ThreeSEcon(FirstOrderSolver):
             yield [(at, None)]
 
 
-@dataclass(eq=False, repr=False)
 class OnlineStochastic(FirstOrderSolver):
     r"""Online stochastic subgradient method, on batches or on all rows.
 
@@ -248,7 +245,6 @@ class OnlineStochastic(FirstOrderSolver):
             drawn = rows.draw(after.w, like=after)
 
 
-@dataclass(eq=False, repr=False)
 class ConEx(FirstOrderSolver):
     r"""Constraint extrapolation method, for any problem with subgradients.
 

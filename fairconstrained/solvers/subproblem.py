@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import LinearConstraint, minimize
 
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.solvers.curvature import Curvature
 from fairconstrained.utils.typing import Array

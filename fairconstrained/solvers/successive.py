@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
@@ -19,7 +18,7 @@ from fairconstrained.solvers.switching_subgradient import (
     StronglyConvexSteps,
     SwitchingSubgradient,
 )
-from fairconstrained.utils.parameter_constraints import Limit, NonNegative, Positive
+from fairconstrained.utils.parameter_constraints import Limit, Positive
 
 # Subproblems are solved more and more accurately. Solutions violate the constraints by at most a
 # third of the tolerance: from a feasible point on, those of majorants are feasible.
@@ -38,7 +37,6 @@ _PAPER_EPSILON = 1e-2
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
-@dataclass(eq=False, repr=False)
 class SuccessiveSolver(Solver):
     r"""Base of the methods whose next point solves a convex model of the problem at the last one.
 
@@ -56,7 +54,6 @@ class SuccessiveSolver(Solver):
     oracle: Solver | None = None
     _: KW_ONLY
     safeguard: bool = True
-    tol: NonNegative = 1e-4
     polish: bool = True
 
     @abstractmethod
@@ -170,8 +167,7 @@ class SuccessiveState(SolverState):
     subproblem: SolverState | None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class IPC(SuccessiveSolver):
+class IPC(SuccessiveSolver, kw_only=True):
     r"""Inexact proximally constrained method.
 
     .. math::
@@ -282,8 +278,7 @@ def ipp_conex(**options: Any) -> IPC:
     return IPC(ConEx(max_iter=80), **{"max_iter": 6, **options})
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class IDCA(SuccessiveSolver):
+class IDCA(SuccessiveSolver, kw_only=True):
     r"""Inexact difference-of-convex algorithm.
 
     All functions are differences of convex ones, :math:`f = f^+ - f^-` and :math:`g_j = g_j^+ -

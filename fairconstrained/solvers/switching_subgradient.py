@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from itertools import count
 from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import (
     Average,
@@ -20,11 +20,11 @@ from fairconstrained.solvers.first_order import (
     moved,
 )
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
-from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.parameters import FieldParameters
 from fairconstrained.utils.typing import Array
 
 
-class StepRule(Parametrized):
+class StepRule(FieldParameters):
     r"""The step sizes, and the value up to which a point counts as feasible.
 
     Methods are given the step k, from 0; the tolerance of the answer or of the step; the squared
@@ -51,7 +51,6 @@ class StepRule(Parametrized):
         return self.descent(k, level, norm_squared, 0.0)
 
 
-@dataclass(eq=False, repr=False)
 class PolyakSteps(StepRule):
     r"""Steps of diminishing aims, limited by the curvature of the objective; the default.
 
@@ -93,7 +92,6 @@ class PolyakSteps(StepRule):
         return self.first / sqrt(1.0 + k / 10.0)
 
 
-@dataclass(eq=False, repr=False)
 class StaticTolerance(StepRule):
     r"""Steps :math:`\epsilon / \|f'\|^2` where :math:`G \le \epsilon`, else :math:`G / \|G'\|^2`.
 
@@ -121,7 +119,6 @@ class StaticTolerance(StepRule):
         return self.epsilon
 
 
-@dataclass(eq=False, repr=False)
 class DiminishingTolerance(StepRule):
     r"""The steps of :class:`StaticTolerance` with :math:`\epsilon_k = c / (k + 1)`.
 
@@ -148,7 +145,6 @@ class DiminishingTolerance(StepRule):
         return self.c / (k + 1)
 
 
-@dataclass(eq=False, repr=False)
 class StronglyConvexSteps(StepRule):
     r"""The steps :math:`2 / (\mu (k + 2))` of IPC's algorithm 2, with its weighted average.
 
@@ -185,7 +181,6 @@ class StronglyConvexSteps(StepRule):
         return 2.0 / (self.modulus * (k + 2))
 
 
-@dataclass(eq=False, repr=False)
 class SwitchingSubgradient(FirstOrderSolver):
     r"""Switching subgradient method (SSG), for any problem with subgradients.
 
@@ -272,8 +267,7 @@ class SwitchingSubgradient(FirstOrderSolver):
             yield [(answer, None) for answer in answers]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class StochasticSwitchingSubgradient(SwitchingSubgradient):
+class StochasticSwitchingSubgradient(SwitchingSubgradient, kw_only=True):
     r"""Switching subgradient method on mini-batches (SSG-S).
 
     Subgradients, and the values that decide between objective and constraints, come from stratified
@@ -304,7 +298,6 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
     max_iter: Limit = 600
 
 
-@dataclass(eq=False, repr=False)
 class Regularization(FirstOrderSolver):
     r"""Subgradient descent on the objective plus the violation, times a strength.
 

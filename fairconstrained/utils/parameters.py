@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
 
 class Parametrized:
@@ -88,3 +89,16 @@ class Parametrized:
         given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
         shown = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass_transform(eq_default=False)
+class FieldParameters(Parametrized):
+    """A parametrized object whose parameters are fields: every subclass becomes a dataclass.
+
+    Fields of the bases come first; ``class Name(Base, kw_only=True)`` takes those of a class by
+    name only. Class attributes that are no parameters are a `ClassVar`.
+    """
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        super().__init_subclass__()
+        dataclass(cls, eq=False, repr=False, kw_only=kw_only)

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 from fairconstrained import FairNetworkClassifier, make_biased_classification
 from fairconstrained.solvers import Solver
-from fairconstrained.solvers.iterate import Iterate
+from fairconstrained.solvers.base import Iterate
 
 X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
 
