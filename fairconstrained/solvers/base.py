@@ -279,14 +279,14 @@ class Solver(FieldParameters, ABC, kw_only=True):
         check_arguments(Solver.minimize, **options)
         if w0 is not None:
             check_point("w0", w0, problem)
+            options["warm"] = replace(warm or Start(w0), w=w0)
         elif warm is not None:
             check_point("warm.w", warm.w, problem)
-        return self.solve(problem, w0, **options)[0]
+        return self.solve(problem, **options)[0]
 
     def solve(
         self,
         problem: Problem,
-        w0: Array | None = None,
         *,
         like: Evaluation | None = None,
         warm: Result | Start | None = None,
@@ -307,12 +307,11 @@ class Solver(FieldParameters, ABC, kw_only=True):
             An evaluation whose forward passes are used again if the first point is the same.
         """
         source: np.random.RandomState = check_random_state(random_state)
-        if warm is None:
-            warm = Start(problem.start(source) if w0 is None else w0)
+        first = Start(problem.start(source)) if warm is None else warm
         start = Start(
-            w=problem.domain.project(np.asarray(warm.w if w0 is None else w0, dtype=float)),
-            multipliers=warm.multipliers,
-            state=warm.state,
+            problem.domain.project(np.asarray(first.w, dtype=float)),
+            first.multipliers,
+            first.state,
             tol=self.tol if tol is None else tol,
             random_state=source,
             like=like,

@@ -70,6 +70,22 @@ class FirstOrderSolver(Solver, kw_only=True):
                 yield from (Iterate(at, multipliers, k) for at, multipliers in answers)
 
 
+class Constants(NamedTuple):
+    """What the steps of a method are made from.
+
+    Attributes
+    ----------
+    curvature : float
+        L, the largest curvature of the objective, or of the Lagrangian with given multipliers; the
+        slope for one without curvature.
+    slope : float
+        M, the largest singular value of the constraints' Jacobian; 1 without constraints.
+    """
+
+    curvature: float
+    slope: float
+
+
 class Drawn(NamedTuple):
     """A problem or a batch of it at a point, with all constraints or those of the drawn blocks.
 
@@ -189,8 +205,8 @@ class Rows:
         return (1.0 - self._n_drawn / self.n_steps) ** 2 if self.sampled else 1.0
 
     @cached_property
-    def constants(self) -> tuple[float, float]:
-        """L and M as the steps see them, see `constants_at`."""
+    def constants(self) -> Constants:
+        """L and M as the steps see them, measured when they are first asked for."""
         if not self.sampled:
             return constants_at(self.first)
         batches = [self._draw(self.first.w, self.first) for _ in range(_DRAWS)]
@@ -199,17 +215,7 @@ class Rows:
             # The penalty on a drawn constraint is weighted as its gradient is. Its multiplier moves
             # only when it is drawn, hence by larger steps: as if it were less steep.
             slope *= sqrt(batches[0].weight / _LARGER)
-        return float(curvature), float(slope)
-
-    @property
-    def curvature(self) -> float:
-        """L, measured when it is first asked for."""
-        return self.constants[0]
-
-    @property
-    def slope(self) -> float:
-        """M, measured when it is first asked for."""
-        return self.constants[1]
+        return Constants(float(curvature), float(slope))
 
 
 def _strata(codes: Array, size: int) -> Draw:
@@ -264,7 +270,7 @@ def moved(at: Evaluation, step: Array) -> Array:
     return at.problem.domain.project(at.w - step)
 
 
-def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[float, float]:
+def constants_at(at: Evaluation, multipliers: Array | None = None) -> Constants:
     r"""Return how strongly the objective bends near a point, and how steep the constraints are.
 
     Both are found by power iterations: on differences of gradients over distances that change the
@@ -277,14 +283,6 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[floa
         The problem, or a batch of it, at the point.
     multipliers : ndarray of shape (n_constraints,) or None, default=None
         The constraints whose curvature counts as well.
-
-    Returns
-    -------
-    curvature : float
-        L, the largest curvature of the objective, or of the Lagrangian with the multipliers; the
-        slope for one without curvature.
-    slope : float
-        M, the largest singular value of the constraints' Jacobian; 1 without constraints.
 
     References
     ----------
@@ -313,7 +311,7 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[floa
         slope = sqrt(_largest_eigenvalue(stretch, mixed, _N_ITER // 2))
     first = rng.standard_normal(problem.n_variables)
     curvature = _largest_eigenvalue(bend, first, _N_ITER)
-    return curvature or slope or 1.0, slope or 1.0
+    return Constants(curvature or slope or 1.0, slope or 1.0)
 
 
 def _largest_eigenvalue(image: Callable[[Array], Array], v: Array, n_iter: int) -> float:

@@ -175,10 +175,10 @@ class PLADA(FirstOrderSolver):
         """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
         if self.alpha is None:
-            rho = rows.curvature / (rows.slope**2 * (1.0 + 10.0 * self.beta))
+            rho = rows.constants.curvature / (rows.constants.slope**2 * (1.0 + 10.0 * self.beta))
         else:
             rho = self.alpha / (1.0 + self.alpha * self.beta)
-        eta = self.eta or 1.0 / (rows.curvature + 3.0 * rho * rows.slope**2)
+        eta = self.eta or 1.0 / (rows.constants.curvature + 3.0 * rho * rows.constants.slope**2)
         tau, gamma_0 = self.tau or 1.0 / (3.0 * rho), self.gamma_0 or 0.5 * rho
         lam = start.first_multipliers(problem.n_constraints).copy()
         mu, steps = lam.copy(), np.zeros_like(lam)
@@ -327,8 +327,8 @@ class LagrangianDescentAscent(FirstOrderSolver):
         """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
         model, features = self.multipliers or Free(), self._features(problem)
-        eta = self.eta or 0.5 / rows.curvature
-        sigma = self.sigma or rows.curvature / (2.0 * rows.slope**2)
+        eta = self.eta or 0.5 / rows.constants.curvature
+        sigma = self.sigma or rows.constants.curvature / (2.0 * rows.constants.slope**2)
         m, rng, drawn = problem.n_constraints, start.random_state, rows.draw(start.w)
         theta = model.start(features, start.first_multipliers(m), rng)
         while True:

@@ -17,12 +17,7 @@ from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.solvers.sqp import ExactPenalty
-from fairconstrained.utils.parameter_constraints import (
-    AboveOne,
-    Limit,
-    OpenShare,
-    Positive,
-)
+from fairconstrained.utils.parameter_constraints import AboveOne, Limit, OpenShare, Positive
 from fairconstrained.utils.typing import Array
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
@@ -281,10 +276,8 @@ class Smoothing(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
-        solver, last = (
-            self._solver_for(problem.smoothed(self.width)),
-            SmoothingState.of(start.state),
-        )
+        solver = self._solver_for(problem.smoothed(self.width))
+        last = SmoothingState.of(start.state)
         width = self._first_width(problem, start) if last is None else last.width
         state = None if last is None else last.subproblem
         begin = replace(start, tol=_SHARE * start.tol, state=state)

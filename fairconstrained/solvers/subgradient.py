@@ -228,8 +228,8 @@ class OnlineStochastic(FirstOrderSolver):
     def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the last point, where a step sees all rows, and the average so far."""
         rows = Rows(problem, start, self.batch_size)
-        weight = self.V or rows.slope**2 / rows.curvature
-        alpha = self.alpha or weight * rows.curvature
+        weight = self.V or rows.constants.slope**2 / rows.constants.curvature
+        alpha = self.alpha or weight * rows.constants.curvature
         queue, average = weight * start.first_multipliers(problem.n_constraints), Average()
         drawn = rows.draw(start.w)
         while True:
@@ -329,8 +329,8 @@ class ConEx(FirstOrderSolver):
         """Yield the last point and the average so far."""
         rows, average = Rows(problem, start), Average()
         offset = self.offset or float(self.max_iter)
-        c1 = self.c1 or 2.0 * rows.curvature / offset
-        c2 = self.c2 or 2.0 * rows.slope**2 / c1
+        c1 = self.c1 or 2.0 * rows.constants.curvature / offset
+        c2 = self.c2 or 2.0 * rows.constants.slope**2 / c1
         at = before = rows.first
         lam, ahead = start.first_multipliers(problem.n_constraints), at.constraints
         for t in count():

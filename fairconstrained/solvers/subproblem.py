@@ -77,8 +77,7 @@ class Linearised:
     def __post_init__(self) -> None:
         """Linearise the first constraints."""
         at, multipliers = self.at, self.multipliers
-        order = np.argsort(-multipliers.values, kind="stable")[:_MOST]
-        positive = multipliers.which[order[multipliers.values[order] > 0.0]]
+        positive = multipliers.which[np.argsort(-multipliers.values, kind="stable")[:_MOST]]
         if at.problem.n_constraints <= _FEW:
             self.near = np.arange(at.problem.n_constraints)
         else:
@@ -150,16 +149,14 @@ class Linearised:
             value = slope @ s + 0.5 * (s @ s) / length + multipliers @ values
             return -float(value), -(values + self.rows @ s)
 
-        if guess.size:
-            answer = minimize(
-                negative,
-                np.minimum(guess, cap / guess.size),
-                jac=True,
-                method="SLSQP",
-                bounds=[(0.0, cap)] * guess.size,
-                constraints=LinearConstraint(np.ones(guess.size), ub=cap),
-                options={"ftol": 1e-14, "maxiter": 100},  # the step is only as accurate
-            )
+        if m := len(guess):
+            limits = {
+                "bounds": [(0.0, cap)] * m,
+                "constraints": LinearConstraint(np.ones(m), ub=cap),
+            }
+            accuracy = {"ftol": 1e-14, "maxiter": 100}  # the step is only as accurate
+            first = np.minimum(guess, cap / m)
+            answer = minimize(negative, first, jac=True, method="SLSQP", options=accuracy, **limits)
             guess = np.clip(answer.x, 0.0, cap)
         return guess, step(guess)[0]
 

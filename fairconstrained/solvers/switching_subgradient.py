@@ -239,7 +239,7 @@ class SwitchingSubgradient(FirstOrderSolver):
         modulus = problem.modulus if problem.weakly_convex else 0.0
         rule = self.steps or (StronglyConvexSteps(modulus) if modulus > 0.0 else PolyakSteps())
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
-        curvature = rows.curvature if isinstance(rule, PolyakSteps) else 0.0
+        curvature = rows.constants.curvature if isinstance(rule, PolyakSteps) else 0.0
         at = best = rows.draw(start.w).at
         mean, least = Average(), (float("inf"), float("inf"))
         for k in count():
@@ -359,7 +359,7 @@ class Regularization(FirstOrderSolver):
         """Yield the point; with a given strength only the last one."""
         at, strength, before = start.at(problem), self.strength or 1.0, np.inf
         largest = worst_constraint(at.constraints)[1]
-        curvature = constants_at(at, largest)[0] if self.eta is None else 0.0
+        curvature = constants_at(at, largest).curvature if self.eta is None else 0.0
         for k in count(1):
             level, worst = worst_constraint(at.constraints)
             gradient = at.gradient(strength * (level > 0.0) * worst)

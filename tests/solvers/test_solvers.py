@@ -37,7 +37,7 @@ from fairconstrained.solvers import (
     default_solver,
     successive,
 )
-from fairconstrained.solvers import iterate as loop
+from fairconstrained.solvers import base as loop
 from fairconstrained.solvers.base import Start
 
 # name: (relative error of the objective allowed, whether it is to end converged)
