@@ -80,9 +80,15 @@ class Run:
         clock = time.perf_counter()
         for iterate in iterates:
             self._seconds += time.perf_counter() - clock
-            last = self.measure(iterate)
-            ended = self._status(last)
-            if ended is None and self.problem.passes >= last_pass:
+            last, ended = self.measure(iterate), iterate.status
+            stop = self.callback is not None and self.callback(last)
+            if not all(map(math.isfinite, last.figures.values())):
+                ended = Status.DIVERGED
+            elif last.kkt.holds(tol):
+                ended = Status.CONVERGED
+            elif stop:
+                ended = Status.STOPPED
+            elif ended is None and self.problem.passes >= last_pass:
                 ended = Status.PASS_LIMIT
             if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
                 self.kept = last
@@ -104,14 +110,6 @@ class Run:
         entry = {"iteration": iterate.iteration, "data_passes": passes, "seconds": self._seconds}
         self.trace.append(**entry, **self.last.figures)
         return self.last
-
-    def _status(self, last: Measured) -> Status | None:
-        stop = self.callback is not None and self.callback(last)
-        if not all(map(math.isfinite, last.figures.values())):
-            return Status.DIVERGED
-        if last.kkt.holds(self.start.tol):
-            return Status.CONVERGED
-        return Status.STOPPED if stop else last.iterate.status
 
     def _settled(self, status: Status) -> Status:
         """Return the status of the point that is kept, which is chosen here."""

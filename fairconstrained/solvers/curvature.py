@@ -41,11 +41,14 @@ class Curvature:
         What is added to g.
     matrix : ndarray of shape (n_variables, n_variables) or None
         B without shift, where it is computed.
+    factor : ndarray or None
+        The Cholesky factor of B + shift, once a step has been made with it.
     """
 
     exact = False
     extra: Array | float = 0.0
     matrix: Any = None
+    factor: Array | None = None
     shift, _length = 0.0, 1.0
 
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
@@ -83,14 +86,6 @@ class Curvature:
         return max(0.25 * (1.0 + shift) - 1.0, 0.0)
 
 
-def hessian_at(at: Evaluation, multipliers: Array | Multipliers) -> Array:
-    """Return the Hessian of the Lagrangian, with a little curvature for auxiliary variables."""
-    matrix = at.hessian(multipliers)
-    n, size = at.problem.models[0].n_parameters, len(matrix)
-    matrix.flat[n * (size + 1) :: size + 1] += _STILL
-    return matrix
-
-
 class ExactCurvature(Curvature):
     r"""The Hessian of the Lagrangian, where it costs little.
 
@@ -114,12 +109,20 @@ class ExactCurvature(Curvature):
         active = multipliers.of_constraints(model.near) > 0.0
         self._rows, self._values = model.rows[active], model.values[active]
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
-        nearby, self._nearby, self._factor = self._nearby, None, None
-        self.matrix = hessian_at(model.at, multipliers) if nearby is None else nearby
+        nearby, self._nearby, self.factor = self._nearby, None, None
+        self.matrix = self.matrix_at(model.at, multipliers) if nearby is None else nearby
+
+    @staticmethod
+    def matrix_at(at: Evaluation, multipliers: Array | Multipliers) -> Array:
+        """Return the Hessian of the Lagrangian, with a little curvature for auxiliary variables."""
+        matrix = at.hessian(multipliers)
+        n, size = at.problem.models[0].n_parameters, len(matrix)
+        matrix.flat[n * (size + 1) :: size + 1] += _STILL
+        return matrix
 
     def shifted(self, shift: float) -> float:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
-        if self._factor is None or shift:
+        if self.factor is None or shift:
             size = max(abs(float(np.trace(self.matrix))) / len(self.matrix), 1e-300)
             while True:
                 shifted = self.matrix.copy()
@@ -131,12 +134,12 @@ class ExactCurvature(Curvature):
                     self.matrix = self._convexified(self.matrix, size)
                 else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
-            self._factor = factor
+            self.factor = factor
         return shift
 
     def inverse(self, columns: Array) -> Array:
         """Solve with the factor."""
-        return np.asarray(dpotrs(self._factor, columns, lower=1)[0])
+        return np.asarray(dpotrs(self.factor, columns, lower=1)[0])
 
     def _convexified(self, matrix: Array, size: float) -> Array:
         """Return B with the next multiple of the term of the active constraints."""

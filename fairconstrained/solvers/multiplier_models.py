@@ -7,16 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit
 
-from fairconstrained.problem import Problem
-from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.parameter_constraints import Count, LayerSizes, Positive
 from fairconstrained.utils.parameters import FieldParameters
 from fairconstrained.utils.typing import Array, Matrix
 
-_DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
 _ALL = slice(None)
 
 At = slice | Array
@@ -231,23 +227,3 @@ class DeepNetwork(Network):
         sums = sums + gradient**2
         move = self.rate * gradient / (np.sqrt(sums) + 1e-10)
         return np.concatenate([parameters + move, sums])
-
-
-def constraint_features(problem: Problem) -> Matrix:
-    """Return features of the constraints, shape (n_constraints, n_features), sparse if many.
-
-    A constraint that combines cells has two features per cell: how much of it is added and how
-    much subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and
-    "b, subtracted", and shares these with the other constraints on a and b. Others are described
-    by themselves.
-    """
-    blocks = [sp.csr_array((0, 0))]
-    for part in problem.constraints:
-        combination = getattr(part.term, "combination", None)
-        if combination is None:
-            blocks.append(sp.eye_array(part.n_outputs, format="csr"))
-        else:
-            weights = as_csr(combination)
-            blocks.append(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))
-    features = sp.csr_array(sp.block_diag(blocks))
-    return features if np.prod(features.shape) > _DENSE else features.toarray()

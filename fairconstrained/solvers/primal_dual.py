@@ -6,22 +6,19 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates, moved
-from fairconstrained.solvers.multiplier_models import (
-    DeepNetwork,
-    Free,
-    MultiplierModel,
-    Network,
-    constraint_features,
-)
+from fairconstrained.solvers.multiplier_models import DeepNetwork, Free, MultiplierModel, Network
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive, Share
 from fairconstrained.utils.typing import Array, Matrix
 
 _MOST_EVALUATIONS = 50  # of a proximal step
+_DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
 _ROUNDING = 1e-14  # relative, of a move: the fixed point is then exact in floating point
 
 
@@ -365,3 +362,23 @@ class LagrangianDescentAscent(FirstOrderSolver):
                 f"got {len(features)} rows."
             )
         return features
+
+
+def constraint_features(problem: Problem) -> Matrix:
+    """Return features of the constraints, shape (n_constraints, n_features), sparse if many.
+
+    A constraint that combines cells has two features per cell: how much of it is added and how
+    much subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and
+    "b, subtracted", and shares these with the other constraints on a and b. Others are described
+    by themselves.
+    """
+    blocks = [sp.csr_array((0, 0))]
+    for part in problem.constraints:
+        combination = getattr(part.term, "combination", None)
+        if combination is None:
+            blocks.append(sp.eye_array(part.n_outputs, format="csr"))
+        else:
+            weights = as_csr(combination)
+            blocks.append(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))
+    features = sp.csr_array(sp.block_diag(blocks))
+    return features if np.prod(features.shape) > _DENSE else features.toarray()

@@ -140,18 +140,10 @@ class SolverState:
         return state if isinstance(state, cls) else None
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
-        """Return one more step from the solution and the multipliers after it, or None.
+        """Return one more step from a solution and the multipliers after it; None if there is none.
 
-        The step uses only what is known at the solution, so that it makes no data pass. The point
-        after it is more accurate, but has no certificate. None means that the method has no such
-        step.
-
-        Parameters
-        ----------
-        at : Evaluation
-            The problem at the solution.
-        multipliers : ndarray of shape (n_constraints,)
-            Those of the solution.
+        It uses only what is known at the solution, so that it makes no data pass. The point after
+        it is more accurate, but has no certificate.
         """
         return None
 

@@ -108,26 +108,21 @@ class AugmentedLagrangian(Solver):
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             tol *= 0.1
             state = AugmentedLagrangianState(sigma, tol)
-            yield Iterate(at, multipliers, k, state, self._failure(at, multipliers, sigma, start))
+            # A large penalty and a point where the violation cannot fall show that the
+            # constraints have no common solution nearby; convex ones show it at any penalty.
+            growth, failure = sigma / self.sigma, None
+            if problem.convex and shows_infeasible(at, multipliers, start.tol):
+                failure = Status.INFEASIBLE
+            elif growth >= _MAX_GROWTH or (
+                growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
+            ):
+                failure = Status.STALLED
+            yield Iterate(at, multipliers, k, state, failure)
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
             # makes the rounds harder: it grows only where a round did not halve the error.
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
-
-    def _failure(
-        self, at: Evaluation, multipliers: Array, sigma: float, start: Start
-    ) -> Status | None:
-        """Return why the run cannot go on, None if it can.
-
-        A penalty that has grown this much and a point where the violation cannot fall show that the
-        constraints have no common solution nearby; convex ones show it at any penalty.
-        """
-        if at.problem.convex and shows_infeasible(at, multipliers, start.tol):
-            return Status.INFEASIBLE
-        growth = sigma / self.sigma
-        stuck = growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
-        return Status.STALLED if stuck or growth >= _MAX_GROWTH else None
 
     def _minimum(
         self, at: Evaluation, value_of: Augmented, tol: float, model: Curvature, start: Start

@@ -13,12 +13,7 @@ from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import (
-    Curvature,
-    ExactCurvature,
-    QuasiNewtonCurvature,
-    hessian_at,
-)
+from fairconstrained.solvers.curvature import Curvature, ExactCurvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
@@ -180,7 +175,7 @@ class SQPState(SolverState):
     @classmethod
     def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
         """Return the state with the Hessian of the Lagrangian at a point."""
-        return cls(hessian_at(at, multipliers))
+        return cls(ExactCurvature.matrix_at(at, multipliers))
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
@@ -216,7 +211,7 @@ class _Run:
     @property
     def state(self) -> SQPState | None:
         """What a warm start takes over."""
-        return None if self.curvature.matrix is None else SQPState(self.curvature.matrix)
+        return None if self.curvature.factor is None else SQPState(self.curvature.matrix)
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""

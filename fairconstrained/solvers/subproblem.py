@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import LinearConstraint, minimize
@@ -150,13 +151,11 @@ class Linearised:
             return -float(value), -(values + self.rows @ s)
 
         if m := len(guess):
-            limits = {
-                "bounds": [(0.0, cap)] * m,
-                "constraints": LinearConstraint(np.ones(m), ub=cap),
-            }
-            accuracy = {"ftol": 1e-14, "maxiter": 100}  # the step is only as accurate
+            limit = LinearConstraint(np.ones(m), ub=cap)
+            limits: dict[str, Any] = {"bounds": [(0.0, cap)] * m, "constraints": limit}
+            limits["options"] = {"ftol": 1e-14, "maxiter": 100}  # the step is only as accurate
             first = np.minimum(guess, cap / m)
-            answer = minimize(negative, first, jac=True, method="SLSQP", options=accuracy, **limits)
+            answer = minimize(negative, first, jac=True, method="SLSQP", **limits)
             guess = np.clip(answer.x, 0.0, cap)
         return guess, step(guess)[0]
 
@@ -223,8 +222,6 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
 
 def _on_face(Q: Array, b: Array, total: float | None) -> tuple[Array, float]:
     """Return the maximiser on the free variables, with a given sum, and the sum's multiplier."""
-    if total is None:
-        return np.linalg.solve(Q, b), 0.0
-    both = np.linalg.solve(Q, np.column_stack([b, np.ones(len(b))]))
-    level = float((both[:, 0].sum() - total) / both[:, 1].sum())
-    return both[:, 0] - level * both[:, 1], level
+    free, ones = np.linalg.solve(Q, np.column_stack([b, np.ones(len(b))])).T
+    level = 0.0 if total is None else float((free.sum() - total) / ones.sum())
+    return free - level * ones, level

@@ -19,8 +19,8 @@ from fairconstrained.solvers.multiplier_models import (
     Free,
     MultiplierModel,
     Network,
-    constraint_features,
 )
+from fairconstrained.solvers.primal_dual import constraint_features
 
 MODELS = [Free(), Network(hidden=5)]
 DEEP = DeepNetwork((5, 4, 3))

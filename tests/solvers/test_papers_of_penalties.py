@@ -25,7 +25,8 @@ from fairconstrained.solvers import (
 )
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
-from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
+from fairconstrained.solvers.multiplier_models import DeepNetwork
+from fairconstrained.solvers.primal_dual import constraint_features
 
 
 @pytest.mark.parametrize("nu", [1e-5, 1e-2])
