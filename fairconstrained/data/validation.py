@@ -21,6 +21,7 @@ from fairconstrained.data.labels import (
     ScoreConvention,
     class_weights,
     encode_labels,
+    encoded,
     positions_of,
 )
 from fairconstrained.data.sensitive_columns import SensitiveColumns, feature_kind, seen_columns
@@ -61,6 +62,8 @@ class TrainingData:
     positions : ndarray of int of shape (n_rows,) or None
         The positions of the rows among those passed to `fit`; None if these are all of them, in
         their order.
+    validation : TrainingData or None
+        Rows of the user's that choose when training stops.
     """
 
     X: Any
@@ -76,6 +79,7 @@ class TrainingData:
     convention: ScoreConvention = field(default_factory=ScoreConvention)
     expand: Callable[[Any, Any], Any] | None = field(default=None, kw_only=True)
     positions: Array | None = field(default=None, kw_only=True)
+    validation: TrainingData | None = field(default=None, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -188,7 +192,8 @@ class TrainingData:
 
     def moved(self, by: float) -> TrainingData:
         """Return the rows with a threshold that is higher by a number."""
-        return replace(self, convention=self.convention.moved(by))
+        others = None if self.validation is None else self.validation.moved(by)
+        return replace(self, convention=self.convention.moved(by), validation=others)
 
     def counted(self) -> TrainingData:
         """Return the rows whose weight is positive."""
@@ -251,6 +256,61 @@ class TrainingData:
             groups = in_order(groups, self.groups.column_names, name)
         encoded = _groups(self.estimator, groups, features.shape[0], name=name, rows=rows)
         return (features if self.expand is None else self.expand(features, X)), encoded
+
+    def validation_rows(
+        self,
+        X: MatrixLike | None,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+        query: ArrayLike | None = None,
+    ) -> TrainingData | None:
+        """Return rows for validation, of positive weight, None if all arguments are.
+
+        Raises
+        ------
+        ValueError
+            With the argument's name, what was found and what to do.
+        """
+        if X is None and y is None:
+            if not all(one is None for one in (sensitive_features, sample_weight, query)):
+                raise ValueError("validation rows need X_val and y_val.")
+            return None
+        if X is None or y is None:
+            raise ValueError("validation rows need both X_val and y_val; one of them is None.")
+        check_same_rows(
+            X_val=X,
+            y_val=y,
+            sensitive_features_val=sensitive_features,
+            sample_weight_val=sample_weight,
+            query_val=query,
+        )
+        features, groups = self.others(X, sensitive_features, "sensitive_features_val", "X_val")
+        n_rows = features.shape[0]
+        labels = check_labels("y_val", y, n_rows, rows="X_val")
+        unknown = np.setdiff1d(labels, self.classes)
+        if unknown.size:
+            raise ValueError(f"y_val has labels that y does not have: {unknown.tolist()}.")
+        if groups is None and self.groups is not None:
+            raise ValueError(
+                "sensitive_features_val is missing: the gaps of X_val need its groups."
+            )
+        if (query is None) != (self.query is None):
+            raise ValueError(
+                "query_val must hold the query of each row of X_val, as query does for X."
+                if query is None
+                else "query_val is given without query: only FairRanker has queries."
+            )
+        rows = replace(
+            self,
+            X=features,
+            y=encoded(labels, self.classes),
+            groups=groups,
+            sample_weight=check_weight("sample_weight_val", sample_weight, n_rows),
+            query=None if query is None else Queries.encode(query, n_rows, rows="X_val"),
+            positions=None,
+        )
+        return rows.counted()
 
 
 def _groups(estimator: Any, values: Any, n_rows: int, **options: Any) -> Groups | None:

@@ -258,6 +258,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         sensitive_features: MatrixLike | None = None,
         *,
         query: ArrayLike | None = None,
+        validation: tuple[Any, ...] = (),
         path: bool = False,
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers; sets n_features_in_.
@@ -269,10 +270,18 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         ----------
         X, y, sample_weight, sensitive_features, query
             See `fit`.
+        validation : tuple, default=()
+            X_val, y_val, sample_weight_val, sensitive_features_val and query_val of `fit`.
         path : bool, default=False
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
-        return Fit.of(self, (X, y, sensitive_features, sample_weight, query), path=path)
+        rows = X, y, sensitive_features, sample_weight, query
+        return Fit.of(self, rows, validation, path=path)
+
+    @property
+    def _stops_early(self) -> bool:
+        """Whether rows for validation choose when training stops."""
+        return bool(getattr(self, "early_stopping", False))
 
     def _reads_by_atom(self) -> bool:
         """Return whether rows may be read once per evaluation: nothing needs their scores."""

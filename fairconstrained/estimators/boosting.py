@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
+from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown
 from fairconstrained.estimators.leaves import (
@@ -26,7 +26,9 @@ from fairconstrained.utils.typing import Array, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, FairClassifier):
+class FairBoostingClassifier(
+    ProbabilitiesMixin, TreeParameters, LeafTraining, EarlyStoppedClassifier
+):
     r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.
 
     The scores are :math:`s(x) = b + \sum_t v_{t, \ell_t(x)}`, with an intercept b and the value
@@ -87,6 +89,10 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         The categorical columns: those of pandas' category dtype, or names, positions or a mask.
         These may hold text, in tables of pandas, polars and other libraries, or integers >= 0.
         Categories that were not seen in `fit` are treated as missing values.
+    monotone_constraints : sequence of int, mapping from columns to int or None, default=None
+        For each column 1 where the scores of the favourable label may not fall in it, -1 where they
+        may not rise, or 0; a mapping has some columns, by name or position. Trees then keep the
+        proportions of their leaf values: the last `n_fitted_trees` have a fitted factor >= 0 each.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation rows, among the iterations
         that violate the constraints by at most 0.002 (that do not violate them, with
@@ -98,8 +104,8 @@ class FairBoostingClassifier(ProbabilitiesMixin, TreeParameters, LeafTraining, F
         Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
         Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. Unknown names,
-        parameters of this estimator, and what would break a fit, such as ``monotone_constraints``
-        and ``boosting="dart"``, raise an error.
+        parameters of this estimator, and what would break a fit, such as
+        ``boosting="dart"``, raise an error.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25

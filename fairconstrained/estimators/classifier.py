@@ -145,6 +145,56 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]
 
 
+class EarlyStoppedClassifier(FairClassifier):
+    """Fair classifiers whose training may be stopped by rows for validation."""
+
+    @with_callbacks
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
+        X_val: MatrixLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        sensitive_features_val: MatrixLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups; `combine` defines how several columns make groups. Not needed with
+            `sensitive_columns` or without a constraint.
+        X_val, y_val, sample_weight_val, sensitive_features_val : array-like or None, default=None
+            The rows that choose when training stops, in place of a share of X. They need
+            `early_stopping`.
+
+        Returns
+        -------
+        self : FairClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
+        """
+        with all_or_nothing(self):
+            warn_of_unused_kappa(self)
+            rows = X_val, y_val, sample_weight_val, sensitive_features_val
+            fit = self.bind(X, y, sample_weight, sensitive_features, validation=rows)
+            return self._solve(fit, (X, y, sample_weight))
+
+
 def _gives_log_odds(estimator: Any) -> bool:
     """Return whether an estimator's scores are log odds; `fit` reports a loss that is not valid."""
     try:

@@ -109,12 +109,16 @@ class Fit:
     held_out: HeldOut | None = None
 
     @classmethod
-    def of(cls, estimator: Any, passed: tuple[Any, ...], *, path: bool) -> Fit:
+    def of(
+        cls, estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
+    ) -> Fit:
         """Return the fit for the arguments of :meth:`TrainingData.check`; `path` as in `bind`."""
-        data, constraints = checked_data(estimator, passed, path=path)
+        data, constraints = checked_data(estimator, passed, validation, path=path)
         data, held_out = without_held_out(estimator, data, constraints)
         share, parts = estimator._validation_share(data), None
-        if share is not None:
+        if data.validation is not None:
+            parts = data, data.validation
+        elif share is not None:
             parts = split(data, share, estimator.random_state)[:2]
         if isinstance(estimator.threshold, SelectionRate):
             step = cls.first_threshold(estimator, data, parts, path=path)

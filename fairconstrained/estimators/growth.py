@@ -145,8 +145,15 @@ class Growth:
 
     def __init__(self, how: Growing, data: TrainingData, constraints: Sequence[Constraint]):
         source, held = np.random.RandomState(how.seed), None
-        if how.share_aside is not None:
+        if how.share_aside is not None and data.validation is None:
             data, held, _ = split(data, how.share_aside, source)
+        elif how.share_aside is not None:
+            held = data.validation
+            if how.follows_others:
+                raise ValueError(
+                    "X_val: with constraint_fraction a share of the queries chooses the number of "
+                    "trees. Use constraint_fraction=None, or leave X_val out."
+                )
         self.how, self.data, self.held, self.loss = how, data, held, how.loss(data)
         self.violations: list[float] = []  # before each tree
         self.losses: list[float] = []  # on the held-out rows, after each tree
@@ -264,6 +271,7 @@ class Growth:
             categories=self.how.categories,
             num_threads=self.how.parameters["num_threads"],
             n_fitted=self.how.n_fitted,
+            monotone=self.how.trees.monotone_constraints is not None,
         )
         meets = self.how.zero_one and self.violations[kept] <= 0.0
         n_rows = len(self.data.y)

@@ -12,6 +12,8 @@ from sklearn.utils import check_random_state
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
+from fairconstrained.domains import Box, Domain, WholeSpace
+from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import constraints_of, loss_part
 from fairconstrained.estimators.fit import Fit, SearchSpace
@@ -22,11 +24,12 @@ from fairconstrained.estimators.tree_parameters import (
     check_codes,
     check_lightgbm_params,
     lightgbm_parameters,
+    monotone_signs,
     thread_count,
 )
 from fairconstrained.estimators.trees import LossOf, feature_names
 from fairconstrained.models import LeafModel
-from fairconstrained.penalties import Leading, Proximity
+from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Start
@@ -151,7 +154,7 @@ def leaf_problem(
     if free:  # constraints come later, and need all leaves
         how = replace(how, n_fitted=None)
     grown = Growth(how, data, constraints).run()
-    values, alpha = grown.trees.values(), float(trees.alpha)
+    values, lengths = grown.trees.values(), grown.trees.lengths
     model = LeafModel.of(
         grown.trees.features(),
         data.X,
@@ -159,13 +162,17 @@ def leaf_problem(
         values,
         grown.scores,
         curvature=grown.curvature,
-        alpha=alpha,
+        alpha=trees.alpha * lengths**2,
         fit_intercept=fit_intercept,
     )
     n = model.n_coefficients
-    penalty = Leading(Proximity(values[:n], alpha), n)
+    penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
+    domain: Domain = WholeSpace()
+    if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
+        penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
     start = np.append(values[: model.n_parameters], grown.own)
-    problem = Problem(loss_part(estimator, model, data).add(penalty))
+    objective = loss_part(estimator, model, data).add(Leading(penalty, n))
+    problem = Problem(objective, domain=domain)
     return problem, replace(grown, first=Start(start, grown.multipliers))
 
 
@@ -182,9 +189,14 @@ def _growing(
     categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     aside = trees.validation_fraction if trees.early_stopping else None
     seed, threads = source.randint(2**31 - 1), thread_count(trees.n_jobs)
+    parameters = lightgbm_parameters(trees, seed, threads)
+    if trees.monotone_constraints is not None:
+        columns = seen_columns(estimator).tolist(), estimator.is_categorical_
+        signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
+        parameters["monotone_constraints"] = signs[kept].tolist()
     return Growing(
         trees,
-        lightgbm_parameters(trees, seed, threads),
+        parameters,
         {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes or "auto"},
         loss,
         categories=_saved(categories),

@@ -12,7 +12,7 @@ from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import loss_part
-from fairconstrained.estimators.classifier import FairClassifier, ProbabilitiesMixin
+from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.network_training import (
     BestOnValidation,
@@ -54,7 +54,7 @@ _MANY_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
+class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
     r"""A neural network under explicit fairness constraints. Needs PyTorch (extra ``torch``).
 
     .. math::

@@ -216,6 +216,11 @@ class FairRanker(LeafTraining):
         *,
         query: ArrayLike | None = None,
         sensitive_features: MatrixLike | None = None,
+        X_val: MatrixLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        query_val: ArrayLike | None = None,
+        sensitive_features_val: MatrixLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -231,6 +236,9 @@ class FairRanker(LeafTraining):
             The query of each row: strings, numbers or other labels. Rows need not be sorted.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups. Not needed with `sensitive_columns` or without a constraint.
+        X_val, y_val, sample_weight_val, query_val, sensitive_features_val : array-like or None
+            The queries that choose the number of trees, in place of a share of those of X. They
+            need boosted scores with ``early_stopping=True``.
 
         Returns
         -------
@@ -245,7 +253,9 @@ class FairRanker(LeafTraining):
         """
         with all_or_nothing(self):
             warn_of_unused_kappa(self)
-            fit = self.bind(X, y, sample_weight, sensitive_features, query=query)
+            validation = X_val, y_val, sample_weight_val, sensitive_features_val, query_val
+            groups = sensitive_features
+            fit = self.bind(X, y, sample_weight, groups, query=query, validation=validation)
             return self._solve(fit, (X, y, sample_weight))
 
     def predict(self, X: MatrixLike) -> Array:
@@ -264,6 +274,11 @@ class FairRanker(LeafTraining):
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
         return self._scores.scores(self, features, columns.kept(self))
+
+    @property
+    def _stops_early(self) -> bool:
+        """Whether rows for validation choose the number of trees."""
+        return bool(getattr(ranker_model(self.model), "early_stopping", False))
 
     @property
     def _scores(self) -> RankerModel:

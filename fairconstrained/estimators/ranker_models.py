@@ -209,6 +209,10 @@ class BoostedScores(TreeParameters, RankerModel):
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
         The categorical columns, see :class:`FairBoostingClassifier`; for columns of pandas'
         category dtype in tables for the booster, see its `booster_`.
+    monotone_constraints : sequence of int, mapping from columns to int or None, default=None
+        For each column 1 where the scores of the favourable label may not fall in it, -1 where they
+        may not rise, or 0; a mapping has some columns, by name or position. Trees then keep the
+        proportions of their leaf values: the last `n_fitted_trees` have a fitted factor >= 0 each.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation queries, among the
         iterations that violate the constraints by at most 0.002.

@@ -221,13 +221,13 @@ def domain_of(domain: Domain | None) -> Domain:
 
 
 def checked_data(
-    estimator: Any, passed: tuple[Any, ...], *, path: bool
+    estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
 ) -> tuple[TrainingData, list[Constraint]]:
     """Return the rows that a user passes to `fit`, with the model's features, and the constraints.
 
     Parameters
     ----------
-    estimator, passed, path
+    estimator, passed, validation, path
         See :meth:`~fairconstrained.estimators.fit.Fit.of`.
 
     Returns
@@ -249,11 +249,17 @@ def checked_data(
     by_atom = not path and estimator._reads_by_atom()
     data = TrainingData.check(estimator, *passed, narrow=by_atom)
     data = replace(data, convention=score_convention(estimator, data))
+    others = data.validation_rows(*validation) if validation else None
+    if others is not None and not estimator._stops_early:
+        raise ValueError(
+            "X_val: validation rows choose when training stops: use early_stopping=True, "
+            "for rankers that of BoostedScores."
+        )
     constraints = constraints_of(estimator, data)
     if data.several_classes:
         check_several_classes(estimator, constraints)
     check_group_sizes(constraints, data)
-    data = estimator._prepared(data)
+    data = replace(estimator._prepared(data), validation=others)
     found = None
     if data.narrow and all(one.averages_atoms for one in constraints):
         found = rows_by_atom(data)

@@ -48,6 +48,7 @@ class TreeParameters:
     reg_lambda: Strength = 10.0
     max_bin: Annotated[int, Number(Integral, 2, 65535, closed="both")] = 255
     categorical_features: str | Sequence[str | int | bool] | None = "from_dtype"
+    monotone_constraints: Sequence[int] | Mapping[str | int, int] | None = None
     early_stopping: bool = False
     validation_fraction: OpenShare = 0.1
     n_iter_no_change: Count = 10
@@ -63,7 +64,7 @@ _PASSED = (  # LightGBM has these names too, for parameters with other main name
     *("reg_lambda", "max_bin"),
 )
 # set by every fit, whatever lightgbm_params says: so it may not say anything else
-_SET = ("n_estimators", "n_jobs", "random_state", "categorical_features")
+_SET = ("n_estimators", "n_jobs", "random_state", "categorical_features", "monotone_constraints")
 
 _REFUSED = {  # what would break a fit
     "objective": "the loss and the constraints are the objective",
@@ -71,7 +72,6 @@ _REFUSED = {  # what would break a fit
     "metric": "use early_stopping",
     "early_stopping_round": "use early_stopping and n_iter_no_change",
     "linear_tree": "leaves must have constant values",
-    "monotone_constraints": "leaf values are fitted by the library, which would not keep the order",
     "boost_from_average": "the first score is set by the library",
     "boosting": "only 'gbdt' is supported; DART and random forests change the weights of earlier "
     "trees, which the multipliers of the constraints do not follow",
@@ -306,3 +306,33 @@ def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:
                 "convert the column with `astype('category')`, or leave it out of "
                 "categorical_features."
             )
+
+
+def monotone_signs(constraints: Any, names: Sequence[object], is_categorical: Array) -> list[int]:
+    """Return the direction of every column: 1 where scores may not fall in it, -1 not rise, else 0.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or another value, or a direction of a categorical column.
+    """
+    n_columns = len(is_categorical)
+    if isinstance(constraints, Mapping):
+        signs = [0] * n_columns
+        for column, sign in constraints.items():
+            place = column_position("monotone_constraints", column, [*names], n_columns)
+            signs[place] = sign
+    else:
+        signs = list(np.ravel(np.asarray(constraints, dtype=object)))
+        if len(signs) != n_columns:
+            raise ValueError(
+                f"monotone_constraints has {len(signs)} entries; X has {n_columns} columns."
+            )
+    for name, sign, categories in zip(names, signs, is_categorical, strict=True):
+        if isinstance(sign, bool | np.bool_) or sign not in (-1, 0, 1) or (sign and categories):
+            kind = " of a categorical column" if categories else ""
+            raise ValueError(
+                f"monotone_constraints must be -1, 0 or 1 for every column, and 0 for categorical "
+                f"ones; got {sign!r} for {name!r}{kind}."
+            )
+    return [int(sign) for sign in signs]

@@ -83,6 +83,9 @@ class Trees:
     n_fitted : int or None, default=None
         The number of trees, the last ones, whose leaf values are variables; None for all. The trees
         before them have a common factor, which is the first variable.
+    monotone : bool, default=False
+        Whether the variable of each of the last trees is a factor of its leaf values, which keeps
+        their order.
     """
 
     text: str = field(repr=False)
@@ -90,6 +93,7 @@ class Trees:
     categories: list[list[Any]] = field(default_factory=list)
     num_threads: int = 0
     n_fitted: int | None = None
+    monotone: bool = False
 
     @classmethod
     def of(
@@ -158,8 +162,8 @@ class Trees:
 
     def features(self) -> LeafFeatures:
         """Return the map from features to those of the linear model in the variables."""
-        fitted = self.sizes[self.n_before :]
-        return LeafFeatures(self.leaves, fitted, self.base if self.n_before else None)
+        fitted, base = self.sizes[self.n_before :], self.base if self.n_before else None
+        return LeafFeatures(self.leaves, fitted, base, self._fitted if self.monotone else None)
 
     @cached_property
     def _boosted(self) -> Array:
@@ -172,9 +176,26 @@ class Trees:
 
         There is no factor if all leaf values are variables.
         """
-        n_before = int(self.sizes[: self.n_before].sum())
         factor = np.ones(int(self.n_before > 0))
-        return np.concatenate([factor, self._boosted[n_before:], [self.first_score]])
+        fitted = np.ones(len(self.sizes) - self.n_before) if self.monotone else self._fitted
+        return np.concatenate([factor, fitted, [self.first_score]])
+
+    @property
+    def _fitted(self) -> Array:
+        """The boosted values of the leaves of the fitted trees."""
+        return self._boosted[int(self.sizes[: self.n_before].sum()) :]
+
+    @property
+    def lengths(self) -> Array:
+        """The Euclidean norm of the leaf values that each coefficient multiplies, or one."""
+        values = self.values()[:-1]
+        if self.monotone:
+            fitted = self.sizes[self.n_before :]
+            starts = np.cumsum(fitted) - fitted
+            norms = np.sqrt(np.add.reduceat(self._fitted**2, starts))
+            values[len(values) - len(norms) :] = norms
+            return values
+        return np.ones_like(values)
 
     def with_values(self, values: Array) -> Booster:
         """Return a booster with other variables; its first tree contains the first score.
@@ -187,7 +208,10 @@ class Trees:
         leaves, n_before = self._boosted.copy(), int(self.sizes[: self.n_before].sum())
         scaled = int(self.n_before > 0)
         leaves[:n_before] *= values[0]
-        leaves[n_before:] = values[scaled:-1]
+        fitted = values[scaled:-1]
+        if self.monotone:
+            fitted = leaves[n_before:] * np.repeat(fitted, self.sizes[self.n_before :])
+        leaves[n_before:] = fitted
         leaves[: self.sizes[0]] += values[-1]
         booster: Booster = import_lightgbm().Booster(model_str=self.text)
         places = ((tree, leaf) for tree, size in enumerate(self.sizes) for leaf in range(size))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
-from fairconstrained.data.labels import Queries, encoded
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.base import Indicator
@@ -19,7 +18,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.class_losses import correct_share
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,63 +94,10 @@ class Rows:
         }
 
 
-def validation_rows(
-    fit: Fit,
-    X: MatrixLike | None,
-    y: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    sensitive_features: MatrixLike | None,
-    query: ArrayLike | None = None,
-) -> Rows | None:
-    """Return rows that are not the training rows, None if there are none.
+def validation_rows(fit: Fit, *held_out: Any) -> Rows | None:
+    """Return rows that are not the training rows of a fit, None if there are none.
 
-    Parameters
-    ----------
-    fit : Fit
-        Its loss, constraints and unconstrained model are used.
-    X, y, sample_weight, sensitive_features, query : array-like or None
-        The rows; those of weight zero are left out.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what to do.
+    See :meth:`~fairconstrained.data.validation.TrainingData.validation_rows`.
     """
-    if X is None and y is None:
-        if not all(one is None for one in (sensitive_features, sample_weight, query)):
-            raise ValueError("validation rows need X_val and y_val.")
-        return None
-    if X is None or y is None:
-        raise ValueError("validation rows need both X_val and y_val; one of them is None.")
-    check_same_rows(
-        X_val=X,
-        y_val=y,
-        sensitive_features_val=sensitive_features,
-        sample_weight_val=sample_weight,
-        query_val=query,
-    )
-    features, groups = fit.data.others(X, sensitive_features, "sensitive_features_val", "X_val")
-    n_rows = features.shape[0]
-    labels = check_labels("y_val", y, n_rows, rows="X_val")
-    unknown = np.setdiff1d(labels, fit.data.classes)
-    if unknown.size:
-        raise ValueError(f"y_val has labels that y does not have: {unknown.tolist()}.")
-    if groups is None and fit.data.groups is not None:
-        raise ValueError("sensitive_features_val is missing: the gaps of X_val need its groups.")
-    queries = _queries(fit, query, n_rows)
-    codes = encoded(labels, fit.data.classes)
-    weight = check_weight("sample_weight_val", sample_weight, n_rows)
-    own = {"X": features, "y": codes, "groups": groups, "sample_weight": weight, "query": queries}
-    data = replace(fit.data, **own, positions=None).counted()
-    return Rows(fit.problem_on(data), data, fit.estimator.quality)
-
-
-def _queries(fit: Fit, query: ArrayLike | None, n_rows: int) -> Queries | None:
-    """Return the queries of validation rows, None for classifiers."""
-    if (query is None) != (fit.data.query is None):
-        raise ValueError(
-            "query_val must hold the query of each row of X_val, as query does for X."
-            if query is None
-            else "query_val is given without query: only FairRanker has queries."
-        )
-    return None if query is None else Queries.encode(query, n_rows, rows="X_val")
+    data = fit.data.validation_rows(*held_out)
+    return None if data is None else Rows(fit.problem_on(data), data, fit.estimator.quality)

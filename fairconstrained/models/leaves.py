@@ -30,6 +30,9 @@ class LeafFeatures:
     base_of : callable or None, default=None
         From features to a score, (n_rows,), that is the first column; None for no such column. It
         is the score of trees whose leaf values keep their proportions.
+    outputs : ndarray of shape (n_leaves,) or None, default=None
+        Leaf values that keep their proportions within each tree, which then has one column, its
+        output; None for columns of indicators.
 
     Examples
     --------
@@ -44,9 +47,10 @@ class LeafFeatures:
     leaves_of: Callable[[Any], Array]
     sizes: Array
     base_of: Callable[[Any], Array] | None = None
+    outputs: Array | None = None
 
     def __call__(self, X: Matrix, base_score: Array | None = None) -> sp.csr_array:
-        """Return the indicators, CSR of shape (n_rows, n_columns) with a one for every tree.
+        """Return the columns of some rows, CSR with an entry for every tree.
 
         Parameters
         ----------
@@ -61,12 +65,15 @@ class LeafFeatures:
         values = np.ones((n_rows, base + n_trees))
         leaves = np.asarray(self.leaves_of(X)).reshape(n_rows, n_trees)
         np.add(leaves, starts[:-1], out=columns[:, base:], casting="unsafe")
+        n_columns = int(starts[-1])
+        if self.outputs is not None:
+            values[:, base:] = self.outputs[columns[:, base:] - base]
+            columns[:], n_columns = np.arange(base + n_trees), base + n_trees
         if self.base_of is not None:
             values[:, 0] = self.base_of(X) if base_score is None else base_score
         index = np.int32 if columns.size <= np.iinfo(np.int32).max else np.int64
         rows = np.arange(0, columns.size + 1, max(base + n_trees, 1), dtype=index)
-        shape = (n_rows, int(starts[-1]))
-        return sp.csr_array((values.ravel(), columns.ravel(), rows), shape=shape)
+        return sp.csr_array((values.ravel(), columns.ravel(), rows), shape=(n_rows, n_columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,7 @@ class LeafModel(LinearModel):
         scores: Array | None = None,
         *,
         curvature: float | None = None,
-        alpha: float = 0.0,
+        alpha: float | Array = 0.0,
         fit_intercept: bool = True,
     ) -> LeafModel:
         """Return the model of some rows.
@@ -122,8 +129,8 @@ class LeafModel(LinearModel):
             The scores of the boosted trees, if they are known.
         curvature : float or None, default=None
             The mean second derivative of the loss in the scores, > 0, if it is known.
-        alpha : float, default=0.0
-            The strength of the penalty on the leaf values.
+        alpha : float or ndarray of shape (n_columns,), default=0.0
+            The strength of the penalty on the coefficients.
         fit_intercept : bool, default=True
             Whether the intercept is a parameter; if not, it must be zero.
         """
@@ -131,7 +138,8 @@ class LeafModel(LinearModel):
         if scores is not None and features.base_of is not None:
             found.data[:: len(features.sizes) + 1] = scores - initial[-1] - found @ initial[:-1]
         share = sample_weight / sample_weight.sum()
-        squares = np.asarray(found.T @ share)  # of indicators
+        squared = found if features.outputs is None else found.power(2)  # those of indicators
+        squares = np.asarray(squared.T @ share)
         if features.base_of is not None:
             squares[0] = share @ found.data[:: len(features.sizes) + 1] ** 2
         n_parameters = len(initial) if fit_intercept else len(initial) - 1
