@@ -148,18 +148,19 @@ def constraints_of(
     if kappa is None:
         kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
     given = resolve_constraints(estimator.constraint)
-    if any(one.needs_groups for one in given) and data.groups is None:
+    if any(constraint.needs_groups for constraint in given) and data.groups is None:
         raise ValueError(
             f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
             "pipelines and searches by metadata routing), or name columns of X in "
             "sensitive_columns."
         )
-    if any(one.takes_kappa for one in given):
+    if any(constraint.takes_kappa for constraint in given):
         check_kappa(kappa)
-    complete = resolve_constraints(
-        given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
-    )
-    return complete if data.several_classes else [one.naming(data.classes) for one in complete]
+    defaults = {"kappa": kappa, "surrogate": estimator.surrogate, "loss": estimator.loss}
+    complete = [constraint.with_defaults(**defaults) for constraint in given]
+    if data.several_classes:
+        return complete
+    return [constraint.naming(data.classes) for constraint in complete]
 
 
 def loss_part(estimator: Any, model: Model, data: TrainingData) -> CompositeFunction:

@@ -84,7 +84,7 @@ class Grown:
         The trees that are kept.
     multipliers : ndarray of shape (n_constraints,)
         The multipliers after the last iteration.
-    own : ndarray
+    auxiliary : ndarray
         The values of the variables of the constraints' terms.
     curvature : float
         The mean second derivative of the loss in the scores, before the last iteration.
@@ -103,7 +103,7 @@ class Grown:
 
     trees: Trees
     multipliers: Array
-    own: Array
+    auxiliary: Array
     curvature: float
     scores: Array | None = None
     meets: bool = False
@@ -279,8 +279,10 @@ class Growth:
         scores = self.scores[:n_rows] if whole else None
         curvature = float(np.average(self.curvatures, weights=self.weight))
         constrained = self.held if self.how.follows_others else None
-        multipliers, own = self.lagrangian.multipliers, self.lagrangian.own
-        return Grown(trees, multipliers, own, curvature, scores, meets, self.held, constrained)
+        multipliers, auxiliary = self.lagrangian.multipliers, self.lagrangian.auxiliary
+        return Grown(
+            trees, multipliers, auxiliary, curvature, scores, meets, self.held, constrained
+        )
 
     def _violation(self, scores: Array) -> float:
         """Return the violation on the rows whose constraints the multipliers follow."""
@@ -290,7 +292,7 @@ class Growth:
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.elsewhere is not None
-        w = np.append(scores, self.lagrangian.own)[: self.elsewhere.n_variables]
+        w = np.append(scores, self.lagrangian.auxiliary)[: self.elsewhere.n_variables]
         at = self.elsewhere.at(w)
         self.losses.append(at.objective)
         if self.elsewhere.constraints:

@@ -170,7 +170,7 @@ def leaf_problem(
     domain: Domain = WholeSpace()
     if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
         penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
-    start = np.append(values[: model.n_parameters], grown.own)
+    start = np.append(values[: model.n_parameters], grown.auxiliary)
     objective = loss_part(estimator, model, data).add(Leading(penalty, n))
     problem = Problem(objective, domain=domain)
     return problem, replace(grown, first=Start(start, grown.multipliers))

@@ -358,8 +358,8 @@ def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
     for kind, counterpart in _COUNTERPARTS.items():
         if type(loss) is kind:
             return counterpart(fit_intercept=model.fit_intercept)
-    known = ", ".join(name for name, kind in LOSSES.items() if kind in _COUNTERPARTS)
+    names = ", ".join(name for name, kind in LOSSES.items() if kind in _COUNTERPARTS)
     raise ValueError(
-        f"scikit-learn has no linear classifier with loss={model.loss!r} (it has {known}). Deploy "
+        f"scikit-learn has no linear classifier with loss={model.loss!r} (it has {names}). Deploy "
         "the model as it is, with pickle or skops."
     )

@@ -233,12 +233,10 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return the weights, and the centring and the scale of the features."""
-        assert isinstance(fit.model, TorchModel)
         return network_attributes(fit.model, w)
 
     def _variables(self, fit: Fit) -> Array | None:
         """Return the weights of the last fit, None if its network is another one."""
-        assert isinstance(fit.model, TorchModel)
         return network_variables(self, fit.model)
 
     def _default_solver(self, problem: Problem) -> Solver:

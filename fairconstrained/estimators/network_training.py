@@ -160,8 +160,9 @@ def network_scores(estimator: Any, X: Features) -> Array:
     return checked_scores(last[2].loaded_scores(X))
 
 
-def network_attributes(model: TorchModel, w: Array) -> dict[str, Array]:
+def network_attributes(model: Model, w: Array) -> dict[str, Array]:
     """Return the weights, and the centring and the scale of the features."""
+    assert isinstance(model, TorchModel)
     network = model.network
     return {
         "weights_": np.array(w),
@@ -170,7 +171,7 @@ def network_attributes(model: TorchModel, w: Array) -> dict[str, Array]:
     }
 
 
-def network_variables(estimator: Any, model: TorchModel) -> Array | None:
+def network_variables(estimator: Any, model: Model) -> Array | None:
     """Return the weights of a fitted estimator, None if its network is another one."""
     weights: Array = getattr(estimator, "weights_", np.empty(0))
     return weights if weights.shape == (model.n_parameters,) else None
@@ -214,8 +215,8 @@ class LastLayerProblem:
         last = model.network.last if isinstance(model, TorchModel) else None
         if last is None or not isinstance(model, TorchModel):
             return None
-        own = np.arange(model.n_parameters, problem.n_variables)
-        positions = np.concatenate([last.positions, own])
+        auxiliary = np.arange(model.n_parameters, problem.n_variables)
+        positions = np.concatenate([last.positions, auxiliary])
         n_coefficients = last.coefficients.stop - last.coefficients.start
         parts = with_last_layer(problem.parts, w, model.n_parameters)
         objective = replace(parts[0], penalty=Leading(penalty, n_coefficients))
@@ -330,11 +331,7 @@ def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace 
     unconstrained = default_solver(free).minimize(free, first.w, max_data_passes=limit)
     model = problem.objective.model
     task = DecisionTask(
-        problem,
-        first,
-        fit.data.y,
-        fit.data.loss_weight,
-        unconstrained.w[: model.n_parameters],
+        problem, first, fit.data.y, fit.data.loss_weight, unconstrained.w[: model.n_parameters]
     )
     held_out = fit.held_out
     if held_out is not None:

@@ -201,20 +201,18 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     def _function(self) -> ScalarFunction:
         """Return phi."""
         table: dict[str, type[ScalarFunction]] = {**SURROGATES, **LOSSES}
-        found = resolve("surrogate", self.surrogate, table, ScalarFunction)
-        if isinstance(found, Surrogate):
-            return Stretched(found)
-        if not isinstance(found, Loss):
+        function = resolve("surrogate", self.surrogate, table, ScalarFunction)
+        if isinstance(function, Surrogate):
+            return Stretched(function)
+        if not isinstance(function, Loss):
             raise TypeError(
-                f"surrogate must be a Surrogate, a Loss or the name of one; got {found!r}."
+                f"surrogate must be a Surrogate, a Loss or the name of one; got {function!r}."
             )
-        return found
+        return function
 
     def _priority(self) -> int:
         """Return the position of the priority class."""
-        if self.priority is None:
-            return 0
-        return self._position("priority", self.priority)
+        return 0 if self.priority is None else self._position("priority", self.priority)
 
     def _position(self, argument: str, label: object) -> int:
         names = self.classes_.tolist()

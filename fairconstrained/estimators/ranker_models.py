@@ -32,6 +32,7 @@ from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
+from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.registry import resolve
@@ -105,10 +106,7 @@ class LayeredScores(RankerModel):
     def variables(self, ranker: Any, fit: Fit) -> Array | None:
         """Return the variables of the ranker's last fit, None if it was to other features."""
         assert isinstance(fit.model, LinearModel)
-        coef, feature_map = (
-            getattr(ranker, "coef_", np.empty(0)),
-            feature_map_of(fit.estimator, fit.data),
-        )
+        feature_map, coef = feature_map_of(fit.estimator, fit.data), coefficients(ranker)
         if coef.shape != (feature_map.n_features,):
             return None
         return fit.model.variables(coef[None, feature_map.kept], np.zeros(1))
@@ -133,12 +131,10 @@ class NetworkScores(RankerModel):
 
     def attributes(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return the weights, and the centring and the scale of the features."""
-        assert isinstance(fit.model, TorchModel)
         return network_attributes(fit.model, w)
 
     def variables(self, ranker: Any, fit: Fit) -> Array | None:
         """Return the variables of the ranker's last fit, None if it has another network."""
-        assert isinstance(fit.model, TorchModel)
         return network_variables(ranker, fit.model)
 
     def default_solver(self, problem: Problem) -> Solver:
@@ -157,7 +153,7 @@ class NetworkScores(RankerModel):
 
 def default_by_query(problem: Problem) -> Solver:
     """Return stochastic PLADA with one query per step, which passes over all of them 30 times."""
-    codes = next((one for one in problem.blocks() if one is not None), None)
+    codes = next((codes for codes in problem.blocks() if codes is not None), None)
     n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
     steps = max(_EPOCHS * n_queries, _LEAST_STEPS)
     # alpha is measured: the default of 10 is meant for rates, and pairwise errors vary far more.

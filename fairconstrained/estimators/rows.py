@@ -112,11 +112,11 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
             f"loss={estimator.loss!r} is for two classes, and y has more: use loss='logistic', "
             "which is then the multinomial loss."
         )
-    for one in constraints:
-        if not one.by_class:
+    for constraint in constraints:
+        if not constraint.by_class:
             raise ValueError(
-                f"constraint={one!r} is for two classes, and y has more: use a constraint on the "
-                "rate of each class, such as 'demographic_parity' or 'error_rate_parity'."
+                f"constraint={constraint!r} is for two classes, and y has more: use a constraint "
+                "on the rate of each class, such as 'demographic_parity' or 'error_rate_parity'."
             )
 
 
@@ -143,15 +143,15 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     goal = getattr(estimator, "goal", "accuracy")
     if goal != "accuracy":
         reason = f"goal={goal!r} does not use it"
-    elif not any(one.takes_kappa for one in constraints):
+    elif not any(constraint.takes_kappa for constraint in constraints):
         in_list = isinstance(estimator.constraint, list | tuple)
-        own = ", ".join(
-            f"constraint__{f'{k}__' if in_list else ''}{one.tolerance}"
-            for k, one in enumerate(constraints)
+        names = ", ".join(
+            f"constraint__{f'{k}__' if in_list else ''}{constraint.tolerance}"
+            for k, constraint in enumerate(constraints)
         )
-        kinds = " and ".join(dict.fromkeys(type(one).__name__ for one in constraints))
+        kinds = " and ".join(dict.fromkeys(type(each).__name__ for each in constraints))
         reason = (
-            f"{kinds} has its own tolerance, which is the parameter {own} in set_params and grids"
+            f"{kinds} has its own tolerance, which is the parameter {names} in set_params and grids"
         )
     else:
         return
@@ -182,12 +182,12 @@ def check_group_sizes(
     InputWarning
         If more than two groups have fewer than ten rows on average.
     """
-    if data.groups is None or not (by_group or any(one.compares_groups for one in constraints)):
+    if data.groups is None or not (by_group or any(each.compares_groups for each in constraints)):
         return
     check_shared(data.groups, data.n_rows)
     for groups in data.groups.separate:
-        known = groups.known if data.counts is None else data.counts[groups.known]
-        n_rows, n_groups = int(known.sum()), len(groups)
+        counts = groups.known if data.counts is None else data.counts[groups.known]
+        n_rows, n_groups = int(counts.sum()), len(groups)
         if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
             continue
         warnings.warn(
@@ -246,8 +246,8 @@ def checked_data(
     if estimator.needs_queries:
         given_queries(estimator, passed[-1], "fit")
     check_options(estimator)
-    by_atom = not path and estimator._reads_by_atom()
-    data = TrainingData.check(estimator, *passed, narrow=by_atom)
+    narrow = not path and estimator._reads_by_atom()
+    data = TrainingData.check(estimator, *passed, narrow=narrow)
     data = replace(data, convention=score_convention(estimator, data))
     others = data.validation_rows(*validation) if validation else None
     if others is not None and not estimator._stops_early:
@@ -260,10 +260,10 @@ def checked_data(
         check_several_classes(estimator, constraints)
     check_group_sizes(constraints, data)
     data = replace(estimator._prepared(data), validation=others)
-    found = None
-    if data.narrow and all(one.averages_atoms for one in constraints):
-        found = rows_by_atom(data)
-    return data.widened() if found is None else found, constraints
+    by_atom = None
+    if data.narrow and all(constraint.averages_atoms for constraint in constraints):
+        by_atom = rows_by_atom(data)
+    return data.widened() if by_atom is None else by_atom, constraints
 
 
 def without_held_out(

@@ -110,7 +110,7 @@ class ScoreLagrangian:
         self._n_active = 0  # where the eigenvalue was estimated
         self._bend = 0.0  # the curvature of the constraints' sum per unit of its weights
         self.n_scores = max(model.n_parameters for model in self.problem.models)
-        self.own = self.problem.start()[self.n_scores :] + self.first_score
+        self.auxiliary = self.problem.start()[self.n_scores :] + self.first_score
         self._last: tuple[Array, Array, Evaluation] | None = None
         strict = [part.zero_one() for part in self.problem.constraints]
         self._decided = self.problem.with_constraints(strict)
@@ -148,8 +148,8 @@ class ScoreLagrangian:
             self._measure(scores, metric, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
         sigma = self.rule.penalty / unit
-        if self.own.size:
-            self._minimize_own(scores, sigma)
+        if self.auxiliary.size:
+            self._minimize_auxiliary(scores, sigma)
         at = self._at(scores)
         if values is None:
             values = self._zero_one(at) if self.zero_one else at.constraints
@@ -175,8 +175,12 @@ class ScoreLagrangian:
     def _at(self, scores: Array) -> Evaluation:
         """Return the problem at scores and the terms' own variables; the last one is kept."""
         last = self._last
-        if last is None or last[0] is not scores or last[1] is not self.own:
-            last = self._last = scores, self.own, self.problem.at(np.append(scores, self.own))
+        if last is None or last[0] is not scores or last[1] is not self.auxiliary:
+            last = self._last = (
+                scores,
+                self.auxiliary,
+                self.problem.at(np.append(scores, self.auxiliary)),
+            )
         return last[2]
 
     def _gradient(self, at: Evaluation, weights: Array) -> Array:
@@ -279,19 +283,24 @@ class ScoreLagrangian:
             direction = image / hessian
         return curvature
 
-    def _minimize_own(self, scores: Array, sigma: Array) -> None:
+    def _minimize_auxiliary(self, scores: Array, sigma: Array) -> None:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""
 
-        def penalty(own: Array) -> tuple[float, Array]:
-            at = self.problem.at(np.append(scores, own))
+        def penalty(auxiliary: Array) -> tuple[float, Array]:
+            at = self.problem.at(np.append(scores, auxiliary))
             weights = np.maximum(self.multipliers + sigma * at.constraints, 0.0)
             slope = at.gradient(weights, objective=0.0)[self.n_scores :]
             return float((weights**2 / (2.0 * sigma)).sum()), slope
 
-        before = penalty(self.own)[0]
-        bounds = [(value - 0.1, value + 0.1) for value in self.own]
+        before = penalty(self.auxiliary)[0]
+        bounds = [(value - 0.1, value + 0.1) for value in self.auxiliary]
         after = minimize(
-            penalty, self.own, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 8}
+            penalty,
+            self.auxiliary,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 8},
         )
         if after.fun < before:
-            self.own = after.x
+            self.auxiliary = after.x

@@ -173,7 +173,7 @@ def best_of(
 
 def _is_better(answer: Result, best: Result, tol: float) -> bool:
     """Return whether an answer is better than the best one so far."""
-    kinds = [(one.violation > tol, not one.converged) for one in (answer, best)]
+    kinds = [(result.violation > tol, not result.converged) for result in (answer, best)]
     if kinds[0] != kinds[1]:
         return kinds[0] < kinds[1]
     if kinds[0][0]:
@@ -207,8 +207,8 @@ def _others(
         others.append(IPC(tol=solver.tol))  # the default rounds kinks for the augmented Lagrangian
     elif failed or also:
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
-    each = {repr(one): one for one in others if not one.missing(problem)}
-    return [one for text, one in each.items() if again or text != repr(solver)]
+    each = {repr(other): other for other in others if not other.missing(problem)}
+    return [other for text, other in each.items() if again or text != repr(solver)]
 
 
 def several_solutions(problem: Problem) -> bool:
@@ -319,14 +319,14 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         return None
     if part.twice_differentiable:
         solver = SQP(tol=solver.tol)
-    found = _rough_solution(solver, part, max(_ROUGH, solver.tol))
-    if found.status is not Status.CONVERGED:
+    rough = _rough_solution(solver, part, max(_ROUGH, solver.tol))
+    if rough.status is not Status.CONVERGED:
         return None
-    state = found.state
+    state = rough.state
     if part.twice_differentiable:
-        state = SQPState.of_hessian(part.at(found.w), found.multipliers)
+        state = SQPState.of_hessian(part.at(rough.w), rough.multipliers)
     passes = part.counter.rows / problem.n_rows
-    return solver, replace(found, state=state, data_passes=passes)
+    return solver, replace(rough, state=state, data_passes=passes)
 
 
 def _rough_solution(solver: Solver, part: Problem, tol: float) -> Result:

@@ -183,10 +183,10 @@ def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
             "per_group=True needs groups: pass sensitive_features to fit (in pipelines and "
             "searches by metadata routing), or name columns of X in sensitive_columns."
         )
-    for one in constraints:
-        if getattr(one, "reference", None) is not None:
+    for constraint in constraints:
+        if getattr(constraint, "reference", None) is not None:
             raise ValueError(
-                f"constraint: {type(one).__name__} has reference rows; thresholds are chosen on "
-                "the rows that are passed to fit. Leave reference at None."
+                f"constraint: {type(constraint).__name__} has reference rows; thresholds are "
+                "chosen on the rows that are passed to fit. Leave reference at None."
             )
     return constraints

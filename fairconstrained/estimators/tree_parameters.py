@@ -219,7 +219,9 @@ class TreeFeatures(FeatureKind):
             mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
             names = X.columns[mask & ~np.array([*map(is_numeric_dtype, X.dtypes)], dtype=bool)]
             columns = {name: pd.Series(X[name]).astype("category") for name in names}
-            estimator.categories_ = {k: one.cat.categories.tolist() for k, one in columns.items()}
+            estimator.categories_ = {
+                k: column.cat.categories.tolist() for k, column in columns.items()
+            }
         encoded = X.copy(deep=False)
         for name, categories in estimator.categories_.items():
             if name in X.columns:

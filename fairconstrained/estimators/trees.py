@@ -299,5 +299,5 @@ class PairLoss:
         mine = scores[: len(self.weight)]
         statistics, pullback = self.term.forward(mine)
         slopes = self.total * pullback(self.term.head_vjp(statistics, np.ones(1)))[0]
-        own = self.total * self.term.curvature_by_row(mine)
-        return slopes, np.append(own, np.full(len(scores) - len(own), own.mean()))
+        curvatures = self.total * self.term.curvature_by_row(mine)
+        return slopes, np.append(curvatures, np.full(len(scores) - len(mine), curvatures.mean()))

@@ -136,12 +136,12 @@ def test_curvature_of_pairs_multiplies_the_hessian(rng):
 def test_variables_of_terms_are_moved(rng):
     problem, groups = problem_of(PartialDemographicParity(0.0, ranks=(0.1, 0.6), n_ranks=3))
     lagrangian = ScoreLagrangian(problem, 0.1, first_score=-1.0)
-    start = lagrangian.own.copy()
+    start = lagrangian.auxiliary.copy()
     assert_allclose(start, problem.start()[N:] - 1.0)
     scores = rng.normal(size=N) + groups
     lagrangian.step(scores, lambda: hessian_of(scores))
-    assert np.any(lagrangian.own != start)
-    assert np.abs(lagrangian.own - start).max() <= 0.1 + 1e-12
+    assert np.any(lagrangian.auxiliary != start)
+    assert np.abs(lagrangian.auxiliary - start).max() <= 0.1 + 1e-12
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
