@@ -355,7 +355,10 @@ class LagrangianDescentAscent(FirstOrderSolver):
         """
         if self.features is None:
             return constraint_features(problem)
-        features: Array = check_array(self.features, dtype=float, input_name="features")
+        try:
+            features: Array = check_array(self.features, dtype=float, input_name="features")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"features must be a table of numbers: {error}") from error
         if len(features) != problem.n_constraints:
             raise ValueError(
                 f"features must have a row for each of the {problem.n_constraints} constraints; "
