@@ -26,7 +26,7 @@ class Module(Protocol):
 
 
 BENCHMARKS = (
-    "compare", "targets", "speed", "trace", "scale", "all_solvers", "decisions", "peers",
+    "compare", "targets", "speed", "trace", "scale", "all_solvers", "decisions", "bounds", "peers",
     "papers", "fuzz", "mutants",
 )  # fmt: skip
 

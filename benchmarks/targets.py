@@ -84,7 +84,7 @@ class Work:
         X, y, groups = self.data()
         logistic = LogisticRegression(C=1.0 / (self.alpha * len(y)), max_iter=1000)
         for (constraint, kappa), limit in zip(self.constraints.items(), self.limits, strict=True):
-            clf = FairLogisticClassifier(constraint, kappa, alpha=self.alpha)
+            clf = FairLogisticClassifier(constraint, kappa, alpha=self.alpha, bound=False)
             runs: dict[str, Callable[[], Any]] = {
                 "LR": partial(logistic.fit, X, y),
                 "ours": partial(clf.fit, X, y, sensitive_features=groups),
@@ -170,7 +170,9 @@ def infeasible(repeats: int) -> Row:
     X, y, groups = biased(1000, 10)
     feasible, none = (
         partial(clf.fit, X, y, sensitive_features=groups)
-        for clf in (FairLogisticClassifier("bounded_group_loss", kappa) for kappa in (0.5, 0.1))
+        for clf in (
+            FairLogisticClassifier("bounded_group_loss", kappa, bound=False) for kappa in (0.5, 0.1)
+        )
     )
     seconds = in_turns({"none": none, "some": feasible}, repeats, clock=time.process_time)
     figure = ratio(seconds["none"], seconds["some"])
@@ -187,7 +189,9 @@ def path_row(name: str, data: Data, constraint: str, repeats: int) -> Row:
 
     def singly() -> None:
         for kappa in points.kappas:
-            FairLogisticClassifier(constraint, kappa).fit(X, y, sensitive_features=groups)
+            FairLogisticClassifier(constraint, kappa, bound=False).fit(
+                X, y, sensitive_features=groups
+            )
 
     seconds = in_turns({"path": path, "fits": singly}, repeats, clock=time.process_time)
     return row(
@@ -206,7 +210,7 @@ def text_row(n_rows: int) -> Row:
     for seed in range(10):
         X, y, _ = generated_text(2 * n_rows, seed=seed)
         logistic = LogisticRegression(C=1.0 / (1e-4 * n_rows), max_iter=1000)
-        models = logistic, FairLogisticClassifier(None, alpha=1e-4)
+        models = logistic, FairLogisticClassifier(None, alpha=1e-4, bound=False)
         theirs, ours = (m.fit(X[:n_rows], y[:n_rows]).score(X[n_rows:], y[n_rows:]) for m in models)
         behind.append(theirs - ours)
     what = f"accuracy on text behind LogisticRegression, {n_rows:,} rows x {X.shape[1]:,}"
@@ -216,7 +220,7 @@ def text_row(n_rows: int) -> Row:
 def memory_row(n_rows: int, constraint: str) -> Row:
     """Return the peak of what a fit allocates, over X."""
     X, y, groups = biased(n_rows, 20, 2, np.float32)
-    clf = FairLogisticClassifier(constraint, 0.02)
+    clf = FairLogisticClassifier(constraint, 0.02, bound=False)
     clf.fit(X[:2000], y[:2000], sensitive_features=groups[:2000])
     tracemalloc.start()
     clf.fit(X, y, sensitive_features=groups)

@@ -39,12 +39,16 @@ class Penalty(BaseEstimator, ABC):
     modulus : float
         The largest m for which p(w) minus m / 2 times the squared norm is convex: positive for a
         strongly convex penalty, negative for a weakly convex one.
+    elastic_net : tuple of (float, float, ndarray or float) or None
+        The strengths of the L1 norm and of half the squared distance from a centre whose sum it is,
+        and this centre, which is 0 with an L1 norm; None if it is another function.
     """
 
     smooth: bool = True
     convex: bool = True
     quadratic: bool = False
     modulus: float = 0.0
+    elastic_net: tuple[float, float, Array | float] | None = None
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is not valid; estimators call it."""
@@ -95,6 +99,7 @@ class Proximity(Penalty):
     quadratic = True
     center: Array | float
     modulus = property(attrgetter("rho"))
+    elastic_net = property(lambda self: (0.0, self.rho, self.center))
 
     def __init__(self, center: Array, rho: float):
         self.center = center
@@ -144,6 +149,7 @@ class L1(Penalty):
 
     smooth = False
     jump = 2.0  # of the slope of a coordinate at 0, over alpha
+    elastic_net = property(lambda self: (self.alpha, 0.0, 0.0))
 
     def __init__(self, alpha: Strength = 1e-4):
         self.alpha = alpha
@@ -189,6 +195,7 @@ class SCAD(L1):
 
     convex = False
     jump = 4.0
+    elastic_net = None
 
     def __init__(self, alpha: Strength = 0.02):
         self.alpha = alpha
@@ -240,6 +247,17 @@ class Sum(Penalty):
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms
+
+    @property
+    def elastic_net(self) -> tuple[float, float, Array | float] | None:  # type: ignore[override]
+        """The sums of the strengths; of several terms none has a centre."""
+        if len(self.terms) == 1:
+            return self.terms[0].elastic_net
+        each = [term.elastic_net for term in self.terms]
+        if any(strengths is None or np.any(strengths[2]) for strengths in each):
+            return None
+        first, second = np.reshape([s[:2] for s in each if s], (-1, 2)).sum(axis=0).tolist()
+        return first, second, 0.0
 
     def value(self, w: Array) -> float:
         """Return the sum of the values."""
@@ -333,6 +351,7 @@ class Leading(InUnits):
     """
 
     units: float | Array = 1.0
+    elastic_net = property(attrgetter("penalty.elastic_net"))
 
     def __init__(self, penalty: Penalty, size: int):
         self.penalty = penalty

@@ -20,7 +20,7 @@ functions datasets
 terms penalties domains models data
 shards
 problem metrics
-objectives constraints solvers
+objectives constraints solvers bounds
 decisions inspection
 estimators
 deployment model_selection dask

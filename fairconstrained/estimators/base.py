@@ -244,6 +244,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     combine: Annotated[str, one_of(*COMBINE)] = "intersection"
     groups_missing: Annotated[str, one_of(*GROUPS_MISSING)] = "raise"
     pos_label: object = None
+    bound: bool = True
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
     quality: ClassVar[str] = "accuracy"
@@ -338,6 +339,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 fit, result = cut_exactly(fit, rate, result, at)
                 at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
             solution = fit.enforced(result, limits_of(fit))
+            if self.bound:
+                solution = replace(solution, optimality=fit.optimality(result, at))
         fit.store(self, solution, like=at)
         loss = resolve_objective("loss", fit.estimator.loss)
         if not (loss.determines_intercept or fit.data.several_classes):

@@ -127,6 +127,9 @@ class FairBoostingClassifier(
         searched as in :class:`FairLogisticClassifier` (see `decision_search_`).
     confidence, holdout
         See :class:`FairLogisticClassifier`. Trees are grown without the rows that are held out.
+    bound : bool, default=True
+        Whether to compute `optimality_gap_`, see :class:`FairLogisticClassifier`: how far the leaf
+        values are from the best ones of the same trees.
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
     random_state : int, RandomState or None, default=None
@@ -158,7 +161,7 @@ class FairBoostingClassifier(
     pos_label_, threshold_, score_threshold_
         See :class:`FairLogisticClassifier`.
     multipliers_, objective_, violation_, bound_violation_, bound_met_
-    gap_, decision_gap_, kkt_residual_
+    optimality_gap_, optimality_gap_reason_, gap_, decision_gap_, kkt_residual_
         See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees, on
         all rows.
     validation_indices_ : ndarray of int of shape (n_validation_rows,)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut, split
@@ -35,6 +36,9 @@ from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
+
+_SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
+_ROWS_FOR_BOUND = 5_000.0  # to read so few costs less than the fit, whatever its passes
 
 Split = tuple[TrainingData, TrainingData]
 
@@ -303,6 +307,20 @@ class Fit:
         search, certificate = space.found(self.estimator.confidence)
         search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)
+
+    def optimality(self, result: Result, at: Evaluation) -> OptimalityGap:
+        """Return how much better a model can be than a solution on scores, at most.
+
+        It takes at most half the data passes of the fit, or 5,000 rows read if that is more.
+        """
+        estimator = self.estimator
+        if estimator.goal == "fairness":
+            return OptimalityGap(None, "goal='fairness' does not minimise the loss")
+        if estimator.enforce == "decision" and self.problem.n_constraints:
+            return OptimalityGap(None, "enforce='decision' does not minimise the loss")
+        at = self.problem.uncounted().at(result.w, like=at)
+        rows = max(_SHARE_FOR_BOUND * result.data_passes * at.problem.n_rows, _ROWS_FOR_BOUND)
+        return optimality_gap(at, result.multipliers, data_passes=rows / at.problem.n_rows)
 
     def attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""

@@ -143,6 +143,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
         the rows, or fewer if fewer suffice for the test.
+    bound : bool, default=True
+        Whether to compute `optimality_gap_`: how far the training objective is from that of the
+        best model, at most. It takes at most half the data passes of the fit, or 5,000 rows read if
+        that is more.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.
@@ -199,6 +203,15 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     objective_ : float
         Mean loss plus penalty, for either goal. (With goal="fairness" the solver minimises a bound
         on the gaps; its value is ``result_.objective``.)
+    optimality_gap_ : float or None
+        A proved bound on :math:`(f - f^*) / f`, with the objective f of this model and the least
+        one :math:`f^*` of all linear models with these constraints on scores, however they are
+        found (and with this violation, where there is one). It is known for the logistic loss, an
+        L2 or elastic net penalty, and constraints on averages of the sigmoid or of logistic losses;
+        with enforce="score" and goal="accuracy". None elsewhere, and on paths; see
+        :mod:`fairconstrained.bounds`.
+    optimality_gap_reason_ : str
+        Why `optimality_gap_` is None; empty if it is a number.
     violation_ : float
         The largest violation on scores, measured with the surrogate; 0 if all constraints hold.
         With goal="fairness" it is that of the bound on the loss.
@@ -327,7 +340,7 @@ class FairHingeClassifier(FairLinearClassifier):
         See :class:`FairLogisticClassifier`.
     pos_label, class_weight, threshold
         See :class:`FairLogisticClassifier`.
-    confidence, holdout, max_iter, tol, warm_start, random_state, verbose
+    confidence, holdout, bound, max_iter, tol, warm_start, random_state, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes

@@ -133,6 +133,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         with all other layers fixed.
     confidence, holdout
         See :class:`~fairconstrained.FairLogisticClassifier`.
+    bound : bool, default=True
+        Not used: for networks no bound on the distance from the best model is known, and
+        `optimality_gap_` is None.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
     tol : float, default=1e-4

@@ -171,6 +171,7 @@ class FairRanker(LeafTraining):
 
     # The options of classifiers that rankers do not have: see `Fit`.
     enforce: ClassVar[str] = "score"
+    bound: ClassVar[bool] = False  # type: ignore[misc]
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float | str] = "auto"
     class_weight: ClassVar[None] = None

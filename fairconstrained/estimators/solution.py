@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.bounds import NOT_ASKED_FOR, OptimalityGap
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate
@@ -43,11 +44,14 @@ class Solution:
         The search, with enforce="decision".
     certificate : Certificate or None
         The statement about the population, with a confidence.
+    optimality : OptimalityGap
+        How much better another model can be.
     """
 
     result: Result
     search: DecisionSearch | None = None
     certificate: Certificate | None = None
+    optimality: OptimalityGap = NOT_ASKED_FOR
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,13 @@ def measures(
         "kkt_residual_": result.kkt_residual,
         "gap_": at.gap,
         "decision_gap_": at.decided.gap,
+        "optimality_gap_": solution.optimality.gap,
+        "optimality_gap_reason_": solution.optimality.reason,
         **bound.attributes,
-        "result_": replace(result, state=None, bound=bound.text),  # a state may be large
+        # without the solver's state, which may be large
+        "result_": replace(
+            result, state=None, bound=bound.text, optimality=str(solution.optimality)
+        ),
     }
 
 

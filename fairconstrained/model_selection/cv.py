@@ -99,7 +99,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     random_state : int, RandomState or None, default=None
         The source of randomness of the shuffling of the folds, if `cv` is a number or None, and of
         stochastic solvers. None does not shuffle.
-    enforce, confidence, holdout
+    enforce, confidence, holdout, bound
         Of the fit to all rows, see :class:`FairLogisticClassifier`; the paths bound scores.
     goal, max_loss_increase, solver, beta, surrogate, loss, domain, fit_intercept
         See :class:`FairLogisticClassifier`; a path needs goal="accuracy".

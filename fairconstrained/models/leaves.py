@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,6 +95,8 @@ class LeafModel(LinearModel):
         Estimates of the objective's second derivatives in the parameters, for the preconditioner;
         None for the linear model's preconditioner.
     """
+
+    kind: ClassVar[str] = "model of the same trees"
 
     features: LeafFeatures | None = None
     initial: Array | None = None

@@ -103,7 +103,7 @@ class CompositeFunction:
 
     def with_outputs(self, term: Term, outputs: Array) -> CompositeFunction:
         """Return the part with a term of some of its outputs."""
-        return replace(self, term=term, level=_of(self.level, outputs))
+        return replace(self, term=term, level=self.level_of(outputs))
 
     def widened(self, n_variables: int, slope: float) -> CompositeFunction:
         """Return the part with one more variable than these, of which it has the slope."""
@@ -111,9 +111,14 @@ class CompositeFunction:
         penalty = Leading(self.penalty, n_variables)
         return replace(self, penalty=penalty, slope=np.append(before, slope))
 
+    def level_of(self, outputs: Array | None) -> Array | float:
+        """Return b of some outputs, a number where it is the same for all."""
+        every = outputs is None or np.ndim(self.level) == 0
+        return self.level if every else np.asarray(self.level)[outputs]
+
     def added(self, w: Array, outputs: Array | None = None) -> Array | float:
         """Return a'w + b + p(w), a number where that is the same for all outputs."""
-        added = _of(self.level, outputs) + self.penalty.value(w)
+        added = self.level_of(outputs) + self.penalty.value(w)
         return added if self.slope is None else added + float(self.slope @ w)
 
     def added_gradient(self, w: Array) -> Array:
@@ -169,8 +174,3 @@ class CompositeFunction:
         if not self.model.linear or not np.all(np.isfinite(bend)):
             return -np.inf
         return self.penalty.modulus - self.model.curvature(bend)
-
-
-def _of(values: Array | float, outputs: Array | None) -> Array | float:
-    """Return the values of some outputs, a number where it is the same for all."""
-    return values if outputs is None or np.ndim(values) == 0 else np.asarray(values)[outputs]

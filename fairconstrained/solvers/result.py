@@ -303,6 +303,9 @@ class Result:
         The solver that found `w`.
     state : SolverState or None
         The state that a warm start uses.
+    bound, optimality : str
+        Whether the bound that an estimator was asked for is met, and how much better another model
+        can be, in words; empty where there is nothing to say.
     replaces : Solver or None
         The solver that the estimator was asked for, if its answer failed and another solver's was
         taken; else None.
@@ -330,6 +333,7 @@ class Result:
     state: SolverState | None = field(default=None, repr=False)
     replaces: Solver | None = field(default=None, repr=False)
     bound: str = ""
+    optimality: str = ""
     zero_one_violation: float = np.nan
 
     @property
@@ -354,13 +358,14 @@ class Result:
         return replace(self, w=nothing, multipliers=nothing, trace=Trace(), state=None)
 
     def __str__(self) -> str:
-        """Return whether the bound is met, and the message."""
-        return f"{self.bound}; {self.message}" if self.bound else self.message
+        """Return whether the bound is met, how far the best model may be, and the message."""
+        return "; ".join(text for text in (self.bound, self.optimality, self.message) if text)
 
     def _repr_html_(self) -> str:
         """Return a table of the figures for notebooks."""
         figures = {
             "bound": self.bound.removeprefix("bound ") or "none",
+            "optimality": self.optimality,
             "status": self.status.value,
             "objective": f"{self.objective:.6g}",
             "violation": f"{self.violation:.2e}",

@@ -114,7 +114,7 @@ def _constraint(part: Any) -> Any:
         return get_args(part)[1]
     if origin is Literal:
         return one_of(*get_args(part))
-    if origin in (Callable, Mapping):
+    if origin in (Callable, Mapping, list):
         return origin
     if part is NoneType:
         return None

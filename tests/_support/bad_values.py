@@ -49,6 +49,7 @@ FAIR = {
     "domain": ["l1", 3, [1], THING, L1Ball],
     "sensitive_columns": ["zz", 0.5, [0.5], [None], THING],
     "use_sensitive": SWITCH,
+    "bound": SWITCH,
     "combine": [*CHOICE, None],
     "groups_missing": [*CHOICE, None],
     "group_interactions": SWITCH,

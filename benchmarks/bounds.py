@@ -1,0 +1,78 @@
+"""How far fits are from the best linear model, at most, and what knowing it costs.
+
+"within the fit" is `optimality_gap_`, which takes at most half the data passes of the fit; its cost
+is the CPU time of a fit with `bound=True` over that of one with `bound=False`. "at length" is the
+gap after at most 50 times the passes of the fit.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from benchmarks.harness.data import DATA, QUICK_DATA, load
+from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.timing import in_turns, ratio
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.bounds import optimality_gap
+
+CONSTRAINTS = ("demographic_parity", "equal_opportunity", "equalized_odds")
+KAPPAS = (0.05, 0.02, 0.005)
+_AT_LENGTH = 50.0  # times the data passes of the fit
+
+
+def gaps(options: Namespace) -> Iterator[Row]:
+    """Yield a row for every problem."""
+    for name in options.data:
+        X, y, groups = load(name)
+        for constraint in options.constraints:
+            for kappa in options.kappas:
+                clf = FairLogisticClassifier(constraint, kappa)
+                plain = FairLogisticClassifier(constraint, kappa, bound=False)
+                runs = {
+                    "with": partial(clf.fit, X, y, sensitive_features=groups),
+                    "without": partial(plain.fit, X, y, sensitive_features=groups),
+                }
+                seconds = in_turns(runs, options.repeats, clock=time.process_time)
+                at = clf.bind(X, y, sensitive_features=groups).problem.at(clf.result_.w)
+                most = _AT_LENGTH * clf.result_.data_passes
+                long = optimality_gap(at, clf.multipliers_, stop=1e-4, data_passes=most)
+                yield {
+                    "data": name,
+                    "constraint": constraint,
+                    "kappa": kappa,
+                    "gap within the fit, %": percent(clf.optimality_gap_),
+                    "cost": ratio(seconds["with"], seconds["without"]),
+                    "gap at length, %": percent(long.gap),
+                    "fits": long.data_passes / clf.result_.data_passes,
+                }
+
+
+def percent(gap: float | None) -> float:
+    """Return a gap in per cent; 100 where no bound above zero is known."""
+    return 100.0 if gap is None else 100.0 * gap
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the problems."""
+    add_choice(parser, "--data", tuple(DATA), quick=list(QUICK_DATA), help="data sets")
+    add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS[:1], help="constraints")
+    parser.add_argument(
+        "--kappas", type=float, nargs="+", default=Default(list(KAPPAS), [0.05]), help="tolerances"
+    )
+    parser.add_argument("--repeats", type=int, default=Default(3, 1), help="timed runs of each")
+
+
+def run(options: Namespace) -> None:
+    """Write bounds.md and bounds.csv."""
+    rows = list(gaps(options))
+    for name in ("gap within the fit, %", "gap at length, %"):
+        figures = [row[name] for row in rows]
+        median, most = np.median(figures), np.max(figures)
+        print(f"{name}: median {median:.3f}, 90% {np.quantile(figures, 0.9):.3f}, worst {most:.2f}")
+    write_table(rows, "bounds", "How far fits are from the best linear model, at most", options.out)

@@ -1,0 +1,258 @@
+"""How far an objective is from the least one that meets the constraints, at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+from fairconstrained.bounds.lagrangian import Lagrangian
+from fairconstrained.bounds.relaxation import Relaxation, RelaxedPoint
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.sums import LocalShards
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.typing import Array
+
+_MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
+_NEAR = 0.01  # of the largest value: these may get multipliers as well
+_SAMPLE = 3000  # rows whose Hessian makes the units of the parameters
+_FAR = 2.0  # times the curvature of the loss: multipliers start nearer to those of convex problems
+_OPTIMAL = 1e-5  # a gap that is called none
+_MOST_COLUMNS = 1000  # up to which there is a Hessian: with more the first bound is all
+_STEPS, _INNER = 30, 20  # changes of multipliers, and Newton steps for each
+_SAME = 4  # changes of multipliers with the same Hessian
+_EXCESS = 0.1  # of the gap that suffices: what the minimum may be off
+_SMALL = 2e-4  # of the objective: after two such gains there is little more
+_LEAST_RADIUS = 1e-3
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class OptimalityGap:
+    r"""How far an objective is from the least one, at most.
+
+    Attributes
+    ----------
+    gap : float or None
+        :math:`\max\{0, f(w) - \text{bound}\} / f(w)`; None where no bound is known.
+    reason : str
+        Why there is none; empty if there is one.
+    data_passes : float
+        What it cost.
+    kind : str
+        What the model is compared with.
+    """
+
+    gap: float | None
+    reason: str = ""
+    data_passes: float = 0.0
+    kind: str = "model"
+
+    def __str__(self) -> str:
+        """Return a sentence on the gap; empty where there is none."""
+        if self.gap is None:
+            return ""
+        if self.gap <= _OPTIMAL:
+            return f"globally optimal to {_OPTIMAL:g}"
+        percent = f"{100.0 * self.gap / (1.0 - self.gap):.2g}%"
+        return f"training objective at most {percent} above that of the best {self.kind}"
+
+
+NOT_ASKED_FOR = OptimalityGap(None, "it was not asked for")
+
+
+def optimality_gap(
+    at: Evaluation, multipliers: Array, *, stop: float = 0.01, data_passes: float = np.inf
+) -> OptimalityGap:
+    r"""Return a proved bound on how far a point is from the best one that meets the constraints.
+
+    The bound holds for every point of the whole space, whatever local solution `at` is. A point
+    that violates constraints is compared with those that violate them no more.
+
+    Parameters
+    ----------
+    at : Evaluation
+        A problem at a point: a linear model with the logistic loss and an L2 or elastic net
+        penalty, constraints on averages of the sigmoid of the score or of the logistic loss.
+    multipliers : ndarray of shape (n_constraints,)
+        Those of the point, where the search for better ones begins.
+    stop : float, default=0.01
+        The gap that suffices.
+    data_passes : float, default=inf
+        The passes over the rows after which the search ends.
+    """
+    at = _in_memory(at)
+    reason = why_unknown(at.problem)
+    if reason:
+        return OptimalityGap(None, reason)
+    chosen = np.flatnonzero(multipliers)
+    chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
+    near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
+    chosen = np.union1d(chosen, near)
+    lagrangian = Lagrangian.of(at, chosen)
+    search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows)
+    bound = search.run(at.w, multipliers[chosen])
+    if bound <= 0.0:
+        return OptimalityGap(
+            None, "the bound that was found is not above zero, which all losses are"
+        )
+    gap = max(0.0, 1.0 - bound / at.objective)
+    model = cast("LinearModel", at.problem.models[0])
+    kind = f"{model.kind} with these constraints on scores"
+    return OptimalityGap(gap, "", search.rows / at.problem.n_rows, kind)
+
+
+def _in_memory(at: Evaluation) -> Evaluation:
+    """Return an evaluation whose terms are of rows, where the rows of its atoms are in memory."""
+    problem, model = at.problem, at.problem.objective.model
+    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, LocalShards):
+        return at
+    if len(problem.models) > 1 or len(model.shards.shards) > 1:
+        return at
+    (shard,) = model.shards.shards
+    of_shard, weight = model.on(shard.X), shard.sample_weight
+    rows = shard.atoms, np.ones(shard.n_rows) if weight is None else weight
+
+    def of_rows(part: CompositeFunction) -> CompositeFunction:
+        return replace(part, model=of_shard, term=model.of_atoms(part.term).take(*rows))
+
+    constraints = tuple(map(of_rows, problem.constraints))
+    of_all = replace(problem, objective=of_rows(problem.objective), constraints=constraints)
+    return of_all.at(at.w)
+
+
+def why_unknown(problem: Problem) -> str:
+    """Return why no bound is known for a problem; an empty string if one is."""
+    objective, models = problem.objective, problem.models
+    strengths = objective.penalty.elastic_net
+    if len(models) != 1 or not isinstance(models[0], LinearModel) or models[0].n_outputs > 1:
+        return "the scores are not those of one linear model of the rows of the loss"
+    if not models[0].in_memory:
+        return "the rows are not in memory"
+    if not problem.whole_space:
+        return "the coefficients have a domain"
+    if strengths is None or not strengths[1] > 0.0:
+        return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
+    if not _is_average_of(objective, Logistic):
+        return "the loss is not the logistic loss"
+    for part in problem.constraints:
+        plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
+        if not plain or not _is_average_of(part, Logistic, Sigmoid):
+            return "constraints are not on averages of the sigmoid of the score or of the loss"
+    return ""
+
+
+def _is_average_of(part: CompositeFunction, *functions: type) -> bool:
+    """Return whether a part is affine in averages of one of these functions of unit scale."""
+    term = part.term
+    if not isinstance(term, CellMeans) or term.shift or type(term.function) not in functions:
+        return False
+    return getattr(term.function, "scale", 1.0) == 1.0
+
+
+class _Search:
+    """The search for multipliers with a large bound: Newton's method on the dual.
+
+    Parameters
+    ----------
+    lagrangian : Lagrangian
+        The functions.
+    objective : float
+        What the bound is compared with.
+    stop : float
+        The gap that suffices.
+    most : float
+        The rows that it may read.
+    """
+
+    def __init__(self, lagrangian: Lagrangian, objective: float, stop: float, most: float):
+        self.lagrangian, self.objective, self.stop, self.most = lagrangian, objective, stop, most
+        self.rows = 0.0
+
+    def run(self, w: Array, multipliers: Array) -> float:
+        """Return the largest bound, from a point and its multipliers."""
+        bound = self._at(Relaxation.of(self.lagrangian, multipliers), w).bound
+        searchable = len(multipliers) and self.lagrangian.model.n_parameters <= _MOST_COLUMNS
+        if self._done(bound) or not searchable:
+            return bound
+        self.lagrangian = self.lagrangian.pooled()
+        relaxed = Relaxation.of(self.lagrangian, multipliers)
+        far = float((np.abs(relaxed.c) / relaxed.n).max()) / _FAR
+        if far > 1.0:
+            relaxed = Relaxation.of(self.lagrangian, multipliers / far)
+        last = self._at(relaxed, w)
+        rates = np.abs(self.lagrangian.slopes(*np.zeros((3, len(last.scores))))[1])
+        # the change of a multiplier that bends the rows of its constraint as much as the loss does
+        unit = 1.0 / np.maximum((rates / last.relaxed.n).max(axis=1), _TINY)
+        kept, radius, small = None, 1.0, 0
+        for step in range(_STEPS):
+            if step % _SAME == 0:
+                units = self._units(last)
+            last = self._minimized(last, units)
+            gain = (last.bound - bound) / abs(self.objective)
+            small = small + 1 if kept is not None and 0.0 < gain < _SMALL else 0
+            if kept is None or gain > 0.0:
+                kept, radius, bound = last, 2.0 * radius, max(bound, last.bound)
+            else:
+                radius *= 0.25
+            if small > 1 or radius < _LEAST_RADIUS or self._done(bound):
+                break
+            last = self._next(kept, units, radius, unit)
+        return bound
+
+    def _done(self, bound: float) -> bool:
+        return self.rows >= self.most or self.objective - bound <= self.stop * abs(self.objective)
+
+    def _at(self, relaxed: Relaxation, w: Array) -> RelaxedPoint:
+        self.rows += self.lagrangian.model.n_rows
+        return relaxed.at(w)
+
+    def _units(self, at: RelaxedPoint) -> Array:
+        """Return U, lower triangular, for which U U' is about the Hessian, from some rows."""
+        model, l2 = self.lagrangian.model, self.lagrangian.strengths[1]
+        rows = np.arange(model.n_rows)
+        if len(rows) > _SAMPLE:
+            rows = np.sort(np.random.default_rng(0).choice(rows, _SAMPLE, replace=False))
+        self.rows += len(rows)
+        hessian = model.batch(rows).gram(at.curvatures[rows] * (model.n_rows / len(rows)))
+        hessian.flat[:: len(hessian) + 1] += l2 + 1e-10 * np.trace(hessian)
+        return np.linalg.cholesky(hessian)
+
+    def _minimized(self, at: RelaxedPoint, units: Array) -> RelaxedPoint:
+        """Return a point near the minimiser, by Newton's method."""
+        allowed, length = _EXCESS * max(self.stop, 1e-3) * abs(self.objective), 1.0
+        for _ in range(_INNER):
+            if at.value - at.bound <= allowed or self.rows >= self.most:
+                break
+            there = self._at(at.relaxed, at.w - length * cho_solve((units, True), at.slope))
+            if there.value < at.value:
+                at, length = there, min(1.0, 2.0 * length)
+            else:
+                length *= 0.25
+        return at
+
+    def _next(self, at: RelaxedPoint, units: Array, radius: float, unit: Array) -> RelaxedPoint:
+        """Return the multipliers after a step on the dual's model within a box, and w there."""
+        before = at.relaxed.multipliers
+        on_w, bend = at.moves()
+        image = solve_triangular(units, on_w.T, lower=True)
+        curved = bend - image.T @ image - 1e-12 * np.eye(len(before))
+
+        def negative(x: Array) -> tuple[float, Array]:
+            change = curved @ (x - before)
+            return -float((at.gradient + 0.5 * change) @ (x - before)), -(at.gradient + change)
+
+        room = radius * np.maximum(before, unit)
+        bounds = list(zip(np.maximum(before - room, 0.0), before + room, strict=True))
+        after = minimize(negative, before, jac=True, method="L-BFGS-B", bounds=bounds).x
+        step = solve_triangular(units.T, image @ (after - before))
+        return self._at(Relaxation.of(self.lagrangian, after), at.w - step)

@@ -1,0 +1,201 @@
+"""No model that meets the constraints has an objective below the bound."""
+
+import numpy as np
+import pytest
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    fairness_path,
+    make_biased_classification,
+)
+from fairconstrained.bounds import optimality_gap
+from fairconstrained.bounds.lagrangian import Lagrangian
+from fairconstrained.bounds.relaxation import Relaxation
+from fairconstrained.constraints import BoundedGroupLoss
+from fairconstrained.penalties import L1, L2
+
+CONSTRAINTS = [
+    "demographic_parity",
+    "equal_opportunity",
+    "equalized_odds",
+    "error_rate_parity",
+    "disparate_impact",
+    BoundedGroupLoss(bound=0.65),
+    ["demographic_parity", "predictive_equality"],
+]
+
+
+def rows(seed, n=150, n_features=1, round_to=None):
+    source = np.random.default_rng(seed)
+    groups = source.random(n) < 0.35
+    X = source.normal(size=(n, n_features)) + 1.5 * groups[:, None]
+    if round_to:
+        X = np.round(X / round_to) * round_to
+    chance = 1.0 / (1.0 + np.exp(-1.5 * X.sum(axis=1) + 0.3))
+    return X, (source.random(n) < chance).astype(int), groups.astype(int), source.random(n) + 0.5
+
+
+def fitted(constraint, data, **options):
+    X, y, groups, weights = data
+    options = {"kappa": 0.03, "alpha": 1e-2, **options}
+    model = FairLogisticClassifier(constraint, **options)
+    model.fit(X, y, weights, sensitive_features=groups)
+    problem = model.bind(X, y, weights, groups).problem
+    return model, problem, problem.at(model.result_.w)
+
+
+def gap_of(model, X, groups):
+    chances = model.predict_proba(X)[:, 1]
+    return abs(chances[groups == groups[0]].mean() - chances[groups != groups[0]].mean())
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("round_to", [None, 0.5])
+@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
+def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
+    model, problem, at = fitted(constraint, rows(1, round_to=round_to))
+    slopes, intercepts = np.meshgrid(np.linspace(-4, 4, 41), np.linspace(-6, 6, 41))
+    points = [problem.at(np.array(w)) for w in zip(slopes.ravel(), intercepts.ravel(), strict=True)]
+    feasible = [point.objective for point in points if point.violation <= at.violation]
+    best = min([at.objective, *feasible])
+    gap = optimality_gap(at, model.multipliers_, stop=0.0).gap
+    assert at.objective * (1.0 - gap) <= best
+    source = np.random.default_rng(0)
+    lagrangian = Lagrangian.of(at, np.arange(problem.n_constraints))
+    for each in (lagrangian, lagrangian.pooled()):
+        for _ in range(20):
+            multipliers = source.exponential(size=problem.n_constraints)
+            w = at.w + source.normal(size=2)
+            assert Relaxation.of(each, multipliers).at(w).bound <= best
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS[:4], ids=str)
+def test_no_other_solution_is_below_the_bound(constraint):
+    data = rows(2, n=300, n_features=3)
+    model, problem, at = fitted(constraint, data)
+    gap = optimality_gap(at, model.multipliers_, stop=0.0).gap
+    solver, source = model.result_.solver, np.random.default_rng(0)
+    others = [solver.minimize(problem, source.normal(size=4) * scale) for scale in (0.5, 1, 2, 4)]
+    others = [other.objective for other in others if other.violation <= at.violation + 1e-9]
+    assert at.objective * (1.0 - gap) <= min([at.objective, *others]) + 1e-9
+
+
+def test_a_solution_with_small_multipliers_is_the_best():
+    X, y, groups = make_biased_classification(2000, gap=0.06, random_state=0)
+    model = FairLogisticClassifier(None, tol=1e-7).fit(X, y)
+    constrained = FairLogisticClassifier(kappa=0.98 * gap_of(model, X, groups), tol=1e-7)
+    model = constrained.fit(X, y, sensitive_features=groups)
+    assert model.gap_ == pytest.approx(model.kappa, abs=1e-6)
+    assert model.optimality_gap_ < 1e-5
+    assert "globally optimal" in str(model.result_)
+    assert "globally optimal" in model.result_._repr_html_()
+
+
+def test_the_gap_depends_on_no_unit():
+    X, y, groups, weights = rows(3, n=400, n_features=3)
+    units = np.array([1e3, 1.0, 1e-3])
+    gaps = []
+    for data in (
+        (X, y, groups, weights),
+        (X * units, y, groups, 7.0 * weights),
+        (X[::-1], y[::-1], 1 - groups[::-1], weights[::-1]),
+    ):
+        model, _, at = fitted("equalized_odds", data, tol=1e-6)
+        gaps.append(optimality_gap(at, model.multipliers_, stop=0.0).gap)
+    np.testing.assert_allclose(gaps, gaps[0], rtol=0.05)
+
+
+def test_a_repeated_row_counts_as_its_weight():
+    X, y, groups, _ = rows(4, n=200)
+    twice = np.repeat(np.arange(200), 2)
+    single, double = (
+        fitted("equal_opportunity", (X[k], y[k], groups[k], np.ones(len(k))))
+        for k in (twice[::2], twice)
+    )
+    gaps = [
+        optimality_gap(at, model.multipliers_, stop=0.0).gap for model, _, at in (single, double)
+    ]
+    assert gaps[0] == pytest.approx(gaps[1], rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
+def test_a_violating_point_is_compared_with_those_that_violate_no_more():
+    data = rows(5, n=200)
+    _, problem, at = fitted("demographic_parity", data, kappa=0.05)
+    (part,) = problem.constraints
+    stricter = problem.with_constraints([part.shifted(0.04)]).at(at.w)
+    multipliers = np.array([0.3, 0.0])
+    same = (
+        optimality_gap(at, multipliers, stop=1.0).gap,
+        optimality_gap(stricter, multipliers, stop=1.0).gap,
+    )
+    assert stricter.violation == pytest.approx(0.04, abs=1e-4)
+    assert same[0] == pytest.approx(same[1], abs=1e-4)
+
+
+def test_penalties_of_two_norms():
+    model, problem, at = fitted(
+        "demographic_parity", rows(6, n_features=3), alpha=L1(1e-2) + L2(1e-2)
+    )
+    gap = optimality_gap(at, model.multipliers_, stop=0.0).gap
+    better = [at.w + step for step in np.random.default_rng(0).normal(size=(200, 4)) * 0.1]
+    points = [problem.at(w) for w in better]
+    feasible = [point.objective for point in points if point.violation <= at.violation]
+    assert at.objective * (1.0 - gap) <= min([at.objective, *feasible])
+    assert gap < 0.2
+
+
+def test_leaf_values_are_compared_given_the_trees():
+    pytest.importorskip("lightgbm")
+    X, y, groups = make_biased_classification(600, random_state=0)
+    model = FairBoostingClassifier(n_estimators=20, kappa=0.05).fit(X, y, sensitive_features=groups)
+    assert 0.0 <= model.optimality_gap_ < 0.5
+    assert "model of the same trees" in str(model.result_) or model.optimality_gap_ <= 1e-5
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (FairHingeClassifier(), "the loss is not the logistic loss"),
+        (FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
+        (FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
+        (FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
+        (FairLogisticClassifier(surrogate="ramp"), "constraints are not on averages"),
+        (FairLogisticClassifier(bound=False), "not asked for"),
+    ],
+    ids=str,
+)
+def test_where_no_bound_is_known_the_reason_is_said(model, reason):
+    X, y, groups = make_biased_classification(300, gap=0.1, random_state=0)
+    model.fit(X, y, sensitive_features=groups)
+    assert model.optimality_gap_ is None
+    assert reason in model.optimality_gap_reason_
+    assert "above that of the best" not in str(model.result_)
+
+
+def test_the_bound_does_not_change_the_model_and_paths_have_none():
+    X, y, groups = make_biased_classification(300, gap=0.1, random_state=0)
+    models = [
+        FairLogisticClassifier(bound=bound).fit(X, y, sensitive_features=groups)
+        for bound in (True, False)
+    ]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert models[0].result_.data_passes == models[1].result_.data_passes
+    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=3)
+    assert path.estimators[0].optimality_gap_ is None
+
+
+def test_rows_that_are_read_by_atom_have_the_same_gap(monkeypatch):
+    X, y, groups = make_biased_classification(3000, gap=0.06, random_state=0)
+    model, gaps = FairLogisticClassifier(kappa=0.05, tol=1e-6), []
+    for many in (10_000, 1_000):
+        monkeypatch.setattr("fairconstrained.data.validation.MANY_ROWS", many)
+        at = model.bind(X, y, sensitive_features=groups).problem.at(
+            model.fit(X, y, sensitive_features=groups).result_.w
+        )
+        assert at.problem.models[0].in_memory == (many > 3000)
+        gaps.append(optimality_gap(at, model.multipliers_, stop=0.0).gap)
+    assert gaps[0] == pytest.approx(gaps[1], rel=0.1, abs=1e-5)
