@@ -174,10 +174,18 @@ class ClassCandidateSearch(CandidateSearch):
         """Yield the constant models, the one that predicts the largest class first."""
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
-        shares = np.bincount(y.astype(int), sample_weight)
-        for k in np.argsort(-shares, kind="stable"):
+        for k in self._order(y, sample_weight):
             constant = w.copy() if self.unit_shift is None else w + self._raises(k)
             yield self.problem.domain.project(constant)
+
+    def _order(self, y: Array, sample_weight: Array) -> Array:
+        """Return the classes, the largest one first; of equal ones that of the first row.
+
+        The order is not that of their names, on which nothing should depend.
+        """
+        shares = np.bincount(y.astype(int), sample_weight)
+        classes, first = np.unique(y, return_index=True)
+        return classes[np.lexsort((first, -shares[classes.astype(int)]))].astype(int)
 
     def _raises(self, k: int) -> Array:
         """Return the direction that adds 1 to the scores of class k."""
@@ -197,8 +205,7 @@ class ClassCandidateSearch(CandidateSearch):
         """Return the best candidate found by changing the intercept of one class after another."""
         if self.unit_shift is None:
             return one
-        n_classes = one.scores[0].shape[1]
-        for k in np.tile(np.arange(n_classes), _CYCLES):
+        for k in np.tile(self._order(*self.rows), _CYCLES):
             by = tuple(np.zeros_like(scores) for scores in one.scores)
             for direction in by:
                 direction[:, k] = 1.0

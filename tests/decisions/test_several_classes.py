@@ -114,3 +114,13 @@ def test_a_score_distribution_may_be_bounded_by_a_model_that_is_not_constant():
     search = clf.fit(X, y, sensitive_features=groups).decision_search_
     assert search.met and not search.constant
     assert search.accuracy >= search.accuracy_on_scores - 0.05
+
+
+def test_names_of_classes_do_not_matter():
+    X, y, groups = population(n=900)
+    found = []
+    for names in ("abc", "bca", "cab"):
+        clf = FairLogisticClassifier("equalized_odds", kappa=0.03, enforce="decision")
+        clf.fit(X, np.array(list(names))[y], sensitive_features=groups)
+        found.append(clf.decision_search_.accuracy)
+    assert np.ptp(found) <= 0.003
