@@ -32,7 +32,7 @@ from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
-from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.registry import Parametrized
 from fairconstrained.utils.typing import Array
 
 __all__ = ["to_sklearn", "trusted_types"]

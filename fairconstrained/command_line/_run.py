@@ -32,9 +32,8 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.reporting.forms import plain, render
+from fairconstrained.reporting.forms import aligned, number, plain, render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
-from fairconstrained.reporting.text_tables import aligned, number
 from fairconstrained.utils.typing import Array
 
 NOT_MET = 3

@@ -23,8 +23,7 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.parameters import Parametrized
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.registry import Parametrized, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 

@@ -19,10 +19,8 @@ import pandas as pd
 
 from fairconstrained.dask._reader import Reader
 from fairconstrained.data.attributes import group_columns, in_order
-from fairconstrained.data.group_interactions import FeatureMap
-from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
-from fairconstrained.models.feature_scale import Moments, other_shares
+from fairconstrained.models.feature_scale import FeatureMap, Moments, other_shares
 from fairconstrained.shards.rows import Block, Shard, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.registry import import_extra
@@ -264,8 +262,7 @@ def crossed(
     feature_map : FeatureMap
         Makes the features of the model.
     """
-    codes = group_of_atom[prepared.atoms]
-    features = feature_map.expand(prepared.X, Groups(codes, np.arange(feature_map.n_groups)))
+    features = feature_map.expand(prepared.X, group_of_atom[prepared.atoms])
     found = replace(prepared, X=features)
     return found, found.totals()
 

@@ -19,8 +19,8 @@ from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.execution import with_callbacks
-from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.parameter_constraints import OpenShare
+from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

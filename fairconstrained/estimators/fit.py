@@ -33,7 +33,7 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads
-from fairconstrained.utils.fitted import set_fitted
+from fairconstrained.utils.storage import set_fitted
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 

@@ -16,8 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import in_order, names_in_fit
-from fairconstrained.data.group_interactions import FeatureMap
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import check_groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
@@ -28,7 +27,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
-from fairconstrained.models.feature_scale import Features, FeatureScale
+from fairconstrained.models.feature_scale import FeatureMap, Features, FeatureScale
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
@@ -36,8 +35,8 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
@@ -72,9 +71,9 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
             values = columns.groups(self, X)
             codes = self._group_codes(names, values, features.shape[0])
-            return feature_map.expand(features, Groups(codes, names))
+            return feature_map.expand(features, codes)
 
-        return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
+        return data.with_features(feature_map.expand(data.X, data.groups.codes), of_other_rows)
 
     def _group_codes(self, names: Array, values: MatrixLike, n_rows: int) -> Array:
         """Return which of the groups in `fit` each row belongs to."""

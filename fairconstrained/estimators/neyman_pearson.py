@@ -23,9 +23,9 @@ from fairconstrained.models import LinearModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.execution import limited_threads, with_callbacks
-from fairconstrained.utils.fitted import all_or_nothing, coefficients, set_fitted
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.storage import all_or_nothing, coefficients, set_fitted
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

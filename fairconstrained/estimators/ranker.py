@@ -28,8 +28,8 @@ from fairconstrained.objectives import Objective
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.execution import with_callbacks
-from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
+from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:

@@ -32,10 +32,9 @@ from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
-from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.parameter_constraints import OpenShare
-from fairconstrained.utils.parameters import Parametrized
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.registry import Parametrized, resolve
+from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array
 
 _EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15

@@ -30,8 +30,8 @@ from fairconstrained.utils.execution import (
     with_callbacks,
     with_splitter,
 )
-from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
+from fairconstrained.utils.storage import all_or_nothing, fitted_attributes
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 

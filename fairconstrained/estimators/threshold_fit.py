@@ -26,7 +26,7 @@ from fairconstrained.inspection.models import response_of
 from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.execution import FitTasks
-from fairconstrained.utils.fitted import set_fitted
+from fairconstrained.utils.storage import set_fitted
 from fairconstrained.utils.typing import Array
 
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.registry import Parametrized
 from fairconstrained.utils.typing import Array
 
 

@@ -1,15 +1,20 @@
-"""Which cells decide a constraint: the two groups with the largest gap, with their counts."""
+"""The groups that decide a constraint, and those that tables and pictures show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from fairconstrained.constraints import Constraint
+from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import RATES, Predictions, group_labels
 from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.typing import Array
 
 FEW_ROWS = 30
 """Rates of fewer rows than this are marked in reports: their intervals are wide."""
@@ -141,3 +146,224 @@ def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int
         up, down = highest.rate - tolerance, lowest.rate + tolerance
     rows = (up - lowest.rate) * lowest.n_rows, (highest.rate - down) * highest.n_rows
     return int(np.ceil(min(rows) - 1e-9))
+
+
+MOST_GROUPS = 8
+"""The number of groups up to which all of them are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The groups that are shown, and those that are summarized as "others".
+
+    Parameters
+    ----------
+    shown : ndarray of int of shape (n_shown,)
+        The groups that are shown, from the highest to the lowest value.
+    others : ndarray of int of shape (n_others,)
+        The other groups; empty if all are shown.
+    """
+
+    shown: Array
+    others: Array
+
+    @property
+    def label(self) -> str:
+        """The name of the other groups together."""
+        return f"{len(self.others)} other{'s' if len(self.others) > 1 else ''}"
+
+
+def choose_groups(
+    values: Array,
+    sizes: Array,
+    limit: int = MOST_GROUPS,
+    *,
+    low: Array | None = None,
+    high: Array | None = None,
+) -> Choice:
+    """Choose the groups to show: all, or the extremes and the largest of the other groups.
+
+    Beyond `limit` groups these are the groups with the highest and with the lowest value; with
+    confidence limits, further groups that are most certainly high (by their lower limits) or low
+    (by their upper limits), else those with the next values; and the largest of the others. The
+    extremes on each side are three eighths of `limit`.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_groups,)
+        The value of each group by which they are sorted; nan sorts last and is never an extreme.
+    sizes : ndarray of shape (n_groups,)
+        Their numbers of rows.
+    limit : int, default=8
+        The largest number of groups to show.
+    low, high : ndarray of shape (n_groups,) or None, default=None
+        Confidence limits of the values.
+
+    Returns
+    -------
+    choice : Choice
+        The groups that are shown, sorted, and the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.inspection.deciding import choose_groups
+    >>> choice = choose_groups(np.arange(10.0), np.array([1, 1, 1, 1, 9, 1, 1, 1, 1, 1]), limit=3)
+    >>> choice.shown.tolist(), choice.label
+    ([9, 4, 0], '7 others')
+    """
+    order = np.argsort(-np.asarray(values, dtype=float), kind="stable")  # nan last
+    if len(order) <= limit:
+        return Choice(order, np.empty(0, dtype=int))
+    known = order[~np.isnan(np.asarray(values, dtype=float)[order])]
+    side = max(1, 3 * limit // 8) - 1
+    by_low, by_high = (
+        known if limits is None else known[np.argsort(-limits[known], kind="stable")]
+        for limits in (low, high)
+    )
+    by_low, by_high = by_low[by_low != known[:1]], by_high[by_high != known[-1:]]
+    extremes = np.unique(
+        np.concatenate([known[:1], by_low[:side], by_high[len(by_high) - side :], known[-1:]])
+    )
+    rest = np.setdiff1d(order, extremes)
+    largest = rest[np.argsort(-np.asarray(sizes)[rest], kind="stable")]
+    chosen = np.concatenate([extremes, largest[: limit - len(extremes)]])
+    return Choice(order[np.isin(order, chosen)], order[~np.isin(order, chosen)])
+
+
+def choose_by_selection_rate(
+    groups: Groups, selected: Array, weight: Array, confidence: float
+) -> Choice:
+    """Choose the groups to show by their selection rates, whose intervals are exact.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups of the rows, one grouping.
+    selected : ndarray of bool of shape (n_rows,)
+        Which rows are selected.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+    confidence : float
+        The confidence level of the intervals.
+    """
+    rates, sizes = Predictions(None, selected, groups, weight).cells("selection_rate")
+    limits = clopper_pearson(rates, sizes, confidence)
+    totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
+    return choose_groups(rates, totals, low=limits.low, high=limits.high)
+
+
+def with_others(groups: Groups, choice: Choice) -> Groups:
+    """Return groups in the order of a choice, the others as one group at the end.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups, one grouping.
+    choice : Choice
+        The groups to show.
+    """
+    listed = groups.labels
+    position = np.full(len(groups), len(choice.shown))
+    position[choice.shown] = np.arange(len(choice.shown))
+    names = np.empty(len(choice.shown) + bool(len(choice.others)), dtype=object)
+    names[: len(choice.shown)] = np.array([*listed, None], dtype=object)[:-1][choice.shown]
+    if len(choice.others):
+        names[-1] = choice.label
+    codes = np.where(groups.known, position[groups.codes], -1)
+    return Groups(codes, names, title=groups.title)
+
+
+def stacked(groups: Groups) -> tuple[Array, Groups]:
+    """Return rows and one grouping of them in which the marginal groups are side by side.
+
+    With marginal groups each row is listed once for each attribute, with the group that it has
+    there, so that tables and pictures of groups need no case for them. Rows of unknown group are
+    left out.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_listed,)
+        The rows.
+    groups : Groups
+        Their groups.
+
+    Examples
+    --------
+    >>> from fairconstrained.data.groups import Groups, check_groups
+    >>> from fairconstrained.inspection.deciding import stacked
+    >>> groups = Groups.encode([["f", "x"], ["m", "x"]], combine="marginal")
+    >>> rows, listed = stacked(groups)
+    >>> rows.tolist(), listed.codes.tolist(), len(listed)
+    ([0, 1, 0, 1], [0, 1, 2, 2], 3)
+    """
+    rows, codes, names, start = [], [], [], 0
+    for one in groups.separate:
+        known = np.flatnonzero(one.known)
+        rows.append(known)
+        codes.append(one.codes[known] + start)
+        names += one.labels
+        start += len(one)
+    listed = np.empty(len(names), dtype=object)
+    listed[:] = names
+    single = replace(groups, codes=np.concatenate(codes), names=listed, attributes=())
+    return np.concatenate(rows), replace(single, marginal=False)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDots:
+    """A rate of all groups by several models, with intervals and numbers of rows.
+
+    Parameters
+    ----------
+    groups : list of str
+        The groups.
+    values, low, high : ndarray of shape (n_models, n_groups)
+        The rates and their intervals; nan where there are no rows or no intervals.
+    sizes : ndarray of int of shape (n_models, n_groups)
+        The numbers of rows in the denominator of the rate.
+    """
+
+    groups: list[str]
+    values: Array
+    low: Array
+    high: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, tables: Sequence[pd.DataFrame], rate: str) -> GroupDots:
+        """Return a rate from tables of :func:`~fairconstrained.metrics.group_rates`."""
+        columns = [rate, f"{rate}_low", f"{rate}_high"]
+        ends = [table.reindex(columns=columns).to_numpy(dtype=float).T for table in tables]
+        values, low, high = np.stack(ends, axis=1)
+        sizes = np.array([_denominator(table, rate) for table in tables])
+        return cls([str(name) for name in tables[0].index], values, low, high, sizes)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The groups that are shown, sorted by the rates of the last model, and the others."""
+        return choose_groups(self.values[-1], self.sizes[-1], low=self.low[-1], high=self.high[-1])
+
+    def range_of(self, groups: Array) -> tuple[float, float]:
+        """Return the lowest and the highest rate of groups by the last model; nan without rows."""
+        values = self.values[-1, groups]
+        known = values[np.isfinite(values)]
+        return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+
+
+def _denominator(table: pd.DataFrame, rate: str) -> Array:
+    """Return the numbers of rows in the denominator of a rate; 1 where they are not known."""
+    rows, positive, selected = (
+        table[name].to_numpy() if name in table else np.ones(len(table), dtype=int)
+        for name in ("rows", "positive_labels", "positive_decisions")
+    )
+    if rate == "true_positive_rate":
+        return positive
+    if rate == "false_positive_rate":
+        return rows - positive
+    return selected if rate == "precision" else rows

@@ -8,14 +8,14 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import (
+from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.deciding import (
     MOST_GROUPS,
     Choice,
     choose_by_selection_rate,
     stacked,
     with_others,
 )
-from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.metrics.inputs import check_score_rows
 from fairconstrained.utils.meta_estimators import final_estimator

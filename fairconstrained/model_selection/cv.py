@@ -33,9 +33,9 @@ from fairconstrained.utils.execution import (
     with_splitter,
     workers,
 )
-from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.parameter_constraints import Jobs, NonNegative, Several, Splits
+from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
 

@@ -31,12 +31,13 @@ from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._family import (
     ORDER,
     ProblemFamily,
+    Rows,
     SolvedPoint,
     fitting,
     predicted,
+    validation_rows,
 )
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.model_selection.validation import Rows, validation_rows
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import Choice, GroupDots
 from fairconstrained.inspection.collected import Collected, collect, collect_predictions
+from fairconstrained.inspection.deciding import Choice, GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting.style import (
     COLOURS,

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.inspection.chosen_groups import GroupDots
-from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.deciding import FEW_ROWS, GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES
 from fairconstrained.reporting._evidence import ClassEvidence, Evidence
-from fairconstrained.reporting._tables import gaps_table, groups_table
-from fairconstrained.reporting._verdict import decided_by, meaning_of
+from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
 from fairconstrained.utils.rounding import at_most
 
 _PADDING = 4.0  # percent of the width left and right of the axis

@@ -67,7 +67,7 @@ class Finding:
 
     @property
     def state(self) -> str:
-        """The state of the verdict: see :class:`~fairconstrained.reporting._verdict.Verdict`."""
+        """The state of the verdict: see :class:`~fairconstrained.reporting._tables.Verdict`."""
         one = self.assessment
         if np.isnan(one.on_predictions):
             return "not measured"

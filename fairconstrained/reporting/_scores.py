@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.inspection.chosen_groups import choose_by_selection_rate, stacked, with_others
-from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.deciding import (
+    FEW_ROWS,
+    choose_by_selection_rate,
+    stacked,
+    with_others,
+)
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import weighted_share
 from fairconstrained.metrics.rates import group_labels

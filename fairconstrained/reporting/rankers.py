@@ -22,8 +22,7 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
-from fairconstrained.reporting.forms import Report
-from fairconstrained.reporting.text_tables import Table
+from fairconstrained.reporting.forms import Report, Table
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence

@@ -9,24 +9,22 @@ from typing import Any
 import pandas as pd
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import MOST_GROUPS, choose_groups
 from fairconstrained.inspection.collected import collect_classes, collect_predictions
-from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._dots import accuracy_plot, gap_plots, rate_plots
 from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
 from fairconstrained.reporting._scores import frontier_plot, score_plot
-from fairconstrained.reporting._verdict import (
+from fairconstrained.reporting._tables import (
     Verdict,
     costs_in_words,
     decided_by,
     meaning_of,
     verdict_of,
 )
-from fairconstrained.reporting.forms import Report, plain, sentence
-from fairconstrained.reporting.text_tables import Table
+from fairconstrained.reporting.forms import Report, Table, plain, sentence
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 

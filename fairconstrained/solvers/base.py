@@ -27,7 +27,7 @@ from fairconstrained.utils.parameter_constraints import (
     check_arguments,
     check_parameters,
 )
-from fairconstrained.utils.parameters import FieldParameters
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement

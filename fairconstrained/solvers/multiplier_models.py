@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from fairconstrained.utils.parameter_constraints import Count, LayerSizes, Positive
-from fairconstrained.utils.parameters import FieldParameters
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array, Matrix
 
 _ALL = slice(None)

@@ -20,7 +20,7 @@ from fairconstrained.solvers.first_order import (
     moved,
 )
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
-from fairconstrained.utils.parameters import FieldParameters
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
 

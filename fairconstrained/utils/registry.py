@@ -1,13 +1,111 @@
-"""Objects by name, and modules of optional dependencies."""
+"""Parameters of objects, objects by name, and modules of optional dependencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from inspect import Parameter, signature
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, Self, TypeVar, dataclass_transform
 
-from fairconstrained.utils.parameters import Parametrized
+
+class Parametrized:
+    """An object whose parameters are the arguments of its constructor, as in scikit-learn.
+
+    `sklearn.base.clone`, searches and nested parameters such as ``surrogate__tau`` work with it. It
+    needs nothing of scikit-learn itself: workers of a cluster receive such objects, and would have
+    to import scikit-learn, which takes some 50 MB. The signature of the constructor is read once
+    per class.
+    """
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is not valid; objects with parameters override it."""
+
+    @classmethod
+    @cache
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the defaults of the arguments of the constructor, by name in sorted order."""
+        if cls.__init__ is object.__init__:
+            return {}
+        given = list(signature(cls.__init__).parameters.values())[1:]
+        named = {one.name: one.default for one in given if one.kind is not Parameter.VAR_KEYWORD}
+        return dict(sorted(named.items()))
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the arguments of the constructor, sorted."""
+        return list(cls._defaults())
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to add the parameters of parameters, by names such as ``surrogate__tau``.
+
+        Returns
+        -------
+        params : dict
+        """
+        found = {name: getattr(self, name) for name in self._defaults()}
+        if not deep:
+            return found
+        nested: dict[str, Any] = {}
+        for name, value in found.items():
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                nested |= {f"{name}__{key}": one for key, one in value.get_params().items()}
+        return found | nested
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of parameters, by names such as ``surrogate__tau``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of a name.
+        """
+        names, nested = self._get_param_names(), dict[str, dict[str, Any]]()
+        for key, value in params.items():
+            name, has_parts, part = key.partition("__")
+            if name not in names:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for {self}. Valid parameters are: {names}."
+                )
+            if has_parts:
+                nested.setdefault(name, {})[part] = value
+            else:
+                setattr(self, name, value)
+        for name, parts in nested.items():
+            getattr(self, name).set_params(**parts)
+        return self
+
+    def __repr__(self) -> str:
+        """Return the constructor with the parameters that differ from their defaults."""
+        defaults = self._defaults()
+        given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
+        shown = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name])]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass_transform(eq_default=False)
+class FieldParameters(Parametrized):
+    """A parametrized object whose parameters are fields: every subclass becomes a dataclass.
+
+    Fields of the bases come first; ``class Name(Base, kw_only=True)`` takes those of a class by
+    name only. Class attributes that are no parameters are a `ClassVar`.
+    """
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        super().__init_subclass__()
+        dataclass(cls, eq=False, repr=False, kw_only=kw_only)
+
 
 T = TypeVar("T")
 

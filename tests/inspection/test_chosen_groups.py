@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import choose_groups, with_others
+from fairconstrained.inspection.deciding import choose_groups, with_others
 
 
 def test_few_groups_are_all_shown_from_the_highest_down():

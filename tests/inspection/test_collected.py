@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.inspection.chosen_groups import stacked
 from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.deciding import stacked
 from fairconstrained.inspection.outputs import Outputs
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)

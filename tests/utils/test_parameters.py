@@ -6,7 +6,7 @@ from sklearn.base import clone
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DemographicParity
 from fairconstrained.functions import Ramp, Sigmoid
-from fairconstrained.utils.parameters import Parametrized
+from fairconstrained.utils.registry import Parametrized
 
 
 class Pair(Parametrized):
