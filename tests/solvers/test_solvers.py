@@ -367,3 +367,10 @@ def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(solver_name: str
     at = problem.uncounted().at(result.w)
     assert at.violation <= max(start.violation, 1e-9)
     assert at.objective <= start.objective
+
+
+def test_a_second_run_has_a_budget_of_its_own() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    first = IPC(tol=1e-9).minimize(problem, max_data_passes=5.0)
+    second = IPC(tol=1e-9).minimize(problem, warm=first, max_data_passes=5.0)
+    assert 5.0 <= second.data_passes <= 10.0
