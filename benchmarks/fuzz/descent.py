@@ -195,23 +195,45 @@ def _improvements(problem: Local) -> Iterator[Failure]:
     if len(at) > 60:
         return
     allowed = max(0.0, float(at.max(initial=0.0)))
-    room = _NEARBY * (1.0 + np.abs(problem.answer))
-    lower = np.maximum(problem.answer - room, problem.lower)
-    bounds = list(zip(lower, problem.answer + room, strict=True))
+    before, room = problem.objective(problem.answer), _NEARBY * (1.0 + np.abs(problem.answer))
+    after = _descent(problem, problem.answer, allowed, room)
+    if before - after > 0.01 * abs(before) + 2e-5:
+        text = f"objective {before:.6g}, a feasible model nearby has {after:.6g}"
+        yield Failure("false certificate", text)
+
+
+def _descent(problem: Local, start: Array, allowed: float, room: Array | float = np.inf) -> float:
+    """Return the objective of the feasible model where SLSQP ends, infinite if it is not."""
+    lower = np.maximum(start - room, problem.lower)
     constraints = {"type": "ineq", "fun": lambda w: allowed - problem.excess(w)}
     found = minimize(
         problem.objective,
-        problem.answer,
+        start,
         method="SLSQP",
-        bounds=bounds,
-        constraints=[constraints] if len(at) else [],
+        bounds=list(zip(lower, start + room, strict=True)),
+        constraints=[constraints] if len(problem.excess(start)) else [],
         options={"maxiter": 60, "ftol": 1e-10},
     )
-    before, after = problem.objective(problem.answer), problem.objective(found.x)
     feasible = problem.excess(found.x).max(initial=0.0) <= allowed + 1e-8
-    if feasible and before - after > 0.01 * abs(before) + 2e-5:
-        text = f"objective {before:.6g}, a feasible model nearby has {after:.6g}"
-        yield Failure("false certificate", text)
+    return float(problem.objective(found.x)) if feasible else np.inf
+
+
+def check_bound(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """No model that SLSQP finds from three starts is better than `optimality_gap_` allows."""
+    gap = getattr(outcome.estimator, "optimality_gap_", None)
+    if gap is None or not suits(outcome):
+        return
+    problem, source = local(outcome), np.random.default_rng(0)
+    at = problem.excess(problem.answer)
+    if len(at) > 60:
+        return
+    allowed, before = max(0.0, float(at.max(initial=0.0))), problem.objective(problem.answer)
+    drawn = source.normal(size=(2, len(problem.answer))) * [[1.0], [4.0]]
+    for start in (np.zeros_like(problem.answer), *drawn):
+        after = _descent(problem, start, allowed)
+        if after < (1.0 - gap) * before - 1e-6 * (1.0 + abs(before)):
+            text = f"objective {before:.6g}, gap {gap:.3g}, but a feasible model has {after:.6g}"
+            yield Failure("false bound", text)
 
 
 def check_infeasible(case: Case, outcome: Outcome) -> Iterator[Failure]:

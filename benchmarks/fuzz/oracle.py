@@ -37,6 +37,7 @@ _CLASSIFIERS: tuple[checks.Check, ...] = (
     *checks.OF_CONSTRAINTS,
     *checks.OF_LINEAR_MODELS,
     descent.check_certificate,
+    descent.check_bound,
     descent.check_infeasible,
 )
 _SEVERAL = ("again", "units", "order", "classes", "container", "weights")
