@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import sqrt
 
 import numpy as np
-from scipy.optimize import LinearConstraint, minimize
 
 from fairconstrained.problem import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
@@ -18,6 +17,8 @@ _FEW = 4  # constraints that are all linearised: their gradients cost less than 
 _ENTERING = 32  # constraints of each part that enter the working set at a time; most leave again
 _ROUNDS = 40  # in which constraints enter
 FIRST_WIDTH = 0.1
+_PROJECTIONS = 200  # of a step into a domain; most take ten
+_STILL = 1e-9  # relative, of multipliers between projections
 _EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
 
 After = tuple[Evaluation, Array]  # that at a step, and the step
@@ -95,19 +96,13 @@ class Linearised:
         there.
         """
         gradient, inverse = self.at.gradient() + curvature.extra, curvature.inverse
-        whole_space = self.at.problem.domain.whole_space
-        images = inverse(np.column_stack([gradient, self.rows.T])) if whole_space else gradient
-        first = guess.of_constraints(self.near)
+        images = inverse(np.column_stack([gradient, self.rows.T]))
+        active = guess.of_constraints(self.near)
         for _ in range(_ROUNDS):
             values = self.values - self.level
             if after is not None:  # those that agree with the values after the step
                 values = after[0].values(self.near) - self.rows @ after[1] - self.level
-            if whole_space:
-                free, columns = images[:, 0], images[:, 1:]
-                active = capped_dual(self.rows @ columns, values - self.rows @ free, cap, first)
-                s = -free - columns @ active
-            else:
-                active, s = self._projected(curvature, cap, first, values)
+            active, s = self._dual(values, images[:, 0], images[:, 1:], cap, active)
             violation = float((values + self.rows @ s).max(initial=0.0))
             new = self._entering(s, violation + self.level, after)
             if not len(new):
@@ -116,8 +111,8 @@ class Linearised:
             self.near = np.concatenate([self.near, new])
             self.values = np.concatenate([self.values, self.at.values(new)])
             self.rows = np.vstack([self.rows, rows])
-            first = np.concatenate([active, np.zeros(len(new))])
-            images = np.column_stack([images, inverse(rows.T)]) if whole_space else images
+            active = np.concatenate([active, np.zeros(len(new))])
+            images = np.column_stack([images, inverse(rows.T)])
         multipliers = Multipliers.at(self.near, active, self.at.problem.n_constraints)
         return Step(s, multipliers, -(gradient + active @ self.rows), violation)
 
@@ -134,30 +129,26 @@ class Linearised:
         least = largest + _EXACT * self.tol
         return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
 
-    def _projected(
-        self, curvature: Curvature, cap: float, guess: Array, values: Array
+    def _dual(
+        self, values: Array, free: Array, columns: Array, cap: float, guess: Array
     ) -> tuple[Array, Array]:
-        """Return multipliers and step within the domain, for B a multiple of the identity."""
-        w, domain, gradient = self.at.w, self.at.problem.domain, self.at.gradient()
-        length = float(curvature.inverse(np.ones(1))[0])
+        """Return multipliers and step, from the images of the gradients.
 
-        def step(multipliers: Array) -> tuple[Array, Array]:
-            slope = gradient + multipliers @ self.rows
-            return domain.project(w - length * slope) - w, slope
-
-        def negative(multipliers: Array) -> tuple[float, Array]:
-            s, slope = step(multipliers)
-            value = slope @ s + 0.5 * (s @ s) / length + multipliers @ values
-            return -float(value), -(values + self.rows @ s)
-
-        if m := len(guess):
-            limit = LinearConstraint(np.ones(m), ub=cap)
-            limits: dict[str, Any] = {"bounds": [(0.0, cap)] * m, "constraints": limit}
-            limits["options"] = {"ftol": 1e-14, "maxiter": 100}  # the step is only as accurate
-            first = np.minimum(guess, cap / m)
-            answer = minimize(negative, first, jac=True, method="SLSQP", **limits)
-            guess = np.clip(answer.x, 0.0, cap)
-        return guess, step(guess)[0]
+        In a domain the step is projected: projections shorten, so that the quadratic of the whole
+        space is a minorant of the dual at any multipliers, and its maximisers rise to the dual's.
+        """
+        w, domain, quadratic = self.at.w, self.at.problem.domain, self.rows @ columns
+        if domain.whole_space:
+            active = capped_dual(quadratic, values - self.rows @ free, cap, guess)
+            return active, -free - columns @ active
+        active = guess
+        for _ in range(_PROJECTIONS):
+            s, before = domain.project(w - free - columns @ active) - w, active
+            linear = values + self.rows @ s + quadratic @ before
+            active = capped_dual(quadratic, linear, cap, before)
+            if np.abs(active - before).max(initial=0.0) <= _STILL * (1.0 + active.sum()):
+                break
+        return active, s
 
 
 def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Array:
