@@ -218,7 +218,7 @@ def warn_of(result: Result, stacklevel: int) -> None:
             InfeasibleConstraintWarning if infeasible else ConvergenceWarning,
             stacklevel=stacklevel,
         )
-    elif not result.complete:
+    elif result.status not in (Status.CONVERGED, Status.VALIDATED):
         warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
 
 

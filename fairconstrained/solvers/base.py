@@ -167,10 +167,13 @@ class Solver(FieldParameters, ABC, kw_only=True):
         The properties a problem must have ("smooth", "weakly_convex", ...).
     preferred_with : tuple of str
         Further properties that a problem needs for ``solver="auto"`` to choose this solver.
+    seeks_feasibility : bool
+        Whether the answer is meant to meet the constraints.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
+    seeks_feasibility = True
 
     max_iter: Limit = 1000
     tol: NonNegative = 1e-4
@@ -199,11 +202,6 @@ class Solver(FieldParameters, ABC, kw_only=True):
         own = self.get_params(deep=False)
         new = {k: v for k, v in options.items() if v is not None and (k not in own or own[k] != v)}
         return clone(self).set_params(**new) if new else self
-
-    @property
-    def seeks_feasibility(self) -> bool:
-        """Whether the answer is meant to meet the constraints."""
-        return True
 
     @property
     def replaceable(self) -> bool:

@@ -341,11 +341,6 @@ class Result:
         """Whether the run met its tolerance."""
         return self.status is Status.CONVERGED
 
-    @property
-    def complete(self) -> bool:
-        """Whether the run met its tolerance, or rows for validation chose its iterate."""
-        return self.status in (Status.CONVERGED, Status.VALIDATED)
-
     def with_point(self, measured: Measured, status: Status) -> Result:
         """Return the result of the same run with another point, its measures and no state."""
         zero_one = measured.iterate.at.zero_one_violation

@@ -243,7 +243,7 @@ class Smoothing(Solver):
     max_iter: Limit = 12
 
     @property
-    def seeks_feasibility(self) -> bool:
+    def seeks_feasibility(self) -> bool:  # type: ignore[override]
         """What the solver of the smooth problems says."""
         return self.solver is None or self.solver.seeks_feasibility
 

@@ -196,17 +196,18 @@ class _Run:
         self.shift = self.level = 0.0
         self.failure: Status | None = None
         self.failed = self.idle = self.still = 0
-        self.least = np.inf
+        self.least = self.error = np.inf
         first = start.first_multipliers(at.problem.n_constraints)
-        self._move(at, Multipliers.of(first), FIRST_WIDTH, np.inf)
+        self._move(at, Multipliers.of(first), FIRST_WIDTH)
 
-    def _move(self, at: Evaluation, multipliers: Multipliers, width: float, error: float) -> None:
+    def _move(self, at: Evaluation, multipliers: Multipliers, width: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
         self.at, self.multipliers = at, multipliers
         self.model = Linearised(at, multipliers, width, self.tol, self.level)
-        before, self.error = error, KKT.of(at, multipliers).error if self.curvature.exact else 0.0
-        if not self.error <= _KEPT * before or not np.isfinite(before):
-            self.curvature.prepare(self.model, multipliers)
+        if self.curvature.exact:
+            before, self.error = self.error, KKT.of(at, multipliers).error
+            if not self.error <= _KEPT * before < np.inf:
+                self.curvature.prepare(self.model, multipliers)
 
     @property
     def state(self) -> SQPState | None:
@@ -254,7 +255,7 @@ class _Run:
         before = at.constraints if few else model.values
         after = trial.constraints if few else trial.values(model.near)
         width = 2.0 * float(np.abs(after - before).max(initial=0.0))
-        self._move(trial, step.multipliers, width, self.error)
+        self._move(trial, step.multipliers, width)
         return True
 
     def _cannot_be_met(self, step: Step) -> bool:

@@ -376,7 +376,7 @@ class Regularization(FirstOrderSolver):
                 before = at.violation
 
     @property
-    def seeks_feasibility(self) -> bool:
+    def seeks_feasibility(self) -> bool:  # type: ignore[override]
         """Whether the strength is not given: else the answer is the minimiser of the formula."""
         return self.strength is None
 
