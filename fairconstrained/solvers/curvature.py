@@ -224,14 +224,11 @@ class QuasiNewtonCurvature(Curvature):
             share = (1.0 - _DAMPED) * quadratic / (quadratic - product)
             change = share * change + (1.0 - share) * image
         if s @ change > _MIN_COSINE * np.linalg.norm(s) * np.linalg.norm(change):
-            self._store(s, change)
-
-    def _store(self, s: Array, change: Array) -> None:
-        k, self.n_stored = self._oldest, min(self.n_stored + 1, self.n_pairs)
-        self._steps[k], self._changes[k] = s, change
-        self._products[k, : self.n_stored] = self._changes[: self.n_stored] @ s
-        self._products[: self.n_stored, k] = self._steps[: self.n_stored] @ change
-        self._oldest = (k + 1) % self.n_pairs
+            k, n = self._oldest, min(self.n_stored + 1, self.n_pairs)
+            self._steps[k], self._changes[k] = s, change
+            self._products[k, :n] = self._changes[:n] @ s
+            self._products[:n, k] = self._steps[:n] @ change
+            self._oldest, self.n_stored = (k + 1) % self.n_pairs, n
 
     def lowered(self, shift: float) -> float:
         """Return a quarter of the stretch, which is below one only for the linear model."""
