@@ -252,7 +252,8 @@ def precise_step(function: ScalarFunction, scores: Array, points: Array) -> floa
         return None
     low, high = scores.min() - points.max(), scores.max() - points.min()
     step = _STEP / np.sqrt(bend)
-    if high - low >= step * min(len(scores) * len(points) / _PAIRS_PER_NODE, _LARGEST_GRID):
+    most = min(len(scores) * len(points) / _PAIRS_PER_NODE, _LARGEST_GRID)
+    if not high - low < step * most:  # nor is it less than this where a run has diverged
         return None
     nodes = np.arange(low - _NODES * step, high + _NODES * step, step)
     values, middles = function.value(nodes), nodes[: 1 - _NODES] + 0.5 * (_NODES - 1) * step

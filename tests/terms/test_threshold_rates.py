@@ -45,6 +45,13 @@ def test_bind_without_thresholds_says_where_they_come_from():
         ROCParity().bind(*roc_data())
 
 
+def test_rates_of_a_run_that_has_diverged_are_no_numbers():
+    """The loop of solvers sees it by the values; a grid over such scores would be an error."""
+    y, groups, weight = roc_data(n_rows=600)
+    term = ROCParity(0.1, thresholds=np.linspace(-1.0, 1.0, 200)).bind(y, groups, weight)
+    assert np.isnan(term.value(np.full(600, np.nan))).all()
+
+
 @pytest.mark.parametrize("count", [0, 2.5, True, "many"])
 def test_the_number_of_thresholds_must_be_a_count(count):
     X, y, groups = make_biased_classification(60, random_state=0)
