@@ -8,12 +8,14 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.functions.losses import Logistic
-from fairconstrained.models.linear import LinearModel, pooled_rows
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
+
+_MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,3 +162,18 @@ class Lagrangian:
                 rows.append(row[None])
                 rates.append(rate[None])
         return np.concatenate(rows), np.concatenate(rates)
+
+
+def pooled_rows(model: LinearModel) -> tuple[Array, Array] | None:
+    """Return the positions of rows with different features, and which of them every row is.
+
+    None if few rows have equal features. Such rows have the same score for random parameters; that
+    they are equal is then checked.
+    """
+    scores = model.scores(np.random.default_rng(0).standard_normal(model.n_parameters))
+    if np.count_nonzero(np.diff(np.sort(scores))) > _MOSTLY_DIFFERENT * len(scores):
+        return None
+    _, first, place = np.unique(scores, return_index=True, return_inverse=True)
+    different = model.X[first][place] != model.X
+    unlike = different.any() if isinstance(different, np.ndarray) else different.nnz
+    return None if unlike else (first, place)

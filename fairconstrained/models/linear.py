@@ -13,7 +13,6 @@ from fairconstrained.models.feature_scale import Features, FeatureScale, feature
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _FEW_COLUMNS = 100  # products of all pairs of columns then cost about as much as ten passes
-_MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
 
 
@@ -288,21 +287,6 @@ class LinearModel(Model):
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""
         return replace(self, X=self.X[rows], is_batch=True)
-
-
-def pooled_rows(model: LinearModel) -> tuple[Array, Array] | None:
-    """Return the positions of rows with different features, and which of them every row is.
-
-    None if few rows have equal features. Such rows have the same score for random parameters; that
-    they are equal is then checked.
-    """
-    scores = model.scores(np.random.default_rng(0).standard_normal(model.n_parameters))
-    if np.count_nonzero(np.diff(np.sort(scores))) > _MOSTLY_DIFFERENT * len(scores):
-        return None
-    _, first, place = np.unique(scores, return_index=True, return_inverse=True)
-    different = model.X[first][place] != model.X
-    unlike = different.any() if isinstance(different, np.ndarray) else different.nnz
-    return None if unlike else (first, place)
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:
