@@ -142,6 +142,8 @@ def why_unknown(problem: Problem) -> str:
         return "the coefficients have a domain"
     if strengths is None or not strengths[1] > 0.0:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
+    if any(getattr(part.term, "shift", 0.0) for part in problem.parts):
+        return "scores are measured from a threshold other than that of equal probabilities"
     if not _is_average_of(objective, Logistic):
         return "the loss is not the logistic loss"
     for part in problem.constraints:
@@ -154,7 +156,7 @@ def why_unknown(problem: Problem) -> str:
 def _is_average_of(part: CompositeFunction, *functions: type) -> bool:
     """Return whether a part is affine in averages of one of these functions of unit scale."""
     term = part.term
-    if not isinstance(term, CellMeans) or term.shift or type(term.function) not in functions:
+    if not isinstance(term, CellMeans) or type(term.function) not in functions:
         return False
     return getattr(term.function, "scale", 1.0) == 1.0
 

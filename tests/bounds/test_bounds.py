@@ -165,6 +165,7 @@ def test_leaf_values_are_compared_given_the_trees():
         (FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
         (FairLogisticClassifier(surrogate="ramp"), "constraints are not on averages"),
         (FairLogisticClassifier(bound=False), "not asked for"),
+        (FairLogisticClassifier(threshold=0.4), "a threshold"),
     ],
     ids=str,
 )
