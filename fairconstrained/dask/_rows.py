@@ -19,8 +19,9 @@ import pandas as pd
 
 from fairconstrained.dask._reader import Reader
 from fairconstrained.data.attributes import group_columns, in_order
+from fairconstrained.data.feature_map import FeatureMap
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
-from fairconstrained.models.feature_scale import FeatureMap, Moments, other_shares
+from fairconstrained.models.feature_scale import Moments, other_shares
 from fairconstrained.shards.rows import Block, Shard, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.registry import import_extra

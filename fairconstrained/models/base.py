@@ -73,12 +73,13 @@ class Model(ABC):
             :math:`\langle v, s(w) \rangle`, shape (n_parameters,): one backward pass.
         """
 
-    @abstractmethod
     def offset(self) -> Array | None:
         """Return the change of the parameters that adds one to every score, shape (n_parameters,).
 
-        None if there is no such change that is the same for all parameters: without an intercept.
+        None, by default, if there is no such change that is the same for all parameters: without an
+        intercept.
         """
+        return None
 
     @abstractmethod
     def batch(self, rows: Array) -> Self:
@@ -178,9 +179,6 @@ class NoModel(Model):
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return no scores."""
         return np.zeros(0), lambda v: np.zeros(0)
-
-    def offset(self) -> None:
-        """Return None."""
 
     def batch(self, rows: Array) -> Self:
         """Return the model."""

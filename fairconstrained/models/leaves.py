@@ -140,10 +140,7 @@ class LeafModel(LinearModel):
         if scores is not None and features.base_of is not None:
             found.data[:: len(features.sizes) + 1] = scores - initial[-1] - found @ initial[:-1]
         share = sample_weight / sample_weight.sum()
-        squared = found if features.outputs is None else found.power(2)  # those of indicators
-        squares = np.asarray(squared.T @ share)
-        if features.base_of is not None:
-            squares[0] = share @ found.data[:: len(features.sizes) + 1] ** 2
+        squares = np.asarray(found.power(2).T @ share)
         n_parameters = len(initial) if fit_intercept else len(initial) - 1
         curvatures = None
         if curvature is not None:

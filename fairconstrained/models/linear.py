@@ -108,8 +108,7 @@ class LinearModel(Model):
         """
         before = 1.0 if self.scale is None else self.scale
         squares = self.mean_squares
-        if squares is not None:
-            squares = squares * (before / scale) ** 2
+        squares = None if squares is None else squares * (before / scale) ** 2
         return replace(self, scale=scale, mean_squares=squares)
 
     @cached_property
@@ -135,9 +134,8 @@ class LinearModel(Model):
 
     def offset(self) -> Array | None:
         """Return ones at the intercepts, None if there are none."""
-        if not self.fit_intercept:
-            return None
-        return np.repeat([0.0, 1.0], [self.n_coefficients, self.n_outputs])
+        ones = np.repeat([0.0, 1.0], [self.n_coefficients, self.n_outputs])
+        return ones if self.fit_intercept else None
 
     def preconditioner(self) -> Array:
         """Return the fourth root of one over the mean square of what each parameter multiplies.
