@@ -175,10 +175,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--splits", type=int, default=Default(3, 1), help="splits into training and test rows"
     )
     parser.add_argument(
-        "--peers",
-        action=BooleanOptionalAction,
-        default=True,
-        help="run fairlearn as well",
+        "--peers", action=BooleanOptionalAction, default=True, help="run fairlearn as well"
     )
 
 

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     )
     from fairconstrained.datasets import make_biased_classification, make_biased_ranking
     from fairconstrained.estimators.boosting import FairBoostingClassifier
-    from fairconstrained.estimators.logistic import (
-        FairHingeClassifier,
-        FairLogisticClassifier,
-    )
+    from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
     from fairconstrained.estimators.network import FairNetworkClassifier
     from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
     from fairconstrained.estimators.ranker import FairRanker
@@ -99,10 +96,7 @@ _MODULES = {
         "MinorityRate",
         "PredictiveEquality",
     ),
-    "datasets": (
-        "make_biased_classification",
-        "make_biased_ranking",
-    ),
+    "datasets": ("make_biased_classification", "make_biased_ranking"),
     "estimators.boosting": ("FairBoostingClassifier",),
     "estimators.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),
     "estimators.neyman_pearson": ("NeymanPearsonClassifier",),
@@ -125,14 +119,8 @@ _MODULES = {
     "model_selection.refit": ("best_score_within",),
     "model_selection.scorers": ("make_fairness_scorer",),
     "reporting.comparison": ("compare",),
-    "reporting.rankers": (
-        "RankerComparison",
-        "compare_rankers",
-    ),
-    "reporting.report": (
-        "FairnessReport",
-        "fairness_report",
-    ),
+    "reporting.rankers": ("RankerComparison", "compare_rankers"),
+    "reporting.report": ("FairnessReport", "fairness_report"),
 }
 _PACKAGES = (
     "constraints",

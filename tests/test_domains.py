@@ -204,18 +204,9 @@ def test_bounds_are_numbers_in_order(bounds):
         (Ellipsoid([[1.0]]), "The 'axes' parameter of Ellipsoid must be a sequence of numbers"),
         (WeightedL1Ball(0.0, [1.0]), "The 'radius' parameter of WeightedL1Ball must be"),
         (WeightedL1Ball(1.0, [np.nan]), "The 'factors' parameter of WeightedL1Ball must be"),
-        (
-            Intervals([0.0], [-1.0]),
-            "Intervals: lower and upper must",
-        ),
-        (
-            Intervals([0.0, 0.0], [1.0]),
-            "Intervals: lower and upper must",
-        ),
-        (
-            Intervals([np.inf], [np.inf]),
-            "Intervals: lower and upper must",
-        ),
+        (Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
+        (Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
+        (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
         (Intervals("a", None), "The 'lower' parameter of Intervals must be a sequence of numbers"),
         (Enlarged(3, 1.0), "The 'domain' parameter of Enlarged must be an instance of"),
         (Enlarged(L1Ball(-1.0), 1.0), "The 'radius' parameter of L1Ball must be"),

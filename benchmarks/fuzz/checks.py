@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.fuzz.fitting import (
-    Case,
-    Outcome,
-    OverBudget,
-    measure,
-    objective,
-    rows_of,
-)
+from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, measure, objective, rows_of
 from benchmarks.fuzz.formulas import feature_scale, mean_loss
 
 Array = np.ndarray
@@ -225,9 +218,4 @@ Check = Callable[[Case, Outcome], Iterator[Failure]]
 ALWAYS: tuple[Check, ...] = (check_returns, check_warnings)
 OF_MODELS: tuple[Check, ...] = (check_finite,)
 OF_CONSTRAINTS: tuple[Check, ...] = (check_violation, check_figures)
-OF_LINEAR_MODELS: tuple[Check, ...] = (
-    check_scores,
-    check_objective,
-    check_scale,
-    check_constant,
-)
+OF_LINEAR_MODELS: tuple[Check, ...] = (check_scores, check_objective, check_scale, check_constant)

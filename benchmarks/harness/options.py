@@ -39,9 +39,7 @@ class _Formatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter):
 def make_parser(name: str, description: str) -> ArgumentParser:
     """Return a parser without options whose ``--help`` shows the defaults."""
     return ArgumentParser(
-        prog=f"python -m benchmarks {name}",
-        description=description,
-        formatter_class=_Formatter,
+        prog=f"python -m benchmarks {name}", description=description, formatter_class=_Formatter
     )
 
 

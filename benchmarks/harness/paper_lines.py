@@ -189,11 +189,7 @@ def _plain(make: Callable[..., Solver], **options: object) -> Callable[[Setup], 
 
 _LONG = {"max_iter": 10_000_000}  # the published data passes are the limit
 ECON: dict[str, tuple[str, Callable[[Setup], Solver], str]] = {
-    "SSG": (
-        "ssg",
-        first(GRIDS["SSG"]),
-        "ssg",
-    ),
+    "SSG": ("ssg", first(GRIDS["SSG"]), "ssg"),
     "IPP-SSG": ("ipp-ssg", first(GRIDS["IPP-SSG"]), "ipp-ssg"),
     "IPP-ConEx": ("ipp-conex", first(GRIDS["IPP-ConEx"]), "conex"),
     "3S-Econ-D": ("3s-econ", _plain(ThreeSEcon.paper, check_every=1000, **_LONG), "3s-econ"),

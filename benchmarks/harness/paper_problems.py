@@ -31,9 +31,7 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import SCAD
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import (
-    Smoothing,
-)
+from fairconstrained.solvers import Smoothing
 from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.class_losses import class_losses
 

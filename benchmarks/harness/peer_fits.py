@@ -99,11 +99,7 @@ def our_interactions(task: Task) -> Iterator[Found]:
     )
     for kappa in task.settings:
         model = FairLogisticClassifier(
-            task.notion,
-            kappa,
-            enforce="decision",
-            sensitive_columns=[-1],
-            group_interactions=True,
+            task.notion, kappa, enforce="decision", sensitive_columns=[-1], group_interactions=True
         )
         yield of_model(kappa, model.fit(X, task.y), X_test)
 

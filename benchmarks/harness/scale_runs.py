@@ -65,10 +65,7 @@ def cluster(n_workers: int) -> Iterator[Any]:
 
     options: Figures = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
     options["env"] = WORKER_ENVIRONMENT
-    with (
-        LocalCluster(n_workers=n_workers, **options) as made,
-        Client(made) as client,
-    ):
+    with LocalCluster(n_workers=n_workers, **options) as made, Client(made) as client:
         yield client
 
 
@@ -100,12 +97,7 @@ def _n_evaluations(n_rows: int) -> int:
 
 
 def on_workers(
-    folder: Path,
-    n_rows: int,
-    n_workers: int,
-    *,
-    disk: bool = False,
-    compare: bool = False,
+    folder: Path, n_rows: int, n_workers: int, *, disk: bool = False, compare: bool = False
 ) -> Figures:
     """Return the figures of a fit and of rounds on workers, in turns with rounds in memory."""
     import dask.dataframe as dd

@@ -8,20 +8,8 @@ import pytest
 from benchmarks import peers
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import half_width, jackknife_half_width
-from benchmarks.harness.peers_verdicts import (
-    at_gaps,
-    best,
-    frontier,
-    speeds,
-    summary,
-    verdicts,
-)
-from benchmarks.harness.rank_parity import (
-    EXPERIMENTS,
-    dominance,
-    regularized,
-    solved,
-)
+from benchmarks.harness.peers_verdicts import at_gaps, best, frontier, speeds, summary, verdicts
+from benchmarks.harness.rank_parity import EXPERIMENTS, dominance, regularized, solved
 from fairconstrained.functions.surrogates import Ramp
 
 

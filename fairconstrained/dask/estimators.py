@@ -35,9 +35,7 @@ from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.logistic import (
-    FairHingeClassifier as LocalFairHingeClassifier,
-)
+from fairconstrained.estimators.logistic import FairHingeClassifier as LocalFairHingeClassifier
 from fairconstrained.estimators.logistic import (
     FairLogisticClassifier as LocalFairLogisticClassifier,
 )

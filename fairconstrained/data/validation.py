@@ -10,12 +10,7 @@ import numpy as np
 
 from fairconstrained.data.attributes import in_order
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import (
-    check_labels,
-    check_same_rows,
-    check_squares,
-    check_weight,
-)
+from fairconstrained.data.inputs import check_labels, check_same_rows, check_squares, check_weight
 from fairconstrained.data.labels import (
     Queries,
     ScoreConvention,

@@ -97,10 +97,7 @@ def _spread(n_choices: int, most: int) -> Array:
 
 
 def _program(
-    choices: ThresholdChoices,
-    kept: Sequence[Array],
-    margin: float,
-    gap: float,
+    choices: ThresholdChoices, kept: Sequence[Array], margin: float, gap: float
 ) -> tuple[list[Array], float]:
     """Return the share of every choice in its group, nothing if there is no answer, and the bound.
 
@@ -113,12 +110,7 @@ def _program(
     one_each = sp.block_diag([as_csr(np.ones((1, size))) for size in sizes])
     added = sp.hstack([_rates(one.cells, one.rates[:, rows], n_cells) for one, rows in pairs])
     nothing = sp.csr_array((len(sizes), n_cells))
-    fixed = sp.vstack(
-        [
-            sp.hstack([one_each, nothing]),
-            sp.hstack([added, -sp.eye_array(n_cells)]),
-        ]
-    )
+    fixed = sp.vstack([sp.hstack([one_each, nothing]), sp.hstack([added, -sp.eye_array(n_cells)])])
     target = np.append(np.ones(len(sizes)), np.zeros(n_cells))
     limits = sp.hstack([sp.csr_array((len(choices.level), n)), as_csr(choices.combination)])
     answer = milp(
@@ -143,7 +135,6 @@ def _program(
 def _rates(cells: Array, rates: Array, n_cells: int) -> sp.csr_array:
     """Return rates of some cells as rows of a matrix of all cells."""
     place = sp.csr_array(
-        (np.ones(len(cells)), (cells, np.arange(len(cells)))),
-        shape=(n_cells, len(cells)),
+        (np.ones(len(cells)), (cells, np.arange(len(cells)))), shape=(n_cells, len(cells))
     )
     return sp.csr_array(place @ sp.csr_array(rates))

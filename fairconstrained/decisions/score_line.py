@@ -45,11 +45,7 @@ class Measure:
 
     @classmethod
     def all_of(
-        cls,
-        parts: Sequence[CompositeFunction],
-        models: Sequence[object],
-        *,
-        estimate: bool = False,
+        cls, parts: Sequence[CompositeFunction], models: Sequence[object], *, estimate: bool = False
     ) -> list[Measure]:
         """Return the measures of composite functions whose models are among the given ones."""
         return [

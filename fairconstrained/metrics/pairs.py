@@ -7,12 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.metrics.inputs import (
-    COMPARISONS,
-    check_score_rows,
-    positive_rows,
-    ranked_cell,
-)
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_rows, ranked_cell
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

@@ -160,11 +160,7 @@ def _discounted(relevance: Array, scores: Array, codes: Array, cutoff: int) -> A
 
 
 def pairwise_error(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    query: ArrayLike,
-    pos_label: object = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, query: ArrayLike, pos_label: object = None
 ) -> float:
     r"""Return the share of pairs within queries whose positive row has the lower score.
 
@@ -346,11 +342,7 @@ def _wrong(scores: Array, first: Array, second: Array) -> Array:
 
 
 def _pairs(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    query: ArrayLike,
-    pos_label: object,
-    **others: object,
+    y_true: ArrayLike, y_pred: ArrayLike, query: ArrayLike, pos_label: object, **others: object
 ) -> tuple[Array, Array, Array, Queries]:
     """Return the scores, the rows of all pairs, and the queries."""
     check_same_rows(y_true=y_true, y_pred=y_pred, query=query, **others)

@@ -217,10 +217,7 @@ class Rows:
         scores = at.scores_of(self.problem.objective)
         assert scores is not None
         return mean_ndcg(
-            data.y > 0,
-            scores,
-            query=data.query.codes,
-            sample_weight=data.sample_weight,
+            data.y > 0, scores, query=data.query.codes, sample_weight=data.sample_weight
         )
 
     def accuracy(self, w: Array, *, like: Evaluation | None = None) -> float:

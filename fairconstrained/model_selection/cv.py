@@ -27,12 +27,7 @@ from fairconstrained.model_selection._search import SearchProgress, folds_of
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import BestScoreWithin
 from fairconstrained.solvers import Result
-from fairconstrained.utils.execution import (
-    splitter_params,
-    with_callbacks,
-    with_splitter,
-    workers,
-)
+from fairconstrained.utils.execution import splitter_params, with_callbacks, with_splitter, workers
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.parameter_constraints import Jobs, NonNegative, Several, Splits
 from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes

@@ -145,11 +145,7 @@ def fairness_path(
     """
     check_arguments(fairness_path, n_kappas=n_kappas, min_ratio=min_ratio)
     check_same_rows(
-        X=X,
-        y=y,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        query=query,
+        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight, query=query
     )
     pipeline = None
     if isinstance(estimator, Pipeline):
@@ -290,10 +286,7 @@ def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, 
 
 
 def _grid(
-    problems: ProblemFamily,
-    kappas: ArrayLike | None,
-    n_kappas: int,
-    min_ratio: float,
+    problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: int, min_ratio: float
 ) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     follows, fit = problems.follows, problems.fit

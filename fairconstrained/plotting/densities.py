@@ -227,10 +227,7 @@ class ScoreDensityDisplay(AxesDisplay):
 
     @classmethod
     def _of(
-        cls,
-        scores: GroupScores,
-        ranks: tuple[float, float] | None,
-        bins: int | ArrayLike | None,
+        cls, scores: GroupScores, ranks: tuple[float, float] | None, bins: int | ArrayLike | None
     ) -> ScoreDensityDisplay:
         """Return the display, not drawn."""
         ranks = None if ranks is None else check_ranks(ranks)

@@ -8,11 +8,4 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, kkt_residual
 from fairconstrained.problem.problem import EvaluationCounter, Problem
 
-__all__ = [
-    "KKT",
-    "CompositeFunction",
-    "Evaluation",
-    "EvaluationCounter",
-    "Problem",
-    "kkt_residual",
-]
+__all__ = ["KKT", "CompositeFunction", "Evaluation", "EvaluationCounter", "Problem", "kkt_residual"]

@@ -47,11 +47,7 @@ class KKT:
 
     @classmethod
     def of(
-        cls,
-        at: Evaluation,
-        multipliers: Array | Multipliers,
-        *,
-        rounded: Evaluation | None = None,
+        cls, at: Evaluation, multipliers: Array | Multipliers, *, rounded: Evaluation | None = None
     ) -> KKT:
         r"""Return the conditions at an evaluation.
 

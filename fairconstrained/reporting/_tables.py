@@ -37,10 +37,7 @@ def for_every_model(
 
 
 def for_every_class(
-    evidence: Evidence,
-    table: Callable[[Any, str, float], pd.DataFrame],
-    *,
-    together: bool = False,
+    evidence: Evidence, table: Callable[[Any, str, float], pd.DataFrame], *, together: bool = False
 ) -> pd.DataFrame:
     """Return a table of all models and classes; of several classes with a level of the index.
 

@@ -10,11 +10,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from fairconstrained.functions.base import Indicator
-from fairconstrained.terms.base import (
-    NO_AUXILIARY,
-    Pullback,
-    Term,
-)
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ranks import ClippedRates
 from fairconstrained.utils.numerics import joint_codes

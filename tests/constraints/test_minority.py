@@ -19,10 +19,7 @@ from fairconstrained import (
     fairness_report,
     make_biased_classification,
 )
-from fairconstrained.constraints import (
-    DemographicParity,
-    MinorityRate,
-)
+from fairconstrained.constraints import DemographicParity, MinorityRate
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.surrogates import Ramp, Sigmoid

@@ -22,12 +22,7 @@ from fairconstrained.metrics import (
     weak_partial_demographic_parity_difference,
 )
 from fairconstrained.metrics.distributions import distance, within_ranks
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    AugmentedLagrangian,
-    SwitchingSubgradient,
-)
+from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient
 
 BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
 

@@ -20,14 +20,7 @@ from fairconstrained.datasets import (
     fetch_law_school,
 )
 
-FETCHERS = [
-    fetch_a9a,
-    fetch_adult,
-    fetch_bank,
-    fetch_communities,
-    fetch_compas,
-    fetch_law_school,
-]
+FETCHERS = [fetch_a9a, fetch_adult, fetch_bank, fetch_communities, fetch_compas, fetch_law_school]
 N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
 
 

@@ -122,8 +122,7 @@ def test_gaps_are_those_of_predictions(name, enforce):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(
-    ("name", "enforce"),
-    [*((name, "score") for name in OF_LOG_ODDS), ("roc_parity", "decision")],
+    ("name", "enforce"), [*((name, "score") for name in OF_LOG_ODDS), ("roc_parity", "decision")]
 )
 def test_gaps_of_rankings_are_those_of_log_odds(name, enforce):
     """The search for bounds on rankings takes long: one is enough here."""

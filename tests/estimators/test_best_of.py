@@ -16,13 +16,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.estimators.solving import data_pass_limit
-from fairconstrained.solvers import (
-    PLADA,
-    SOLVERS,
-    AugmentedLagrangian,
-    Solver,
-    default_solver,
-)
+from fairconstrained.solvers import PLADA, SOLVERS, AugmentedLagrangian, Solver, default_solver
 from fairconstrained.solvers.base import Iterate
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)

@@ -6,11 +6,7 @@ from _support.classifiers import EVERY, SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    fairness_path,
-    make_biased_classification,
-)
+from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}

@@ -5,9 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fairconstrained import (
-    best_score_within,
-)
+from fairconstrained import best_score_within
 
 
 class TestBestScoreWithin:

@@ -235,10 +235,7 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            (
-                {"kappas": [-0.1]},
-                "kappas must be a list of one or more finite numbers",
-            ),
+            ({"kappas": [-0.1]}, "kappas must be a list of one or more finite numbers"),
             ({"kappas": []}, "kappas must be a list of one or more finite numbers"),
             ({"n_kappas": 1}, "'n_kappas' parameter of fairness_path"),
             ({"min_ratio": 1.5}, "'min_ratio' parameter of fairness_path"),

@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
-from fairlearn.metrics import (
-    demographic_parity_difference,
-)
+from fairlearn.metrics import demographic_parity_difference
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from fairconstrained import (
-    FairRanker,
-    best_score_within,
-    make_biased_ranking,
-    make_fairness_scorer,
-)
+from fairconstrained import FairRanker, best_score_within, make_biased_ranking, make_fairness_scorer
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")

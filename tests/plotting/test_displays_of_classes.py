@@ -5,14 +5,8 @@ import pytest
 from _support.drawing import draw, three_groups
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-)
-from fairconstrained.plotting import (
-    GroupMetricsDisplay,
-    GroupRateDisplay,
-    ScoreDensityDisplay,
-)
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairHingeClassifier,
-    FairLogisticClassifier,
-)
+from fairconstrained import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.constraints import PartialDemographicParity
 from fairconstrained.metrics import partial_demographic_parity_difference, roc_parity_difference
 from fairconstrained.plotting import (

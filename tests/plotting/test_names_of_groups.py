@@ -9,11 +9,7 @@ from _support.drawing import draw, three_groups
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import FairLogisticClassifier
-from fairconstrained.plotting import (
-    GroupMetricsDisplay,
-    GroupRateDisplay,
-    ScoreDensityDisplay,
-)
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
 DOLLARS = ["$0_to_$50k", "$50k_to_$90k", r"a $ and \$"]

@@ -8,11 +8,7 @@ import weakref
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    make_biased_classification,
-)
+from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.functions import Logistic
 from fairconstrained.models.linear import LinearModel

@@ -15,11 +15,7 @@ from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.infeasibility import violation_stationarity
-from fairconstrained.problem.kkt import (
-    KKT,
-    estimate_multipliers,
-    kkt_residual,
-)
+from fairconstrained.problem.kkt import KKT, estimate_multipliers, kkt_residual
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average
 

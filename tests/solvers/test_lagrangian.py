@@ -14,12 +14,7 @@ from fairconstrained.domains import Box
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import LagrangianDescentAscent
-from fairconstrained.solvers.multiplier_models import (
-    DeepNetwork,
-    Free,
-    MultiplierModel,
-    Network,
-)
+from fairconstrained.solvers.multiplier_models import DeepNetwork, Free, MultiplierModel, Network
 from fairconstrained.solvers.primal_dual import constraint_features
 
 MODELS = [Free(), Network(hidden=5)]
@@ -49,12 +44,7 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     """Minimise x subject to 1 - x <= 0: the Lagrangian is bilinear, its saddle point (1, 1)."""
     slope = CompositeFunction(slope=np.ones(1))
     falling = CompositeFunction(slope=-np.ones(1), level=1.0)
-    problem = Problem(
-        slope,
-        (falling,),
-        Box(-5.0, 5.0),
-        n_variables=1,
-    )
+    problem = Problem(slope, (falling,), Box(-5.0, 5.0), n_variables=1)
     extrapolated, plain = (
         LagrangianDescentAscent(0.5, 0.5, extrapolation=theta, max_iter=500, polish=False).minimize(
             problem

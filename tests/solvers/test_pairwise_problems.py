@@ -66,8 +66,7 @@ def test_solvers_find_the_solution_that_scipy_finds(problem_name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["smoothing", "plada", "idca", "idca-stochastic", "ipp-conex", "conex", "exact-penalty"],
+    "name", ["smoothing", "plada", "idca", "idca-stochastic", "ipp-conex", "conex", "exact-penalty"]
 )
 def test_other_solvers_find_it_as_well(name):
     problem = SOLVED["intra_group_auc"]()

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS
 
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    SQP,
-    AugmentedLagrangian,
-    Smoothing,
-)
+from fairconstrained.solvers import IDCA, IPC, SQP, AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.solvers.sqp import SQPState

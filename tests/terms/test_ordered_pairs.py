@@ -11,10 +11,7 @@ PAIRS = {
     "differences": OrderedPairs(1.0, -1.0, ((FEW, FEW), (ONE, ONE), (MANY, MANY))),
     "ratios": OrderedPairs(-1.0, 0.8, ((FEW, FEW), (ONE, FEW), (MANY, LAST))),
     "means of cells": OrderedPairs(
-        1.0,
-        -0.5,
-        ((FEW, FEW), (FEW, ONE)),
-        np.random.default_rng(0).normal(size=(6, 9)),
+        1.0, -0.5, ((FEW, FEW), (FEW, ONE)), np.random.default_rng(0).normal(size=(6, 9))
     ),
 }
 

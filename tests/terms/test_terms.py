@@ -17,10 +17,7 @@ from _support.toy_terms import NeymanPearson, RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.functions.base import Indicator
-from fairconstrained.terms import (
-    CellMeans,
-    Term,
-)
+from fairconstrained.terms import CellMeans, Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import class_losses
 

@@ -9,10 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    VacuousConstraintWarning,
-)
+from fairconstrained import FairLogisticClassifier, VacuousConstraintWarning
 from fairconstrained.solvers import AugmentedLagrangian
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")

@@ -9,9 +9,7 @@ from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from fairconstrained import (
-    FairBoostingClassifier,
-)
+from fairconstrained import FairBoostingClassifier
 from fairconstrained.estimators import tree_parameters as boosting_options
 
 

@@ -5,10 +5,7 @@ import pytest
 from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose
 
-from fairconstrained import (
-    fairness_path,
-    fairness_report,
-)
+from fairconstrained import fairness_path, fairness_report
 
 
 @pytest.fixture(scope="module")

@@ -281,10 +281,7 @@ class TestArguments:
             ranker.fit(X, Y, query=QUERY, sensitive_features=groups)
             known = groups.notna().to_numpy()
             term = QueryParity(0.1).bind(
-                2 * Y[known] - 1,
-                groups[known].to_numpy(float),
-                np.ones(known.sum()),
-                QUERY[known],
+                2 * Y[known] - 1, groups[known].to_numpy(float), np.ones(known.sum()), QUERY[known]
             )
         assert ranker.violation_ <= 1e-4
         assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    make_biased_classification,
-)
+from fairconstrained import make_biased_classification
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,7 @@ from _support.gaps import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    cross_val_predict,
-)
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 
 from fairconstrained import (
     BoundedGroupLoss,

@@ -6,23 +6,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from _support.gaps import (
-    demographic_parity_difference,
-)
+from _support.gaps import demographic_parity_difference
 from _support.sklearn_checks import failed_checks
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-)
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairThresholds,
-    make_fairness_scorer,
-)
+from fairconstrained import FairThresholds, make_fairness_scorer
 
 
 def frame(data):

@@ -4,23 +4,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from _support.gaps import (
-    equal_opportunity_difference,
-)
+from _support.gaps import equal_opportunity_difference
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-)
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
-from fairconstrained import (
-    FairThresholds,
-    fairness_report,
-)
+from fairconstrained import FairThresholds, fairness_report
 from fairconstrained.inspection.scores import GroupScores
 
 
