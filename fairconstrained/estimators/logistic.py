@@ -208,8 +208,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         one :math:`f^*` of all linear models with these constraints on scores, however they are
         found (and with this violation, where there is one). It is known for the logistic loss, an
         L2 or elastic net penalty, and constraints on averages of the sigmoid or of logistic losses;
-        with enforce="score" and goal="accuracy". None elsewhere, and on paths; see
-        :mod:`fairconstrained.bounds`.
+        with enforce="score" and goal="accuracy". None elsewhere; see :mod:`fairconstrained.bounds`.
     optimality_gap_reason_ : str
         Why `optimality_gap_` is None; empty if it is a number.
     violation_ : float

@@ -38,6 +38,9 @@ class FairnessPath:
         The largest violations of the constraints, and the KKT residuals.
     bounds_met : ndarray of bool of shape (n_kappas,)
         Whether each model meets its bound: `bound_met_`.
+    optimality_gaps : ndarray of shape (n_kappas,)
+        With ``bound=True`` how far the objective of each model is from that of the best one, at
+        most: `optimality_gap_`; nan where no bound is known.
     statuses : ndarray of str of shape (n_kappas,)
         The status of each run: "converged" if the optimality conditions hold.
     multipliers : ndarray of shape (n_kappas, n_constraints)
@@ -132,6 +135,11 @@ class FairnessPath:
     def bounds_met(self) -> Array:
         """Whether each model meets its bound."""
         return self._each("bound_met_")
+
+    @property
+    def optimality_gaps(self) -> Array:
+        """How far each objective is from the least one, at most."""
+        return self._each("optimality_gap_").astype(float)
 
     @property
     def kkt_residuals(self) -> Array:

@@ -71,6 +71,7 @@ def fairness_path(
     sample_weight_val: ArrayLike | None = None,
     sensitive_features_val: MatrixLike | None = None,
     query_val: ArrayLike | None = None,
+    bound: bool = False,
 ) -> FairnessPath:
     r"""Fit an estimator for a decreasing sequence of tolerances.
 
@@ -110,6 +111,9 @@ def fairness_path(
     X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
         Validation rows, on which accuracy (``NDCG@10`` of rankers), loss and gaps are measured, in
         the form of the training rows.
+    bound : bool, default=False
+        Whether to compute the `optimality_gap_` of every model: how far its objective is from that
+        of the best model, at most. With a :class:`SelectionRate` none is known.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def fairness_path(
     path, far = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, query=query,
-        held_out=(X_val, y_val, sample_weight_val, sensitive_features_val, query_val),
+        held_out=(X_val, y_val, sample_weight_val, sensitive_features_val, query_val), bound=bound,
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     warn_of_predictions(far, stacklevel=3)
@@ -196,12 +200,13 @@ def follow(
     min_ratio: float = _MIN_RATIO,
     query: ArrayLike | None = None,
     held_out: Sequence[Any] = (None, None, None, None),
+    bound: bool = False,
 ) -> tuple[FairnessPath, _Far]:
     """Return the path, and predictions that are far apart; see :func:`fairness_path`.
 
     Parameters
     ----------
-    estimator, kappas, n_kappas, min_ratio, query
+    estimator, kappas, n_kappas, min_ratio, query, bound
         See :func:`fairness_path`.
     rows, held_out : sequence
         X, y, sample_weight and sensitive_features; of the held-out rows the queries as well.
@@ -215,6 +220,8 @@ def follow(
         if rate is None:
             points = list(_points(problems, chosen, validation))
             _improve(problems, points, chosen, validation)
+            if bound:
+                _state_gaps(fit, points)
         else:
             points = list(_points_at_share(fit, rate, chosen, held_out))
     estimators, results, worth, measures, far = zip(*points, strict=True)
@@ -361,6 +368,15 @@ def _point(
     ranks = fit.estimator.needs_queries
     far = None if ranks else far_predictions(fit.constraints, fit.data, at)
     return fitted, result, training.worth(result.w, like=at), measures, far
+
+
+def _state_gaps(fit: Fit, points: Sequence[_Point]) -> None:
+    """Have every model of a path state how far it is from the best one, at most."""
+    for fitted, result, *_ in points:
+        strict = fit.with_kappa(fitted.kappa)
+        gap = strict.optimality(result, strict.problem.uncounted().at(result.w))
+        fitted.optimality_gap_, fitted.optimality_gap_reason_ = gap.gap, gap.reason
+        fitted.result_ = replace(fitted.result_, optimality=str(gap))
 
 
 def _improve(

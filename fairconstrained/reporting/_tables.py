@@ -126,6 +126,8 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
 def _certificate(result: Any) -> Iterator[tuple[str, str]]:
     """Yield the optimality conditions at the returned point, which the library computes itself."""
     yield "objective", f"{result.objective:.6g}"
+    if result.optimality:
+        yield "best model", result.optimality
     yield "KKT residual", f"{result.kkt_residual:.2e}"
     yield "data passes", f"{result.data_passes:.1f}"
     active = int(np.sum(np.asarray(result.multipliers) > 1e-9))

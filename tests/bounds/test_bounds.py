@@ -177,7 +177,7 @@ def test_where_no_bound_is_known_the_reason_is_said(model, reason):
     assert "above that of the best" not in str(model.result_)
 
 
-def test_the_bound_does_not_change_the_model_and_paths_have_none():
+def test_the_bound_does_not_change_the_model_and_paths_state_it_when_asked():
     X, y, groups = make_biased_classification(300, gap=0.1, random_state=0)
     models = [
         FairLogisticClassifier(bound=bound).fit(X, y, sensitive_features=groups)
@@ -185,8 +185,14 @@ def test_the_bound_does_not_change_the_model_and_paths_have_none():
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[0].result_.data_passes == models[1].result_.data_passes
-    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=3)
+    options = {"sensitive_features": groups, "n_kappas": 3, "min_ratio": 0.5}
+    path = fairness_path(FairLogisticClassifier(), X, y, **options)
     assert path.estimators[0].optimality_gap_ is None
+    assert np.isnan(path.optimality_gaps).all()
+    stated = fairness_path(FairLogisticClassifier(), X, y, bound=True, **options)
+    np.testing.assert_array_equal(stated.coefs, path.coefs)
+    assert stated.optimality_gaps[0] < 0.01
+    assert "best" in str(stated.estimators[-1].result_) or stated.optimality_gaps[-1] < 1e-5
 
 
 def test_rows_that_are_read_by_atom_have_the_same_gap(monkeypatch):
