@@ -70,7 +70,7 @@ class GroupScores:
             If lengths differ, a score or a group is missing, or the threshold is not a number.
         """
         labels, scores, groups, weight = check_score_rows(
-            y_true, scores, sensitive_features, sample_weight
+            y_true, scores, sensitive_features, sample_weight, optional="y_true"
         )
         if not np.isfinite(scores).all():
             raise ValueError(

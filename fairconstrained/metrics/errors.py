@@ -48,7 +48,7 @@ def class_error_rates(
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
     labels, predicted, groups, weight = check_rows(
-        y_true, y_pred, sensitive_features, sample_weight
+        y_true, y_pred, sensitive_features, sample_weight, optional="sensitive_features"
     )
     classes, codes = np.unique(labels, return_inverse=True)
     cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)

@@ -31,8 +31,11 @@ def check_rows(
     sample_weight: ArrayLike | None,
     *,
     scores: bool = False,
+    optional: str = "",
 ) -> Rows:
     """Check the arguments of a metric of predictions, or of scores.
+
+    `optional` names the argument that may be None, labels of scores or groups.
 
     Returns
     -------
@@ -58,12 +61,14 @@ def check_rows(
     )
     if scores:
         values, labels = check_scores("y_pred", y_pred), None
-        if y_true is not None:
+        if y_true is not None or optional != "y_true":
             labels = check_labels("y_true", y_true, len(values), rows="y_pred")
     else:
         labels, values = check_predictions(y_true, y_pred)
     rows = "y_pred" if scores else "y_true"
-    members = np.zeros(len(values)) if sensitive_features is None else sensitive_features
+    members: Any = sensitive_features
+    if members is None and optional == "sensitive_features":
+        members = np.zeros(len(values))
     groups = check_groups(members, len(values), rows=rows, compared=True)
     return (
         labels,
@@ -80,9 +85,9 @@ def counted(labels: Array | None, values: Array, groups: Groups, weight: Array) 
     return labels, values[rows], groups.take(rows), weight[rows]
 
 
-def check_score_rows(*arguments: Any) -> Rows:
+def check_score_rows(*arguments: Any, optional: str = "") -> Rows:
     """Check the arguments of a metric of scores, and drop the rows of weight zero."""
-    return counted(*check_rows(*arguments, scores=True))
+    return counted(*check_rows(*arguments, scores=True, optional=optional))
 
 
 def check_predictions(y_true: Any, y_pred: ArrayLike) -> tuple[Array, Array]:

@@ -212,6 +212,8 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
 
 def _on_face(Q: Array, b: Array, total: float | None) -> tuple[Array, float]:
     """Return the maximiser on the free variables, with a given sum, and the sum's multiplier."""
+    if total is None:
+        return np.linalg.solve(Q, b), 0.0
     free, ones = np.linalg.solve(Q, np.column_stack([b, np.ones(len(b))])).T
-    level = 0.0 if total is None else float((free.sum() - total) / ones.sum())
+    level = float((free.sum() - total) / ones.sum())
     return free - level * ones, level

@@ -242,7 +242,7 @@ class TestMinorityOfTheTrainingRows:
         ]
         assert_allclose(gaps[0], gaps[1])
 
-    @pytest.mark.filterwarnings("ignore:no candidate has a mean held-out gap")
+    @pytest.mark.filterwarnings("ignore:no candidate has a mean gap")
     @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")
     @pytest.mark.parametrize("c", [None, 0.45])
     @pytest.mark.parametrize("kind", ["fit", "cv", "thresholds", "several attributes"])

@@ -37,14 +37,7 @@ class Slope(Surrogate):
         return self.slope * value * (1.0 - value)
 
 
-CONSTANT = "without second derivatives the search ends at constant decisions"
-OF_RATES = [
-    pytest.param(name, marks=pytest.mark.xfail(reason=CONSTANT)) if name == "partial_dp" else name
-    for name in RATES
-]
-
-
-@pytest.mark.parametrize("constraint", OF_RATES)
+@pytest.mark.parametrize("constraint", RATES)
 def test_a_surrogate_needs_no_scale(constraint):
     X, y, groups = make_biased_classification(400, 4, gap=0.3, random_state=0)
     options = {} if constraint == "disparate_impact" else {"kappa": 0.1}
