@@ -38,7 +38,7 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
-_ROWS_FOR_BOUND = 5_000.0  # to read so few costs less than the fit, whatever its passes
+_PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
 
 Split = tuple[TrainingData, TrainingData]
 
@@ -311,7 +311,7 @@ class Fit:
     def optimality(self, result: Result, at: Evaluation) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.
 
-        It takes at most half the data passes of the fit, or 5,000 rows read if that is more.
+        It takes at most half the data passes of the fit, or 16, of at most 20,000 rows in all.
         """
         estimator = self.estimator
         if estimator.goal == "fairness":
@@ -319,8 +319,9 @@ class Fit:
         if estimator.enforce == "decision" and self.problem.n_constraints:
             return OptimalityGap(None, "enforce='decision' does not minimise the loss")
         at = self.problem.uncounted().at(result.w, like=at)
-        rows = max(_SHARE_FOR_BOUND * result.data_passes * at.problem.n_rows, _ROWS_FOR_BOUND)
-        return optimality_gap(at, result.multipliers, data_passes=rows / at.problem.n_rows)
+        cheap = min(_PASSES_FOR_BOUND, _ROWS_FOR_BOUND / at.problem.n_rows)
+        passes = max(_SHARE_FOR_BOUND * result.data_passes, cheap)
+        return optimality_gap(at, result.multipliers, data_passes=passes)
 
     def attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""

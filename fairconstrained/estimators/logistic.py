@@ -145,8 +145,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         the rows, or fewer if fewer suffice for the test.
     bound : bool, default=True
         Whether to compute `optimality_gap_`: how far the training objective is from that of the
-        best model, at most. It takes at most half the data passes of the fit, or 5,000 rows read if
-        that is more.
+        best model, at most. It takes at most half the data passes of the fit, or, of few rows, 16
+        passes or 20,000 rows read, if that is more.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.
