@@ -301,7 +301,8 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
 
     From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds` minimise
     the share of errors with narrowing sigmoids in place of decisions. All intercepts of every model
-    on the way and the lines between models are searched by counting. The constant models are
+    on the way and the lines between models are searched by counting. Where only constant models
+    meet the bound, rounds begin at the model without constraints as well. The constant models are
     candidates, so that the answer is never worse than a constant one that meets the constraints.
 
     Parameters
@@ -317,7 +318,9 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     seen = [start, free, search.add(start), search.add(free)]
     n_solves = 0
     if not free.met or free.price > 0.0:
-        n_solves = _run_rounds(search, seen, task.anchor)
+        n_solves = _run_rounds(search, seen, start, task.anchor)
+        if search.best.constant or not search.best.met:
+            n_solves += _run_rounds(search, seen, free, task.anchor)
         _join(search, seen)
     _rank(search, seen)
     return DecisionSearch(
@@ -330,14 +333,15 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     )
 
 
-def _run_rounds(search: CandidateSearch, seen: list[Candidate], anchor: float) -> int:
-    """Solve smooth problems from the first model, later from the most promising; return how many.
+def _run_rounds(
+    search: CandidateSearch, seen: list[Candidate], start: Candidate, anchor: float
+) -> int:
+    """Solve smooth problems from a model, later from the most promising one; return how many.
 
     The models are added to those seen.
     """
-    rounds = SmoothRounds(
-        search, _promising(seen) if seen[0].constant else seen[0], _N_ROUNDS, anchor
-    )
+    start = _promising(seen) if start.constant else start
+    rounds = SmoothRounds(search, start, _N_ROUNDS, anchor)
     for k in range(_N_ROUNDS + _MORE_ROUNDS):
         if k == _FIRST_ROUNDS:
             rounds.restart(_promising(seen))

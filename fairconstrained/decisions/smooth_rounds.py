@@ -19,6 +19,7 @@ from fairconstrained.utils.typing import Array
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
+_OVERSHOOT = 0.3  # of a violation, per late round: rankings change in steps
 _STEPS = 10  # of L-BFGS in a round; twice as many for rankings, and without the curvature
 
 ANCHOR = 20.0  # times variables over rows: what it costs to move scores by their spread
@@ -124,6 +125,9 @@ class SmoothRounds:
         problem = self._problem(width * max(self.last.spread, _LEAST_SPREAD))
         smooth, strict = self._values(problem, self.last)
         shift = np.append(np.zeros(len(self.objective)), strict - smooth)
+        if not self.search.counted:
+            late = max(self.n_done - self.n_rounds + 1, 0)
+            shift[len(self.objective) :] += _OVERSHOOT * late * np.maximum(strict, 0.0)
         x = self.coordinates.at(self.last.w) / self.unit
         known = self.search.counted and self.coordinates.triangle is not None
         steps, trials = (_STEPS, _STEPS) if known else (2 * _STEPS, 4 * _STEPS)
