@@ -313,8 +313,8 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     search = task.candidates()
     problem, begin = search.problem, search.problem.passes
     start = search.evaluate(task.first.w)
-    own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
-    free = search.evaluate(np.append(task.unconstrained, own))
+    auxiliary = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
+    free = search.evaluate(np.append(task.unconstrained, auxiliary))
     seen = [start, free, search.add(start), search.add(free)]
     n_solves = 0
     if not free.met or free.price > 0.0:

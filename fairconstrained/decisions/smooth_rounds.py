@@ -129,8 +129,8 @@ class SmoothRounds:
             late = max(self.n_done - self.n_rounds + 1, 0)
             shift[len(self.objective) :] += _OVERSHOOT * late * np.maximum(strict, 0.0)
         x = self.coordinates.at(self.last.w) / self.unit
-        known = self.search.counted and self.coordinates.triangle is not None
-        steps, trials = (_STEPS, _STEPS) if known else (2 * _STEPS, 4 * _STEPS)
+        curved = self.search.counted and self.coordinates.triangle is not None
+        steps, trials = (_STEPS, _STEPS) if curved else (2 * _STEPS, 4 * _STEPS)
         value = partial(self._value, problem=problem, shift=shift)
         x = minimize(
             value, x, method="L-BFGS-B", jac=True, options={"maxiter": steps, "maxfun": trials}
