@@ -43,20 +43,6 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     """Return groups with their columns in the order that they had in `fit`.
 
     Groups without names of columns, here or in `fit`, are matched by position.
-
-    Parameters
-    ----------
-    values : array-like or DataFrame
-        The groups of other rows.
-    names : tuple of str
-        The names of the columns in `fit`, if they had any.
-    name : str
-        What the groups are called in messages.
-
-    Raises
-    ------
-    ValueError
-        If the columns have other names.
     """
     values = _as_frame(values)
     found = names_of_columns(values)

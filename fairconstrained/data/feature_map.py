@@ -50,20 +50,7 @@ class FeatureMap:
         return sp.hstack([rows, _products(membership, rows), membership], format="csr")
 
     def fold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return the coefficients and the intercept of every group, or of every score.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n_outputs, n_model_features)
-            Of the features that `expand` returns; with groups there is one output.
-        intercept : ndarray of shape (n_outputs,)
-            The intercepts.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_groups or n_outputs, n_features)
-        intercept : ndarray of shape (n_groups or n_outputs,)
-        """
+        """Return the coefficients and the intercept of every group, or of every score."""
         d, n_rows = len(self.kept), self.n_groups or len(coef)
         full = np.zeros((n_rows, self.n_features))
         full[:, self.kept] = coef[:, :d]

@@ -90,13 +90,7 @@ class Groups:
         return replace(self, codes=self.codes.astype(np.intp, copy=False), attributes=attributes)
 
     def among(self, names: list[Any], what: str = "") -> Array:
-        """Return the position of each row's group among names, their number where it is none.
-
-        Raises
-        ------
-        ValueError
-            If a group is none of them, and the message is to say `what` they have.
-        """
+        """Return the position of each row's group among names, their number where it is none."""
         place = {name: k for k, name in enumerate(names)}
         new = [name for name in self.names.tolist() if name not in place]
         if new and what:
@@ -166,29 +160,7 @@ class Groups:
         missing: str = "raise",
         narrow: bool = False,
     ) -> Groups:
-        """Return the groups of an array, Series or DataFrame.
-
-        Parameters
-        ----------
-        values : array-like of shape (n_rows,) or (n_rows, n_columns)
-            Strings, numbers, bools or categories; rows that agree in all columns are one group.
-        name : str, default="sensitive_features"
-            What the values are called in messages.
-        combine : {"intersection", "marginal"}, default="intersection"
-            What several columns mean to constraints: rows that agree in all of them are one group,
-            or every column is on its own.
-        missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-            What missing values mean: an error, a group called "missing", or rows without a group,
-            of code -1 (of several columns: where one of them is missing).
-        narrow : bool, default=False
-            Whether codes are short integers where that takes no conversion, see `widened`.
-
-        Raises
-        ------
-        ValueError
-            If values are missing and may not be, or all of them are, the array has more than two
-            dimensions, or `combine` or `missing` is unknown.
-        """
+        """Return the groups of an array, Series or DataFrame."""
         check_option("combine", combine, COMBINE)
         check_option("groups_missing", missing, GROUPS_MISSING)
         if isinstance(values, Groups):
@@ -308,12 +280,6 @@ def check_groups(
     """Return the groups of `n_rows` rows, which messages call `rows`; see :meth:`Groups.encode`.
 
     With `compared` their rates are compared, see :func:`check_shared`.
-
-    Raises
-    ------
-    ValueError
-        If the number of rows differs or values are missing (the message calls them `name`), or
-        attributes are on their own where one grouping is needed.
     """
     options = {"combine": combine, "missing": missing}
     groups = Groups.encode(values, name=name, narrow=narrow, **options)
@@ -334,20 +300,7 @@ def check_groups(
 
 
 def check_shared(groups: Groups, n_rows: int) -> None:
-    """Raise if groups that are compared are no groups: values that hardly any two rows share.
-
-    Parameters
-    ----------
-    groups : Groups
-        With `marginal` every attribute counts.
-    n_rows : int
-        The number of rows that they stand for.
-
-    Raises
-    ------
-    ValueError
-        If they are more than 50, and more than half the rows. Folds of scikit-learn do not count.
-    """
+    """Raise if groups that are compared are no groups: values that hardly any two rows share."""
     from fairconstrained.utils.execution import in_fold  # workers have no scikit-learn
 
     for one in groups.separate:

@@ -25,23 +25,6 @@ def check_same_rows(**arguments: object) -> None:
     objects have such parts without a common label. Objects without an index (arrays, lists, polars,
     sparse matrices) are not looked at.
 
-    Parameters
-    ----------
-    **arguments : object
-        The row-aligned arguments by their public names, the first one first. None is skipped, and
-        so are objects of another length: what checks lengths reports them.
-
-    Raises
-    ------
-    ValueError
-        If two objects have the same labels in another order. The message names both.
-
-    Warns
-    -----
-    InputWarning
-        If two objects have different labels, or one has a default index and the other one the same
-        labels in another order. Rows are then matched by position.
-
     Examples
     --------
     >>> import pandas as pd
@@ -114,21 +97,7 @@ _TIMES = ("date", "time", "duration", "period")  # prefixes of the names of thei
 
 
 def check_held(name: str, values: object) -> None:
-    """Raise if an argument does not hold its rows: a string, a query that was not run, or masked.
-
-    Parameters
-    ----------
-    name : str
-        The argument.
-    values : object
-        What was passed for it.
-
-    Raises
-    ------
-    ValueError
-        If it is a string, a lazy frame of polars, a dask collection, or an array with masked
-        entries.
-    """
+    """Raise if an argument does not hold its rows: a string, a query not run, or masked values."""
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
     if type(values).__name__ == "LazyFrame":
@@ -152,22 +121,7 @@ def check_held(name: str, values: object) -> None:
 
 
 def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array:
-    """Return labels as an array of shape (n_rows,).
-
-    Parameters
-    ----------
-    name, rows : str
-        The names of the labels and of the rows that they belong to, for messages.
-    y : array-like of shape (n_rows,)
-        The labels.
-    n_rows : int
-        How many there must be.
-
-    Raises
-    ------
-    ValueError
-        If the number of labels differs, labels are missing, or they are of several types.
-    """
+    """Return labels as an array of shape (n_rows,)."""
     check_held(name, y)
     values = y if isinstance(y, np.ndarray | pd.Series) else np.asarray(y, dtype=object)
     if values.ndim == 0:
@@ -208,13 +162,7 @@ def _column(y: Any) -> Array:
 
 
 def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
-    """Return labels as an array of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If a label is missing, or is not among the classes of the estimator.
-    """
+    """Return labels as an array of shape (n_rows,)."""
     labels = check_labels(argument, y, len(np.ravel(np.asarray(y))), rows=argument)
     unknown = [one for one in np.unique(labels).tolist() if one not in classes]
     if unknown:
@@ -228,24 +176,7 @@ def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
 def check_weight(
     name: str, weight: object, n_rows: int, *, rows: str = "X", narrow: bool = False
 ) -> Array:
-    """Return weights as floats of shape (n_rows,); ones where there are none.
-
-    Parameters
-    ----------
-    name, rows : str
-        The names of the weights and of the rows that they belong to, for messages.
-    weight : array-like of shape (n_rows,), float or None
-        The weights.
-    n_rows : int
-        How many there must be.
-    narrow : bool, default=False
-        Whether all weights are one entry in memory where there are none; it cannot be written to.
-
-    Raises
-    ------
-    ValueError
-        If they are not finite numbers >= 0, one per row, of which one is positive.
-    """
+    """Return weights as floats of shape (n_rows,); ones where there are none."""
     how = f"must be None or hold one number >= 0 per row of {rows}"
     if isinstance(weight, str | bytes):
         raise ValueError(
@@ -280,18 +211,7 @@ def check_weight(
 
 
 def check_features(X: object) -> None:
-    """Raise if X has columns of dates or times.
-
-    Parameters
-    ----------
-    X : array-like, DataFrame or sparse matrix
-        The columns that are features, as they were passed.
-
-    Raises
-    ------
-    ValueError
-        The message names the columns.
-    """
+    """Raise if X has columns of dates or times."""
     found = [title for title, kind in _dtypes(X) if kind.lower().startswith(_TIMES)]
     if found:
         raise ValueError(
@@ -301,15 +221,7 @@ def check_features(X: object) -> None:
 
 
 def explain_text(X: object, error: ValueError | TypeError) -> ValueError | TypeError:
-    """Return an error that names the columns of X that are not numbers, else the error itself.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        The rows as they were passed.
-    error : ValueError or TypeError
-        What the conversion to numbers raised.
-    """
+    """Return an error that names the columns of X that are not numbers, else the error itself."""
     if not any(part in str(error) for part in ("could not convert", "float() argument")):
         return error
     others = [title for title, kind in _dtypes(X) if kind.lower().startswith(_NOT_NUMBERS)]
@@ -333,20 +245,6 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
     """Raise if the values of a column are so large or so small that they cannot be squared.
 
     Means of squares are what feature scales and curvatures are made of.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    total : float
-        The sum of the weights of the rows, by which the squares are multiplied.
-    names : ndarray of shape (n_features,) or None, default=None
-        Their names; None takes positions.
-
-    Raises
-    ------
-    ValueError
-        The message names the columns, and the largest values in them.
     """
     if not X.shape[0]:
         return

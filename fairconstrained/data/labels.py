@@ -71,25 +71,7 @@ class ScoreConvention:
 def encode_labels(
     y: Array, pos_label: object = None, *, several: bool = False, narrow: bool = False
 ) -> tuple[Array, Array]:
-    """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        The labels.
-    pos_label : label or None, default=None
-        The favourable class of two, which is then the last one; None takes the second of the sorted
-        classes.
-    several : bool, default=False
-        Whether there may be more than two classes, of which none is favourable.
-    narrow : bool, default=False
-        Whether labels are short integers, not floats.
-
-    Raises
-    ------
-    ValueError
-        If there are not two classes, or `pos_label` is not one of them.
-    """
+    """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several."""
     if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
         check_classification_targets(y)
     classes, positions = codes_in_blocks(len(y), y.__getitem__) if narrow else unique_codes(y)
@@ -133,13 +115,6 @@ def positions_of(labels: Array, n_classes: int) -> Array:
 def encoded(labels: Array, classes: Array) -> Array:
     """Return labels of known classes as in a fit: -1 and +1 of two classes, 0, 1, ... of several.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,)
-        The labels, all of them among the classes.
-    classes : ndarray of shape (n_classes,)
-        The classes; of two, the favourable one last.
-
     Examples
     --------
     >>> import numpy as np
@@ -158,23 +133,6 @@ def class_weights(
     class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
 ) -> Array | None:
     """Return the weights of the classes in the loss, None if they are equal.
-
-    Parameters
-    ----------
-    class_weight : "balanced", mapping from label to number, or None
-        As in scikit-learn: "balanced" makes the total weights of all classes equal and leaves that
-        of all rows as it is. Labels that a mapping leaves out have the weight 1.
-    classes : ndarray of shape (n_classes,)
-        What the labels are called.
-    y : ndarray of shape (n_rows,)
-        The labels, -1 or +1, or 0, 1, ... of several classes.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
-    Raises
-    ------
-    ValueError
-        If `class_weight` is something else, or names a label that y does not have.
 
     Examples
     --------
@@ -234,24 +192,7 @@ class Queries:
 
     @classmethod
     def encode(cls, query: ArrayLike | Queries | None, n_rows: int, *, rows: str = "X") -> Queries:
-        """Return the queries of `n_rows` rows.
-
-        Parameters
-        ----------
-        query : array-like of shape (n_rows,), Queries or None
-            Strings, numbers or other labels; rows need not be sorted by them. None stands for one
-            query of all rows.
-        n_rows : int
-            How many rows there are.
-        rows : str, default="X"
-            What messages call the rows.
-
-        Raises
-        ------
-        ValueError
-            If the number of labels is not that of the rows, or labels are missing or cannot be
-            compared.
-        """
+        """Return the queries of `n_rows` rows."""
         if isinstance(query, Queries):
             return query
         if query is None:
@@ -284,18 +225,6 @@ def given_queries(ranker: object, query: ArrayLike | None, method: str) -> Array
 
 def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
     """Return the rows of all pairs of a positive and a negative row of one query.
-
-    Parameters
-    ----------
-    positive : ndarray of bool of shape (n_rows,)
-        Which rows are positive.
-    queries : ndarray of int of shape (n_rows,)
-        The query of every row, from 0.
-
-    Returns
-    -------
-    first, second : ndarray of int of shape (n_pairs,)
-        The positive and the negative row of every pair, sorted by query.
 
     Examples
     --------

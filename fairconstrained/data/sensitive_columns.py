@@ -86,22 +86,7 @@ def _stored(X: Any) -> Any:
 
 
 def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
-    """Return features as a float ndarray, or as a CSR in which no index is repeated.
-
-    Parameters
-    ----------
-    X : array-like, DataFrame or sparse matrix
-        The features as they were passed.
-    convert : callable
-        scikit-learn's conversion and checks.
-    name : str, default="X"
-        What X is called in messages.
-
-    Raises
-    ------
-    ValueError
-        The message names the columns that are not numbers.
-    """
+    """Return features as a float ndarray, or as a CSR in which no index is repeated."""
     from sklearn import config_context  # workers import this module without it
 
     check_held(name, X)
@@ -153,13 +138,7 @@ class SensitiveColumns:
             )
 
     def positions(self, estimator: BaseEstimator) -> list[int]:
-        """Return the positions of the columns.
-
-        Raises
-        ------
-        ValueError
-            If X has no such column; the message lists the ones it has.
-        """
+        """Return the positions of the columns."""
         if self.columns is None or callable(self.columns):
             return []
         names = list(getattr(estimator, "feature_names_in_", []))
@@ -191,13 +170,7 @@ class SensitiveColumns:
         return wanted
 
     def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
-        """Return X as something that has columns: a frame as it is, else an ndarray or CSR.
-
-        Raises
-        ------
-        ValueError
-            If a position is also the label of another column of X.
-        """
+        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
         check_held(name, X)
         if self.columns is None:
             return X
@@ -227,13 +200,7 @@ class SensitiveColumns:
                 )
 
     def groups(self, estimator: BaseEstimator, X: Any) -> Any:
-        """Return the values of the sensitive attributes, None without columns.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the columns.
-        """
+        """Return the values of the sensitive attributes, None without columns."""
         if callable(self.columns):
             return self.columns(X)
         positions = self.positions(estimator)

@@ -132,11 +132,6 @@ class TrainingData:
 
         With `narrow`, many dense rows have labels, groups and weights that take a byte per row;
         `widened` returns what can be calculated with. `features` are given if X was read before.
-
-        Raises
-        ------
-        ValueError
-            With the argument's name, what was found and what to do.
         """
         if y is None:
             raise ValueError(
@@ -219,25 +214,7 @@ class TrainingData:
     def others(
         self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X"
     ) -> tuple[Any, Groups | None]:
-        """Return rows that are not the training rows as the model sees them, and their groups.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
-            The rows, with the columns that X has in `fit`.
-        groups : array-like or None
-            Their groups; None takes them from the estimator's `sensitive_columns`, if it has any.
-        name : str
-            What the groups are called in messages.
-        rows : str, default="X"
-            What the rows are called in messages.
-
-        Raises
-        ------
-        ValueError
-            If the columns of the rows or of the groups are not those of `fit`, or there is not one
-            group per row.
-        """
+        """Return rows that are not the training rows as the model sees them, and their groups."""
         if self.estimator is None:
             raise ValueError("these training data were not made by an estimator's fit.")
         arguments: dict[str, Any] = {rows: X, name: groups}
@@ -260,13 +237,7 @@ class TrainingData:
         sensitive_features: MatrixLike | None = None,
         query: ArrayLike | None = None,
     ) -> TrainingData | None:
-        """Return rows for validation, of positive weight, None if all arguments are.
-
-        Raises
-        ------
-        ValueError
-            With the argument's name, what was found and what to do.
-        """
+        """Return rows for validation, of positive weight, None if all arguments are."""
         if X is None and y is None:
             if not all(one is None for one in (sensitive_features, sample_weight, query)):
                 raise ValueError("validation rows need X_val and y_val.")

@@ -191,24 +191,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         variables: Array | None,
         first: Start | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution and the evaluation there; callbacks receive all measured iterates.
-
-        Parameters
-        ----------
-        problem : Problem
-            What to minimise.
-        passed : tuple
-            X, y and sample_weight as passed to `fit`.
-        attributes : callable
-            From the solver's variables to the attributes that `predict` uses.
-        minimize : callable
-            Minimises the problem, with the arguments `warm` and `callback` of solvers.
-        variables : ndarray of shape (n_parameters,) or None
-            The model's variables of the last fit, for a warm start: its `result_` gives multipliers
-            and the constraints' own variables. None if they cannot be used.
-        first : Start or None, default=None
-            The start without a warm start.
-        """
+        """Return the solution and the evaluation there; callbacks receive all measured iterates."""
         progress = Progress(self, passed, attributes)
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_

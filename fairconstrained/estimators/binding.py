@@ -129,22 +129,7 @@ def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
 def constraints_of(
     estimator: Any, data: TrainingData, *, kappa: float | None = None
 ) -> list[Constraint]:
-    """Return an estimator's constraints with its kappa, surrogate and loss where they have none.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Names the constraints.
-    data : TrainingData
-        The rows.
-    kappa : float or None, default=None
-        The tolerance; None takes the estimator's, or 0 with goal="fairness".
-
-    Raises
-    ------
-    ValueError
-        If a constraint needs groups and there are none, or kappa is not valid.
-    """
+    """Return an estimator's constraints with its kappa, surrogate and loss where they have none."""
     if kappa is None:
         kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
     given = resolve_constraints(estimator.constraint)
@@ -176,22 +161,9 @@ def with_constraints(
     rows: TrainingData | None = None,
     like: Sequence[CompositeFunction] | None = None,
 ) -> Problem:
-    """Return the problem with these constraints in place of its own.
+    """Return the problem with other constraints, on `rows` or on those of the model.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its objective and its model are kept.
-    constraints : sequence of Constraint
-        All must hold.
-    data : TrainingData
-        The rows of the model.
-    unconstrained : Unconstrained or ScoresByRow
-        The model without constraints, for constraints that depend on its scores.
-    rows : TrainingData or None, default=None
-        The rows of the constraints; None for those of the model.
-    like : sequence of CompositeFunction or None, default=None
-        See `bound_parts`.
+    `like` as in `bound_parts`.
     """
     model = problem.objective.model
     if rows is not None:
@@ -211,13 +183,8 @@ def bound_parts(
 ) -> list[CompositeFunction]:
     """Return the constraints on rows; variables of their terms follow the model's in order.
 
-    Parameters
-    ----------
-    constraints, model, data, unconstrained
-        See `with_constraints`.
-    like : sequence of CompositeFunction or None, default=None
-        The same constraints on the training rows: what they chose there is kept, for instance the
-        minority. None: it is chosen on these rows.
+    With `like`, the same constraints on the training rows, what they chose there is kept, for
+    instance the minority.
     """
     parts: list[CompositeFunction] = []
     for constraint in constraints:
@@ -264,15 +231,6 @@ def choices(
     """Return what each constraint chose on the training rows, for measurements on other rows.
 
     It is empty where a constraint chooses nothing, or not the same for all classes and groupings.
-
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        The constraints.
-    bound : sequence of CompositeFunction
-        Their parts on the training rows.
-    data : TrainingData
-        The training rows.
     """
     chosen, parts = [], iter(bound)
     for constraint in constraints:

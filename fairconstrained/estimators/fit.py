@@ -248,17 +248,7 @@ class Fit:
         split: tuple[Problem, Problem] | None = None,
         **options: Any,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution of a problem with the same variables, and the evaluation there.
-
-        Parameters
-        ----------
-        problem : Problem or None, default=None
-            None for this fit's.
-        split : tuple of Problem or None, default=None
-            See `split_problems`, which are those of this fit's problem.
-        **options
-            Arguments `like`, `warm` and `callback` of :meth:`Solver.solve`.
-        """
+        """Return the solution of a problem with the same variables, and the evaluation there."""
         if problem is None or problem is self.problem:
             problem, split = self.problem, self.split_problems if split is None else split
         solution: tuple[Result, Evaluation] = self.estimator._train(

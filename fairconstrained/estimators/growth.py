@@ -193,13 +193,7 @@ class Growth:
     def _elsewhere(
         self, held: TrainingData, problem: Problem, constraints: Sequence[Constraint]
     ) -> Problem:
-        """Return the problem on the held-out rows, with constraints if multipliers follow these.
-
-        Raises
-        ------
-        ValueError
-            If the rows for growing have other constraints.
-        """
+        """Return the problem on the held-out rows, with constraints if multipliers follow these."""
         follows, space = self.how.follows_others, ScoreSpace([held.X])
         loss = self.loss.objective.build(held)
         elsewhere = self._problem(held, space, loss, constraints if follows else ())

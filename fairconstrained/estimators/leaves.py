@@ -130,23 +130,6 @@ def leaf_problem(
     The variables are the values of the leaves, tree after tree, then the intercept, which is the
     score before the first tree. Where only the last trees have variables, the first variable is the
     factor of the trees before them. The penalty is the squared distance from the boosted values.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its constraints, goal and random state.
-    trees : TreeParameters
-        The parameters of the trees.
-    data : TrainingData
-        The rows.
-    loss : callable
-        Returns the loss of training rows.
-    path : bool
-        Whether the tolerances are to vary: trees are then grown without constraints.
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
-    constraint_fraction : float or None, default=None
-        See :class:`Growing`.
     """
     free = path or estimator.goal == "fairness"
     constraints = () if free else constraints_of(estimator, data)

@@ -247,11 +247,6 @@ def linear_model(
     domains, and then the penalty, are in the units of X, and the variables are the coefficients
     times factors that give them similar sizes: of every column, where the set in these units is
     known and the penalty convex, otherwise of all columns together.
-
-    Raises
-    ------
-    ValueError
-        If the domain is a set of another number of variables.
     """
     model = LinearModel.standardized(
         X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
@@ -291,24 +286,7 @@ _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
 
 
 def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
-    """Return scikit-learn's linear classifier with the coefficients of a fitted model.
-
-    Parameters
-    ----------
-    model : FairLinearClassifier
-        The fitted model.
-    sensitive : {"zero", "leave_out"}
-        Whether sensitive columns that the model does not use have coefficients of zero or are left
-        out.
-
-    Raises
-    ------
-    ValueError
-        If scikit-learn has no linear classifier with the model's loss, the model has coefficients
-        for every group, or `sensitive` is not known.
-    NotFittedError
-        If the model is not fitted.
-    """
+    """Return scikit-learn's linear classifier with the coefficients of a fitted model."""
     check_is_fitted(model)
     check_option("sensitive", sensitive, _SENSITIVE)
     plain = _counterpart(model)

@@ -92,15 +92,7 @@ class BestOnValidation:
         return missed, max(at.violation - self.allowed, 0.0), at.objective
 
     def chosen(self, problem: Problem, result: Result) -> tuple[Result, Evaluation]:
-        """Return the result with the iterate that was chosen, measured on all rows.
-
-        Parameters
-        ----------
-        problem : Problem
-            The problem on the training and the validation rows.
-        result : Result
-            What the solver returned.
-        """
+        """Return the result with the iterate that was chosen, measured on all rows."""
         w, multipliers, n_iter, status = result.w, result.multipliers, result.n_iter, result.status
         if self.best is not None:
             best = self.best.measured
@@ -113,17 +105,7 @@ class BestOnValidation:
 
 
 def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
-    """Return the steps that make so many data passes, with two forward passes per batch.
-
-    Parameters
-    ----------
-    n_epochs : float
-        The data passes.
-    n_rows : int
-        The number of rows.
-    batch_size : int or None
-        The rows of a batch; None takes all rows in a single forward pass.
-    """
+    """Return the steps that make so many data passes, with two forward passes per batch."""
     if batch_size is None:
         return ceil(n_epochs)
     return ceil(n_epochs * max(1.0, n_rows / (2.0 * batch_size)))
@@ -200,17 +182,7 @@ class LastLayerProblem:
 
     @classmethod
     def of(cls, problem: Problem, w: Array, penalty: Penalty) -> LastLayerProblem | None:
-        """Return the problem of the last layer, None if the network does not end with one.
-
-        Parameters
-        ----------
-        problem : Problem
-            The network's.
-        w : ndarray of shape (n_variables,)
-            Where the other layers are fixed.
-        penalty : Penalty
-            The penalty on coefficients.
-        """
+        """Return the problem of the last layer, None if the network does not end with one."""
         model = problem.objective.model
         last = model.network.last if isinstance(model, TorchModel) else None
         if last is None or not isinstance(model, TorchModel):
@@ -236,17 +208,7 @@ class LastLayerProblem:
 def with_last_layer(
     parts: Sequence[CompositeFunction], w: Array, n_parameters: int
 ) -> list[CompositeFunction]:
-    """Return composite functions of the last layer, with the other layers fixed.
-
-    Parameters
-    ----------
-    parts : sequence of CompositeFunction
-        Functions of networks with the same weights, without penalties.
-    w : ndarray of shape (n_variables,)
-        Where the other layers are fixed.
-    n_parameters : int
-        The number of the network's weights.
-    """
+    """Return composite functions of the last layer, with the other layers fixed."""
     fixed: dict[Model, LinearModel] = {}  # freed with this call; models compare by identity
     changed = []
     for part in parts:
@@ -273,21 +235,7 @@ def with_fitted_last_layer(
     *,
     validated: bool,
 ) -> tuple[Result, Evaluation]:
-    """Return a network with its last layer fitted once more, if that is better.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem of the network.
-    solution : tuple of (Result, Evaluation)
-        The network.
-    penalty : Penalty
-        The penalty, for any number of weights.
-    random_state : int, RandomState or None
-        The source of randomness.
-    validated : bool
-        Whether validation rows chose the network.
-    """
+    """Return a network with its last layer fitted once more, if that is better."""
     result = solution[0]
     last = None
     if np.all(np.isfinite(result.w)):

@@ -245,13 +245,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return bounds
 
     def _problem(self, data: TrainingData, function: ScalarFunction, bounds: Array) -> Problem:
-        """Return the problem; each class's coefficients lie in the ball.
-
-        Raises
-        ------
-        ValueError
-            If no row of positive weight is of the priority class.
-        """
+        """Return the problem; each class's coefficients lie in the ball."""
         labels, weight, first = data.class_positions, data.sample_weight, self._priority()
         if first not in labels:
             raise ValueError(

@@ -28,13 +28,7 @@ _FEW_ROWS = 10  # groups that have fewer rows on average are probably not intend
 
 
 def check_options(estimator: Any) -> None:
-    """Check the parameters of an estimator, and that they fit together.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what is valid.
-    """
+    """Check the parameters of an estimator, and that they fit together."""
     check_parameters(estimator, **library_parameters(estimator))
     if estimator.confidence is not None and estimator.enforce != "decision":
         raise ValueError(
@@ -86,20 +80,7 @@ _OF_TWO_CLASSES = {"threshold": None, "confidence": None, "group_interactions": 
 
 
 def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> None:
-    """Check options that are defined for two classes only.
-
-    Parameters
-    ----------
-    estimator : classifier
-        It was passed labels of several classes.
-    constraints : sequence of Constraint
-        Its constraints.
-
-    Raises
-    ------
-    ValueError
-        The message names the parameter.
-    """
+    """Check options that are defined for two classes only."""
     for name, value in _OF_TWO_CLASSES.items():
         if getattr(estimator, name, value) != value:
             raise ValueError(
@@ -121,18 +102,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
 
 
 def warn_of_unused_kappa(estimator: Any) -> None:
-    """Warn if another kappa than the default is given and no constraint uses it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Has the parameters `constraint` and `kappa`, and perhaps `goal`.
-
-    Warns
-    -----
-    InputWarning
-        The message names the parameters that are the tolerances.
-    """
+    """Warn if another kappa than the default is given and no constraint uses it."""
     kappa = estimator.kappa
     kind: Any = library_class(estimator)
     if kappa is None or kappa == kind.kappa:
@@ -161,27 +131,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
 def check_group_sizes(
     constraints: Sequence[Constraint], data: TrainingData, *, by_group: bool = False
 ) -> None:
-    """Check that rows share groups, and warn if groups have few rows.
-
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        Those that compare the groups of the sensitive features count.
-    data : TrainingData
-        The rows.
-    by_group : bool, default=False
-        Whether the groups are needed without constraints too.
-
-    Raises
-    ------
-    ValueError
-        See :func:`~fairconstrained.data.groups.check_shared`.
-
-    Warns
-    -----
-    InputWarning
-        If more than two groups have fewer than ten rows on average.
-    """
+    """Check that rows share groups, and warn if groups have few rows."""
     if data.groups is None or not (by_group or any(each.compares_groups for each in constraints)):
         return
     check_shared(data.groups, data.n_rows)
@@ -200,13 +150,7 @@ def check_group_sizes(
 
 
 def penalty_of(alpha: float | Penalty) -> Penalty:
-    """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty.
-
-    Raises
-    ------
-    ValueError
-        If its strength is not valid.
-    """
+    """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty."""
     penalty = alpha if isinstance(alpha, Penalty) else L2(float(alpha))
     penalty.check()
     return penalty
@@ -223,25 +167,9 @@ def domain_of(domain: Domain | None) -> Domain:
 def checked_data(
     estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
 ) -> tuple[TrainingData, list[Constraint]]:
-    """Return the rows that a user passes to `fit`, with the model's features, and the constraints.
+    """Return the rows of positive weight, with the model's features, and the constraints.
 
-    Parameters
-    ----------
-    estimator, passed, validation, path
-        See :meth:`~fairconstrained.estimators.fit.Fit.of`.
-
-    Returns
-    -------
-    data : TrainingData
-        All rows of positive weight; one row per atom where there are many rows and every evaluation
-        can be made in one read of them.
-    constraints : list of Constraint
-        With the estimator's tolerance where they have none of their own.
-
-    Raises
-    ------
-    ValueError
-        If a parameter of the estimator or an argument is not valid.
+    It is one row per atom where there are many rows and an evaluation is one read of them.
     """
     if estimator.needs_queries:
         given_queries(estimator, passed[-1], "fit")
@@ -272,11 +200,6 @@ def without_held_out(
     """Return the rows to train on, and those held out for `confidence`, if it is given.
 
     Without constraints nothing is held out.
-
-    Raises
-    ------
-    ValueError
-        If held-out rows cannot test a constraint.
     """
     if estimator.confidence is None or not constraints:
         return data, None

@@ -118,25 +118,7 @@ class ScoreLagrangian:
     def step(
         self, scores: Array, hessian: Callable[[], Array], values: Array | None = None
     ) -> tuple[Array, float]:
-        """Return the gradient of the constraints' sum, and update the multipliers.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_scores,)
-            The scores of the trees so far; they must not be changed afterwards.
-        hessian : callable
-            Returns the second derivatives of the objective, > 0, of shape (n_scores,); only some of
-            the steps need them.
-        values : ndarray of shape (n_constraints,) or None, default=None
-            The constraints on other rows, which the multipliers then follow.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_scores,)
-        factor : float
-            What the Hessian has to be multiplied by, >= 1, so that the constraints' curvature does
-            not make the steps too long.
-        """
+        """Return the gradient of the constraints' sum, and update the multipliers."""
         if not self.problem.n_constraints:
             return np.zeros(self.n_scores), 1.0
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration

@@ -74,17 +74,7 @@ class Bound:
 
     @classmethod
     def of_scores(cls, at: Evaluation, result: Result, *, on_loss: bool = False) -> Bound:
-        """Return the bound on scores, which is met up to the solver's tolerance.
-
-        Parameters
-        ----------
-        at : Evaluation
-            The problem whose constraints are reported, at the solution.
-        result : Result
-            The solution.
-        on_loss : bool, default=False
-            Whether the bound is that of the loss, which the result has been solved with.
-        """
+        """Return the bound on scores, which is met up to the solver's tolerance."""
         violation = result.violation if on_loss else at.violation
         return cls._of(at, violation, result.solver.tol, [] if on_loss else at.gaps)
 
@@ -134,19 +124,7 @@ def names_in_data(data: TrainingData) -> dict[str, Any]:
 def measures(
     problem: Problem, solution: Solution, like: Evaluation | None, *, on_loss: bool
 ) -> dict[str, Any]:
-    """Return the fitted attributes that report a solution.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem whose objective and gaps are reported.
-    solution : Solution
-        The solution.
-    like : Evaluation or None
-        An evaluation at the solution, see :meth:`Problem.at`.
-    on_loss : bool
-        See :meth:`Bound.of_scores`.
-    """
+    """Return the fitted attributes that report a solution."""
     result = solution.result
     at = like
     if at is None or at.problem is not problem or at.w is not result.w:
@@ -174,13 +152,7 @@ def measures(
 
 
 def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
-    """Warn once if other solvers' models were taken in place of those of the solver asked for.
-
-    Warns
-    -----
-    ConvergenceWarning
-        It names both solvers.
-    """
+    """Warn once if other solvers' models were taken in place of those of the solver asked for."""
     replaced = [result for result in results if result.replaces is not None]
     if not replaced:
         return
@@ -198,15 +170,7 @@ def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
 
 
 def warn_of(result: Result, stacklevel: int) -> None:
-    """Warn if a run ended short of its tolerance, or another solver's model was taken.
-
-    Warns
-    -----
-    InfeasibleConstraintWarning
-        If its violation is above the tolerance and cannot fall near its point.
-    ConvergenceWarning
-        If it did not converge otherwise.
-    """
+    """Warn if a run ended short of its tolerance, or another solver's model was taken."""
     warn_of_other_solver([result], stacklevel + 1)
     if result.violation > result.solver.tol:
         infeasible = result.status is Status.INFEASIBLE
@@ -225,22 +189,7 @@ def warn_of(result: Result, stacklevel: int) -> None:
 def far_predictions(
     constraints: Sequence[Constraint], data: TrainingData, at: Evaluation
 ) -> Excess:
-    """Return the gap of predictions that exceeds its bound on rates most, if it does so by far.
-
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        The constraints on scores.
-    data : TrainingData
-        The rows.
-    at : Evaluation
-        The problem at the solution.
-
-    Returns
-    -------
-    far : tuple of float or None
-        The gap and the bound.
-    """
+    """Return the gap of predictions that exceeds its bound on rates most, if it does so by far."""
     parts = iter(at.decided.gaps)
     pairs: list[tuple[float, float]] = []
     for constraint in constraints:
@@ -260,11 +209,6 @@ def warn_of_predictions(far: Excess, stacklevel: int) -> None:
     """Warn if predictions exceed a bound on scores by far.
 
     The fits to the folds of a search say nothing: the fit to all rows says it once.
-
-    Warns
-    -----
-    InputWarning
-        Names `enforce`.
     """
     if far is None or in_fold():
         return
@@ -282,23 +226,6 @@ def warn_of_one_side(problem: Problem, w: Array, tol: float, stacklevel: int) ->
     It is for losses that do not determine the intercept, such as those of pairs, which depend on
     differences of scores only. A number can be added to all scores, until a constraint on rates
     holds, and the loss does not change.
-
-    Parameters
-    ----------
-    problem : Problem
-        What was solved.
-    w : ndarray of shape (n_variables,)
-        The solution.
-    tol : float
-        The tolerance on the violation.
-    stacklevel : int
-        See :func:`warnings.warn`.
-
-    Warns
-    -----
-    ConstantDecisionWarning
-        If all scores have the same sign, and a gap of the same scores minus their median is larger,
-        and above its bound.
     """
     at = problem.uncounted().at(w)
     for part in problem.constraints:
@@ -328,23 +255,7 @@ def warn_of_equal_predictions(
     free: Callable[[], Array],
     stacklevel: int,
 ) -> None:
-    """Warn if a bound on differences of scores makes all predictions equal.
-
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        Their tolerances are set.
-    scores, free : callable
-        Return the scores of the model and those of the model without constraints.
-    stacklevel : int
-        See :func:`warnings.warn`.
-
-    Warns
-    -----
-    ConstantDecisionWarning
-        If predictions of the unconstrained model differ, and kappa is below the values that are
-        usual: they are named, see `Constraint.usual_kappas`.
-    """
+    """Warn if a bound on differences of scores makes all predictions equal."""
     spans = [(constraint, constraint.usual_kappas) for constraint in constraints]
     small = [(c, span) for c, span in spans if span and c.checked_kappa() < span[0]]
     if not small or not _all_equal(scores()) or _all_equal(free()):

@@ -42,20 +42,7 @@ _ITERATIONS = 20  # of L-BFGS for every start
 
 
 def with_beta(solver: Solver, beta: float | None) -> Solver:
-    """Return a solver with `beta`, or the solver itself if it has no such parameter.
-
-    Parameters
-    ----------
-    solver : Solver
-        The solver.
-    beta : float or None
-        None keeps that of the solver.
-
-    Warns
-    -----
-    InputWarning
-        If the solver has no beta: it names those that have. A search says it once.
-    """
+    """Return a solver with `beta`, or the solver itself if it has no such parameter."""
     if beta is None:
         return solver
     if "beta" not in solver.get_params(deep=False):
@@ -77,13 +64,6 @@ def data_pass_limit(problem: Problem, tol: float) -> float:
 
     :math:`4000\, (1 + \log_{10}(1 + m) / 4) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m
     constraints. Half of all problems need less than 50.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is to be minimised.
-    tol : float
-        The tolerance.
     """
     constraints = 1.0 + 0.25 * float(np.log10(1.0 + problem.n_constraints))
     return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
@@ -127,17 +107,6 @@ def best_of(
     Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
     proportion where `max_iter` is above the solver's own. One that is passed as an object has
     limits of its own.
-
-    Parameters
-    ----------
-    solver : Solver
-        With the estimator's options.
-    problem : Problem
-        What is to be minimised.
-    options : estimator
-        Its `solver`, `max_iter` and `random_state`.
-    like, warm, callback
-        See :meth:`~fairconstrained.solvers.Solver.solve`.
     """
     passes = _data_passes(problem, solver, options)
     first, at = solver.solve(
@@ -245,13 +214,6 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     ends. From every constant score that a constraint proposes (`Term.other_starts`), one
     short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
     the objective at the local solution to a few thousandths.
-
-    Parameters
-    ----------
-    problem : Problem
-        With a linear model that has an intercept; for others None is returned.
-    at : Evaluation
-        The problem at a solution.
     """
     levels: set[float] = set()
     for part in problem.constraints:
@@ -295,22 +257,6 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
 
     Rows are drawn without replacement from every cell of the constraints, in proportion, but all
     rows of small cells are taken. They are the same in every fit.
-
-    Parameters
-    ----------
-    solver : Solver
-        The solver of the fit; :class:`SQP` goes on where Hessians are known.
-    problem : Problem
-        The problem on all rows.
-    options : estimator
-        Its solver must be "auto" without a limit of iterations: a method that is asked for by name
-        starts where its paper says.
-
-    Returns
-    -------
-    start : tuple of (Solver, Result) or None
-        None where a fit does not start from a sample. The data passes of the result are in passes
-        over all rows.
     """
     if options.solver != "auto" or options.max_iter is not None or not _is_large(problem):
         return None

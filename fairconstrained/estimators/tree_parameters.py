@@ -79,13 +79,7 @@ _REFUSED = {  # what would break a fit
 
 
 def check_lightgbm_params(trees: TreeParameters) -> None:
-    """Check `lightgbm_params`, which may not name what the estimator sets itself, and `n_jobs`.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what is valid.
-    """
+    """Check `lightgbm_params`, which may not name what the estimator sets itself, and `n_jobs`."""
     main = main_names() if trees.lightgbm_params else {}
     of_estimator = {main.get(name, name): name for name in (*_PASSED, *_SET)}
     for name, value in (trees.lightgbm_params or {}).items():
@@ -123,28 +117,12 @@ def main_names() -> Mapping[str, str]:
 
 
 def import_lightgbm() -> ModuleType:
-    """Return the module lightgbm.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-    """
+    """Return the module lightgbm."""
     return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
 def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str, Any]:
-    """Return LightGBM's parameters for an estimator.
-
-    Parameters
-    ----------
-    estimator : FairBoostingClassifier
-        Its parameters are valid.
-    seed : int
-        For the subsamples of rows and features.
-    num_threads : int
-        0 is LightGBM's default.
-    """
+    """Return LightGBM's parameters for an estimator."""
     return {
         "deterministic": True,
         "verbosity": -1,
@@ -191,22 +169,7 @@ class TreeFeatures(FeatureKind):
         self.categorical_features = categorical_features
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
-        """Return X with codes in place of pandas categories.
-
-        Parameters
-        ----------
-        estimator : estimator
-            With `reset` its `categories_` are set.
-        X : array-like, DataFrame or sparse matrix
-            The features as passed.
-        reset : bool
-            Whether this is `fit`.
-
-        Raises
-        ------
-        ValueError
-            If `categorical_features` does not fit X.
-        """
+        """Return X with codes in place of pandas categories."""
         if not isinstance(X, FrameLike):
             if reset:
                 estimator.categories_ = {}
@@ -239,22 +202,7 @@ def _codes(column: pd.Series, categories: list[Any]) -> Array:
 def categorical_mask(
     categorical_features: object, names: Sequence[object], is_category: Array
 ) -> Array:
-    """Return which columns of X are categorical, shape (n_features,).
-
-    Parameters
-    ----------
-    categorical_features : "from_dtype", None, or list of names, positions or bool
-        The estimator's parameter.
-    names : sequence
-        The names of the columns; empty if there are none.
-    is_category : ndarray of bool of shape (n_features,)
-        Which columns have pandas' category dtype.
-
-    Raises
-    ------
-    ValueError
-        If it names columns that X does not have, or is none of these.
-    """
+    """Return which columns of X are categorical, shape (n_features,)."""
     n_columns = len(is_category)
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return is_category
@@ -280,22 +228,7 @@ def categorical_mask(
 
 
 def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:
-    """Raise if a categorical column holds other numbers than integers >= 0 and NaN.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features of the model.
-    is_categorical : ndarray of bool of shape (n_features,)
-        Which of them are categorical.
-    names : sequence
-        Their names or positions, for the message.
-
-    Raises
-    ------
-    ValueError
-        The message names the column.
-    """
+    """Raise if a categorical column holds other numbers than integers >= 0 and NaN."""
     for k in np.flatnonzero(is_categorical):
         column = X[:, [k]]
         values = column.data if hasattr(column, "indptr") else np.ravel(column)
@@ -311,13 +244,7 @@ def check_codes(X: Any, is_categorical: Array, names: Sequence[object]) -> None:
 
 
 def monotone_signs(constraints: Any, names: Sequence[object], is_categorical: Array) -> list[int]:
-    """Return the direction of every column: 1 where scores may not fall in it, -1 not rise, else 0.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or another value, or a direction of a categorical column.
-    """
+    """Return for every column 1 where scores may not fall in it, -1 not rise, else 0."""
     n_columns = len(is_categorical)
     if isinstance(constraints, Mapping):
         signs = [0] * n_columns

@@ -34,17 +34,7 @@ def as_lightgbm_data(X: Any) -> Any:
 
 
 def raw_scores(booster: Booster, features: Any, n_jobs: int | None) -> Array:
-    """Return the scores of rows.
-
-    Parameters
-    ----------
-    booster : lightgbm.Booster
-        The trees.
-    features : array-like or sparse matrix of shape (n_rows, n_features)
-        What the trees see of the rows.
-    n_jobs : int or None
-        The number of threads, see :func:`thread_count`.
-    """
+    """Return the scores of rows."""
     rows, threads = as_lightgbm_data(features), thread_count(n_jobs)
     return np.asarray(booster.predict(rows, raw_score=True, num_threads=threads))
 
@@ -99,21 +89,7 @@ class Trees:
     def of(
         cls, booster: Booster, n_trees: int, first_score: float, objective: str, **options: Any
     ) -> Trees:
-        """Return the first trees of a booster that was trained with a custom objective.
-
-        Parameters
-        ----------
-        booster : lightgbm.Booster
-            The trained booster.
-        n_trees : int
-            The number of trees that are kept.
-        first_score : float
-            The score before the first tree.
-        objective : str
-            LightGBM's name of the objective that turns scores into predictions.
-        **options
-            The other attributes.
-        """
+        """Return the first trees of a booster that was trained with a custom objective."""
         text = booster.model_to_string(num_iteration=n_trees)
         text = re.sub(
             r"^(max_feature_idx=.*)$",
@@ -198,13 +174,7 @@ class Trees:
         return np.ones_like(values)
 
     def with_values(self, values: Array) -> Booster:
-        """Return a booster with other variables; its first tree contains the first score.
-
-        Parameters
-        ----------
-        values : ndarray
-            See :meth:`values`.
-        """
+        """Return a booster with other variables; its first tree contains the first score."""
         leaves, n_before = self._boosted.copy(), int(self.sizes[: self.n_before].sum())
         scaled = int(self.n_before > 0)
         leaves[:n_before] *= values[0]

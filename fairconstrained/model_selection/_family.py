@@ -53,13 +53,7 @@ class ProblemFamily:
         return self.fit.problem.at(self.fit.start().w)
 
     def at(self, kappa: float) -> Problem:
-        """Return the problem for a kappa.
-
-        Raises
-        ------
-        ValueError
-            If kappa is not in [0, 1].
-        """
+        """Return the problem for a kappa."""
         kappa = check_kappa(kappa)
         if np.all(np.isfinite(self._slopes)):
             return self.fit.problem.shifted(kappa * self._slopes)
@@ -138,15 +132,6 @@ class SolvedPoint:
 
         If the error of the result is near the tolerance of its solver, and the solver can make one
         more step without reading the rows again, the point is the one after this step.
-
-        Parameters
-        ----------
-        kappa : float
-            The tolerance of the constraints.
-        result : Result
-            The solution.
-        at : Evaluation
-            The problem at the solution.
         """
         w, multipliers, state = result.w, result.multipliers, result.state
         if result.converged and state is not None:

@@ -26,25 +26,6 @@ def folds_of(
     """Return the rows to train on and the rows to measure on, for every fold.
 
     All rows of weight zero are among those to train on: the classes are those of all labels.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        As in scikit-learn; None stands for 5 stratified folds. Folds of a number divide the rows
-        of positive weight.
-    random_state : int, RandomState or None
-        Shuffles the folds if `cv` is a number or None; None does not shuffle.
-    X, y : array-like
-        The rows.
-    weight : ndarray of shape (n_rows,) or None
-        Their weights.
-    params : mapping
-        Further arguments of `split`, such as `groups`.
-
-    Raises
-    ------
-    ValueError
-        If all rows of a fold have weight zero.
     """
     stratified = cv is None or is_number(cv, int)
     if stratified and random_state is not None:
@@ -93,17 +74,7 @@ class SearchProgress(FitTasks):
         self.n_paths, self.n_done = n_paths, 0
 
     def path(self, name: str, kappas: Array, measures: Measures) -> None:
-        """Report a path.
-
-        Parameters
-        ----------
-        name : str
-            What it was computed for.
-        kappas : ndarray of shape (n_kappas,)
-            Its tolerances.
-        measures : mapping of str to ndarray of shape (n_kappas,)
-            What its points are worth.
-        """
+        """Report a path."""
         self.n_done += 1
         self._print(name, kappas, measures)
         task = self.fit_task.subcontext(task_name=name, max_subtasks=len(kappas))

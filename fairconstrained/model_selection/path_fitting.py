@@ -168,13 +168,7 @@ def fairness_path(
 
 
 def warn_unless_converged(statuses: Array, kappas: Array) -> None:
-    """Warn once if points of a path did not converge.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Says how many, at which kappas, and what to do.
-    """
+    """Warn once if points of a path did not converge."""
     failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
     if failed.any():
         warnings.warn(
@@ -198,15 +192,7 @@ def follow(
     held_out: Sequence[Any] = (None, None, None, None),
     bound: bool = False,
 ) -> tuple[FairnessPath, _Far]:
-    """Return the path, and predictions that are far apart; see :func:`fairness_path`.
-
-    Parameters
-    ----------
-    estimator, kappas, n_kappas, min_ratio, query, bound
-        See :func:`fairness_path`.
-    rows, held_out : sequence
-        X, y, sample_weight and sensitive_features; of the held-out rows the queries as well.
-    """
+    """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
     fit = _bound(estimator, rows, query)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)

@@ -49,15 +49,6 @@ def workers(n_jobs: int | None, n_rows: int, **options: Any) -> Parallel:
 
     Joblib lets workers share arrays of more than 1 MB in files, and may take 0.1 s to remove these
     files. With at most 100,000 rows, arrays of up to 16 MB are copied to the workers instead.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        The number of workers, as in joblib.
-    n_rows : int
-        The number of rows.
-    **options
-        Further options of :class:`sklearn.utils.parallel.Parallel`.
     """
     least_shared = "16M" if n_rows <= _FEW_ROWS else "1M"
     return Parallel(n_jobs=n_jobs, max_nbytes=least_shared, **options)
@@ -74,22 +65,7 @@ _OF_FOLDS = {  # what scikit-learn calls for every fold; estimators are not told
 def splits_of(
     cv: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
 ) -> list[tuple[Array, Array]]:
-    """Return the rows of the training fold and of the test fold of every split.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        As in scikit-learn.
-    X, y : array-like
-        The rows.
-    params : mapping or None, default=None
-        Further arguments of `split`, such as `groups`.
-
-    Raises
-    ------
-    ValueError
-        If a splitter needs groups, which it is not passed; or what it raises.
-    """
+    """Return the rows of the training fold and of the test fold of every split."""
     try:
         return list(check_cv(cv, y, classifier=True).split(X, y, **(params or {})))
     except ValueError as error:
@@ -120,22 +96,7 @@ def with_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
 
 
 def splitter_params(estimator: Any, params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
-    """Return what `split` gets of the further arguments of an estimator's `fit`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It routes metadata where that is enabled. Otherwise the splitter gets `groups`.
-    params : mapping
-        The further arguments of `fit`.
-    **known : object
-        The arguments that the estimator takes itself; None stands for nothing.
-
-    Raises
-    ------
-    TypeError
-        If there is an argument that nothing takes.
-    """
+    """Return what `split` gets of the further arguments of an estimator's `fit`."""
     if _routing_enabled():
         passed = {name: value for name, value in known.items() if value is not None}
         return dict(process_routing(estimator, "fit", **passed, **params).splitter.split)

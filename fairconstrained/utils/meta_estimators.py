@@ -29,13 +29,6 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the classifier that decides, and X as it receives it: what the steps before it make.
 
     Samplers of imbalanced-learn are skipped, as in their pipelines: rows are sampled in `fit` only.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted; of pipelines and searches the last step decides.
-    X : array-like or DataFrame
-        The rows that the model gets.
     """
     model = best_estimator(model)
     while hasattr(model, "steps"):
@@ -52,11 +45,6 @@ def fitted_steps(
     """Return a pipeline whose steps but the last are fitted, and the rows that the last one gets.
 
     Samplers of imbalanced-learn choose rows.
-
-    Raises
-    ------
-    ValueError
-        If weights or groups are passed, and it is not known which rows a sampler has chosen.
     """
     *before, last = pipeline.steps
     fitted: list[Any] = []
@@ -81,20 +69,7 @@ def fitted_steps(
 
 
 def named_models(models: Any, alone: str = "") -> dict[str, Any]:
-    """Return models by name.
-
-    Parameters
-    ----------
-    models : model or mapping of str to model
-        One model, or several by name.
-    alone : str, default=""
-        The name of a single model.
-
-    Raises
-    ------
-    ValueError
-        If there are no models, or two of them have the same name.
-    """
+    """Return models by name."""
     if not isinstance(models, Mapping):
         return {alone: models}
     named = {str(name): model for name, model in models.items()}

@@ -29,13 +29,6 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
     Where the rows follow each other in memory, 64 of them are taken as one long row first, which
     is faster with few columns.
 
-    Parameters
-    ----------
-    extreme : {np.minimum, np.maximum}
-        What is returned.
-    X : ndarray of shape (n_rows, n_columns)
-        With one row or more.
-
     Examples
     --------
     >>> import numpy as np
@@ -53,11 +46,6 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
 
 def column_range(X: Array | SparseMatrix) -> tuple[Array, Array]:
     """Return the minimum and the maximum of every column, of the dtype of X.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_columns)
-        With one row or more.
 
     Examples
     --------
@@ -78,15 +66,6 @@ def score_below_share(scores: Array, weight: Array, share: float) -> float:
     """Return the score above which a share of the weight lies.
 
     It is half-way between two scores, as near to the share as weights and equal scores allow.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        The scores.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-    share : float
-        In (0, 1).
     """
     values, codes = np.unique(scores, return_inverse=True)
     totals = np.bincount(codes, weight)
@@ -94,21 +73,7 @@ def score_below_share(scores: Array, weight: Array, share: float) -> float:
 
 
 def middle_of_gap(values: Array, totals: Array, above: float, total: float, share: float) -> float:
-    """Return the middle of the gap between scores above which a share of the weight lies.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        Some of the scores: different ones, without others between them, in increasing order.
-    totals : ndarray of shape (n_values,)
-        The total weight of the rows with each of them.
-    above : float
-        The weight of the rows with larger scores.
-    total : float
-        The weight of all rows.
-    share : float
-        In (0, 1).
-    """
+    """Return the middle of the gap between scores above which a share of the weight lies."""
     if len(values) == 1:
         return float(values[0])
     shares = (above + np.cumsum(totals[::-1])[::-1][1:]) / total
@@ -118,11 +83,6 @@ def middle_of_gap(values: Array, totals: Array, above: float, total: float, shar
 
 def ranges(starts: Array, ends: Array) -> Array:
     """Return the integers of [start, end) for every pair of limits, one range after the other.
-
-    Parameters
-    ----------
-    starts, ends : ndarray of int of shape (n_ranges,)
-        The limits.
 
     Examples
     --------
@@ -138,13 +98,6 @@ def ranges(starts: Array, ends: Array) -> Array:
 
 def grouped(codes: Array, n_groups: int = 0) -> tuple[Array, Array]:
     """Return the positions sorted by group, and where every group starts and the last one ends.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        The group of every position, from 0.
-    n_groups : int, default=0
-        The least number of groups, where the last ones may have no positions.
 
     Examples
     --------
@@ -165,16 +118,6 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
 
     This is ``np.unique(values, return_inverse=True)`` in linear time, for values without missing
     ones; those that do not compare, such as strings and numbers, are sorted by their types first.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Numbers, strings or other objects with a hash.
-
-    Returns
-    -------
-    distinct : ndarray of shape (n_distinct,)
-    codes : ndarray of int of shape (n,)
 
     Examples
     --------
@@ -210,11 +153,6 @@ def by_first_row(codes: Array) -> Array:
     What is drawn code by code then does not depend on what the codes stand for, such as the names
     of groups.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Codes from 0.
-
     Examples
     --------
     >>> import numpy as np
@@ -248,13 +186,6 @@ def blocks(n_rows: int) -> Iterator[slice]:
 
 def codes_in_blocks(n_rows: int, values_of: Callable[[slice], Array]) -> tuple[Array, Array]:
     """Return `unique_codes` of the values of rows, with codes of the shortest signed integer type.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of rows, at least one.
-    values_of : callable
-        From a slice of the rows to their values.
 
     Examples
     --------
@@ -295,13 +226,6 @@ def nonnegative_least_squares(A: Array, b: Array) -> Array:
     SciPy's active set method is accurate for nearly dependent columns from version 1.16 on: 1.13
     and 1.14 use the normal equations, and 1.15 may return points that are not optimal. With these,
     and where the method does not end, the problem is solved as one with bounds, which is slower.
-
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        The matrix.
-    b : ndarray of shape (m,)
-        The target.
 
     Examples
     --------

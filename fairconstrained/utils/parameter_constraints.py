@@ -124,22 +124,7 @@ def _constraint(part: Any) -> Any:
 
 
 def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
-    """Check the parameters of an object, and those of its parameters.
-
-    Parameters
-    ----------
-    owner : Parametrized or estimator
-        The object.
-    prefix : str, default=""
-        The parameter that the object is, for messages.
-    **given : object
-        Its parameters, by default those of `get_params`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        With the parameter's name, what is valid and what was found.
-    """
+    """Check the parameters of an object, and those of its parameters."""
     kind: Any = type(owner)
     values = given or owner.get_params(deep=False)
     # the defaults of a dataclass are valid, and most values are defaults

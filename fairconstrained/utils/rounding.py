@@ -20,17 +20,6 @@ ten times as much as this tolerance.
 def at_most(value: Any, bound: Any = 0.0) -> Any:
     """Return whether measured numbers are at most a bound, up to rounding.
 
-    Parameters
-    ----------
-    value : float or ndarray
-        The numbers.
-    bound : float or ndarray, default=0.0
-        The bound.
-
-    Returns
-    -------
-    holds : bool or ndarray of bool
-
     Examples
     --------
     >>> from fairconstrained.utils.rounding import at_most
@@ -54,11 +43,6 @@ def same_values(first: Array, second: Array) -> bool:
     """Return whether two arrays have the same bits: faster than ``np.array_equal`` if short.
 
     A negative zero is not a zero here, and nan equals itself.
-
-    Parameters
-    ----------
-    first, second : ndarray of float of one dimension
-        The arrays.
 
     Examples
     --------

@@ -26,13 +26,7 @@ _OF_CALLBACKS = ("_callback", "_skl_callback")  # scikit-learn ends its callback
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was before its fit, if the fit fails or is interrupted.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator. Its attributes are those of one fit, or of none.
-    """
+    """Leave an estimator as it was before its fit, if the fit fails or is interrupted."""
     before = dict(vars(estimator))
     try:
         yield
@@ -48,13 +42,6 @@ def set_fitted(estimator: Any, attributes: Mapping[str, Any]) -> None:
 
     Some attributes exist only after some fits: a model of more than two classes has no threshold,
     for instance. Those that an earlier fit has left are removed.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator. It is changed.
-    attributes : mapping of str to object
-        All fitted attributes and their values.
     """
     kept = {name: vars(estimator)[name] for name in vars(estimator) if name not in _OF_SOME_FITS}
     estimator.__dict__ = {**kept, **attributes}
@@ -70,15 +57,6 @@ def copy_fitted(estimator: Any, source: object, own: Iterable[str]) -> None:
     """Set the fitted attributes of another estimator.
 
     Attributes that an earlier fit has left and that the other estimator does not have are removed.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator. It is changed.
-    source : estimator
-        The other one.
-    own : iterable of str
-        Fitted attributes that are the estimator's own and stay.
     """
     left = fitted_attributes(estimator).keys() - set(own)
     kept = {name: vars(estimator)[name] for name in vars(estimator) if name not in left}
@@ -98,16 +76,6 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     The file that was there is unchanged if the body raises an error or is interrupted. The
     temporary file has the same ending, and the permissions of the file that it replaces. A device
     or a pipe is not replaced but yielded itself.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        The file to write. Links are followed.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. `strerror` is a sentence that says which file, and why.
 
     Examples
     --------
@@ -138,13 +106,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError of :func:`whole_file` if its temporary file cannot be made.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        The file that is to be written after a long computation.
-    """
+    """Raise the OSError of :func:`whole_file` if its temporary file cannot be made."""
     with _named(path):
         if _is_replaced(path):
             trial = _beside(Path(os.path.realpath(path)))

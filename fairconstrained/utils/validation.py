@@ -17,24 +17,12 @@ def is_number(value: object, kind: type) -> TypeGuard[Any]:
 
 
 def check_kappa(kappa: object) -> float:
-    """Return kappa as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number between 0 and 1.
-    """
+    """Return kappa as a float."""
     return check_between("kappa", kappa, 0.0, 1.0, "the largest gap allowed")
 
 
 def check_between(argument: str, value: object, low: float, high: float, what: str) -> float:
-    """Return a number as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number in [low, high]; the message states its meaning, `what`.
-    """
+    """Return a number as a float."""
     if not is_number(value, Real) or not low <= float(value) <= high:
         raise ValueError(
             f"{argument} must be a number between {low:g} and {high:g} ({what}); got {value!r}."
@@ -43,65 +31,35 @@ def check_between(argument: str, value: object, low: float, high: float, what: s
 
 
 def check_finite(argument: str, value: object) -> float:
-    """Return a number as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a finite number.
-    """
+    """Return a number as a float."""
     if not is_number(value, Real) or not np.isfinite(value):
         raise ValueError(f"{argument} must be a finite number; got {value!r}.")
     return float(value)
 
 
 def check_positive(argument: str, value: object) -> float:
-    """Return a number as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a finite number > 0.
-    """
+    """Return a number as a float."""
     if not is_number(value, Real) or not 0.0 < float(value) < np.inf:
         raise ValueError(f"{argument} must be a finite number > 0; got {value!r}.")
     return float(value)
 
 
 def check_count(argument: str, value: object) -> int:
-    """Return a count as an int.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer >= 1.
-    """
+    """Return a count as an int."""
     if not is_number(value, Integral) or value < 1:
         raise ValueError(f"{argument} must be an integer >= 1; got {value!r}.")
     return int(value)
 
 
 def check_switch(argument: str, value: object) -> bool:
-    """Return a switch as a bool.
-
-    Raises
-    ------
-    ValueError
-        If it is not True or False.
-    """
+    """Return a switch as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{argument} must be True or False; got {value!r}.")
     return bool(value)
 
 
 def check_numbers(argument: str, values: object, low: float, high: float) -> Array:
-    """Return a list of numbers as an array of shape (n_numbers,).
-
-    Raises
-    ------
-    ValueError
-        If it is not one finite number or more, in one dimension and in [low, high].
-    """
+    """Return a list of numbers as an array of shape (n_numbers,)."""
     try:
         found = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -116,13 +74,7 @@ def check_numbers(argument: str, values: object, low: float, high: float) -> Arr
 
 
 def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
-    """Return the two ends of a range of ranks; the message says what `others` are valid.
-
-    Raises
-    ------
-    ValueError
-        If they are not two numbers 0 <= alpha < beta <= 1.
-    """
+    """Return the two ends of a range of ranks; the message says what `others` are valid."""
     ends = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else []
     numbers = len(ends) == 2 and all(is_number(end, Real) for end in ends)
     if not numbers or not 0 <= ends[0] < ends[1] <= 1:
@@ -134,13 +86,7 @@ def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
 
 
 def check_confidence(confidence: object) -> float:
-    """Return the confidence as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number between 0 and 1.
-    """
+    """Return the confidence as a float."""
     if not is_number(confidence, Real) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
     return float(confidence)
