@@ -5,66 +5,42 @@ equalized odds 0.05. ``--constraints all`` takes every constraint that the libra
 at 0.05, with its default surrogate or loss and with another one: smooth where the default has
 kinks, with kinks where it is smooth. "auto" solves the problem of ``goal="fairness"``.
 
-Results are kept with the version of the library: what is there is not run again. ``--solver`` and
-``--constraint`` choose what is run; the table has all that is known of its problems.
+Results are kept with the commit: what is there is not run again. ``--solver`` and ``--constraint``
+choose what is run.
 """
 
 from __future__ import annotations
 
-import io
-import re
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.data import DATA, Data, generated, load
-from benchmarks.harness.isolated import OverLimit, limit_cpu, run_isolated
-from benchmarks.harness.options import add_choice, add_seeds
+from benchmarks.harness.data import DATA, Data, generated, load, signs
+from benchmarks.harness.options import add_choice
+from benchmarks.harness.processes import OverBudget, isolated, limited
 from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row, as_markdown, environment, write_table
+from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, Constraint
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.exceptions import IncompatibleSolverError
-from fairconstrained.solvers import SOLVERS, Trace
+from fairconstrained.solvers import SOLVERS
 
 KAPPA = 0.05
 PAPERS = {"demographic_parity": 0.02, "equalized_odds": 0.05}
 MAIN = ("ipc", "3s-econ", "plada", "idca")
-SOLVED, FEASIBLE = 1e-4, 1e-3
-NEAR, NEAR_MAIN = 0.02, 0.01
-SECONDS_MAIN = 30.0  # of the main solvers, where a run may take 60
-FAIRNESS_SOLVER = "auto"
-FAIRNESS_OTHERS = ("smoothing", "augmented-lagrangian", "3s-econ")  # for a reference
-VARIANTS = {  # of a surrogate or a loss: the one without kinks, and the one with them
-    "surrogate": ("sigmoid", "ramp"),
-    "loss": ("logistic", "hinge"),
-}
-_FAIRNESS = " (goal: fairness)"  # in the names of problems
-_MEASURES = ("objective", "violation", "KKT residual")
-_PRINTED = re.compile("objective (.+), violation (.+), KKT residual (.+)")
-LEAST_SCALE = 0.05  # gaps are relative to the best objective, or to this where that is smaller
-
-
-def is_stochastic(name: str) -> bool:
-    """Return whether a solver's result depends on the seed."""
-    return name.endswith("stochastic")
-
-
-def first_at(trace: Trace, objective: float, violation: float = 1e-3) -> tuple[float, float]:
-    """Return passes and seconds until a measured point is feasible and good enough, or nan."""
-    frame = trace.to_frame()
-    good = frame[(frame.objective <= objective) & (frame.violation <= violation)]
-    if good.empty:
-        return float("nan"), float("nan")
-    return float(good.data_passes.iloc[0]), float(good.seconds.iloc[0])
+SOLVED, FEASIBLE = 1e-4, 1e-3  # violation of the best objective; of a run that is met
+NEAR, NEAR_MAIN = 0.02, 0.01  # relative gap of a run that is met
+SECONDS_MAIN = 30.0
+# With goal="fairness" the default is compared with what other solvers find, not they with it.
+DEFAULT = "auto"
+REFERENCES = ("smoothing", "augmented-lagrangian", "3s-econ")
+VARIANTS = {"surrogate": ("sigmoid", "ramp"), "loss": ("logistic", "hinge")}
+LEAST_SCALE = 0.05  # the relative gap of an objective near zero is in units of this
 
 
 @dataclass(frozen=True)
@@ -80,45 +56,23 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
-        return self.variant_name + (_FAIRNESS if self.goal == "fairness" else "")
+        """The constraint and its surrogate or loss, and the goal."""
+        goal = " (goal: fairness)" if self.goal == "fairness" else ""
+        return f"{self.constraint}:{self.variant}{goal}"
 
     @property
-    def variant_name(self) -> str:
-        """The constraint and its surrogate or loss."""
-        return f"{self.constraint}:{self.variant}"
+    def seconds(self) -> float:
+        """The CPU seconds that a run may take: 60, or 10 on a thousand rows."""
+        return 10.0 if self.data == "generated" and self.rows <= 1000 else 60.0
 
-    def estimator(self, solver: str, seed: int = 0) -> FairLogisticClassifier:
-        """Return the estimator, which prints measured iterates; all else is at its default."""
-        return FairLogisticClassifier(
-            self._constraint(),
-            self.kappa,
-            solver=solver,
-            goal=self.goal,
-            random_state=seed,
-            verbose=1,
-        )
-
-    def _constraint(self) -> Constraint:
+    def estimator(self, solver: str) -> FairLogisticClassifier:
+        """Return the estimator; all else is at its default."""
         kind = CLASSIFIER_CONSTRAINTS[self.constraint]
         constraint = kind(**{_parameter(self.constraint): self.variant})
         if self.constraint == "bounded_group_loss" and self.goal == "accuracy":
             constraint.set_params(bound=loss_bound(self.data, self.rows, self.variant))
-        return constraint
-
-
-@dataclass(frozen=True)
-class Run:
-    """A solver on a problem."""
-
-    case: Case
-    solver: str
-    seed: int
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What its result is stored under."""
-        return (repr(self.case), self.solver, *([str(self.seed)] if self.seed else []))
+        options = {"solver": solver, "goal": self.goal, "random_state": 0}
+        return FairLogisticClassifier(constraint, self.kappa, **options)
 
 
 def _parameter(constraint: str) -> str:
@@ -147,10 +101,9 @@ def loss_bound(data: str, n_rows: int, loss: str) -> float:
     It is halfway between the loss of that group in a model of all rows and in one of its own rows.
     """
     X, y, groups = rows_of(data, n_rows)
-    signs = 2.0 * y - 1.0
 
     def mean_loss(model: FairLogisticClassifier, rows: np.ndarray) -> float:
-        margins = signs[rows] * model.decision_function(X[rows])
+        margins = signs(y)[rows] * model.decision_function(X[rows])
         if loss == "hinge":
             return float(np.maximum(0.0, 1.0 - margins).mean())
         return float(np.logaddexp(0.0, -margins).mean())
@@ -158,31 +111,25 @@ def loss_bound(data: str, n_rows: int, loss: str) -> float:
     joint = FairLogisticClassifier(None).fit(X, y)
     worst = max(np.unique(groups), key=lambda group: mean_loss(joint, groups == group))
     rows = groups == worst
-    own = FairLogisticClassifier(None, loss=loss).fit(X[rows], y[rows])
-    return round(0.5 * (mean_loss(joint, rows) + mean_loss(own, rows)), 4)
+    alone = FairLogisticClassifier(None, loss=loss).fit(X[rows], y[rows])
+    return round(0.5 * (mean_loss(joint, rows) + mean_loss(alone, rows)), 4)
 
 
-def fit(case: Case, solver: str, seed: int, seconds: float) -> dict[str, Any]:
-    """Return the figures of a fit; the CPU time of the process is limited from here on.
-
-    Of a run that reaches the limit they are those of the last measured iterate.
-    """
-    warnings.simplefilter("ignore")  # what the run ended with is in the table
+def fit(task: tuple[Case, str]) -> Row:
+    """Return the figures of a solver on a problem, or why there are none."""
+    case, solver = task
+    warnings.simplefilter("ignore")
     X, y, groups = rows_of(case.data, case.rows)
-    estimator = case.estimator(solver, seed)
-    limit_cpu(seconds)
-    clock, printed = time.process_time(), io.StringIO()
+    clock = time.process_time()
     try:
-        with redirect_stdout(printed):
-            result = estimator.fit(X, y, sensitive_features=groups).result_
-    except OverLimit:
-        last = _PRINTED.findall(printed.getvalue())[-1:] or [()]
-        figures = dict(zip(_MEASURES, map(float, last[0]), strict=False))
-        return {"status": f"over {seconds:g} s", "CPU seconds": seconds, **figures}
-    except IncompatibleSolverError as error:
-        return {"status": "refused", "message": str(error)}
+        with limited(case.seconds):
+            result = case.estimator(solver).fit(X, y, sensitive_features=groups).result_
+    except OverBudget:
+        return {"status": f"over {case.seconds:g} s"}
+    except IncompatibleSolverError:
+        return {"status": "refused"}
     except Exception as error:
-        return {"status": f"{type(error).__name__}", "message": str(error)}
+        return {"status": f"{type(error).__name__}: {error}"}
     return {
         "status": result.status.value,
         "objective": result.objective,
@@ -191,173 +138,110 @@ def fit(case: Case, solver: str, seed: int, seconds: float) -> dict[str, Any]:
         "passes": result.data_passes,
         "CPU seconds": time.process_time() - clock,
         "answer of": "" if result.replaces is None else type(result.solver).__name__,
-        "trace": vars(result.trace),
     }
 
 
-def limit(case: Case) -> float:
-    """Return the CPU seconds that a run may take: 60, or 10 on a thousand rows."""
-    return 10.0 if case.data == "generated" and case.rows <= 1000 else 60.0
-
-
-def cases(options: Namespace) -> Iterator[Case]:
-    """Yield the problems that the options name."""
+def tasks(options: Namespace) -> Iterator[tuple[Case, str]]:
+    """Yield the problems that the options name, with the solvers of each."""
     for data in options.data:
         rows = options.rows if data == "generated" else 0
         if options.constraints == "papers":
-            for name, kappa in PAPERS.items():
-                yield Case(data, rows, name, kappa, "sigmoid")
-            continue
-        for name in CLASSIFIER_CONSTRAINTS:
-            for variant in variants(name):
-                yield Case(data, rows, name, KAPPA, variant)
-                yield Case(data, rows, name, KAPPA, variant, "fairness")
+            cases = [Case(data, rows, *item, "sigmoid") for item in PAPERS.items()]
+        else:
+            cases = [
+                Case(data, rows, name, KAPPA, variant, goal)
+                for name in CLASSIFIER_CONSTRAINTS
+                for variant in variants(name)
+                for goal in ("accuracy", "fairness")
+            ]
+        for case in cases:
+            fair = case.goal == "fairness"
+            solvers = [DEFAULT, *REFERENCES] if fair else list(SOLVERS)
+            wanted = options.constraint
+            if wanted is None or {case.constraint, f"{case.constraint}:{case.variant}"} & {*wanted}:
+                yield from (
+                    (case, s) for s in solvers if (DEFAULT if fair else s) in options.solver
+                )
 
 
-def solvers_of(case: Case) -> list[str]:
-    """Return the solvers that are to solve a problem."""
-    if case.goal == "fairness":
-        return [FAIRNESS_SOLVER, *FAIRNESS_OTHERS]
-    return list(SOLVERS)
-
-
-def is_chosen(one: Run, options: Namespace) -> bool:
-    """Return whether the options ask for this run."""
-    chosen, names = options.constraint, {one.case.constraint, one.case.variant_name}
-    solver = FAIRNESS_SOLVER if one.case.goal == "fairness" else one.solver  # or its reference
-    return (chosen is None or bool(names & set(chosen))) and solver in options.solver
-
-
-def runs_of(case: Case, options: Namespace) -> Iterator[Run]:
-    """Yield the runs on a problem: a stochastic solver with every seed."""
-    for name in solvers_of(case):
-        for seed in options.seeds if is_stochastic(name) else options.seeds[:1]:
-            yield Run(case, name, seed)
-
-
-def measure(one: Run, store: Store, options: Namespace) -> None:
-    """Run a solver on a problem unless its result is known."""
-    known = store.get(one.key, any_version=options.any_version)
-    if known is not None and not options.fresh:
-        return
-    seconds = limit(one.case)
-    found = run_isolated(fit, one.case, one.solver, one.seed, seconds)
-    found = store.put(one.key, found or {"status": "killed", "CPU seconds": seconds})
-    figures = [found.get(k, float("nan")) for k in ("objective", "violation", "CPU seconds")]
-    text = "objective {:.5f}, violation {:.1e}, {:.1f} s".format(*figures)
-    print(f"{one.case.data} {one.case.name} {one.solver}: {found['status']}, {text}", flush=True)
-
-
-def table(case: Case, store: Store, options: Namespace) -> list[Row]:
-    """Return what is known about a problem, a row for every run."""
-    found = {one: store.get(one.key, any_version=True) for one in runs_of(case, options)}
-    known = {one: result for one, result in found.items() if result is not None}
-    best = best_objective([result for result in known.values() if "trace" in result])
-    return [_row(one, result, best) for one, result in known.items()]
-
-
-def best_objective(results: list[dict[str, Any]]) -> float:
+def best_objective(results: list[Row]) -> float:
     """Return the least objective of points that meet the tightest bound that some point meets."""
     for bound in (SOLVED, FEASIBLE):
-        objectives = [one["objective"] for one in results if one["violation"] <= bound]
+        objectives = [row["objective"] for row in results if row["violation"] <= bound]
         if objectives:
             return min(objectives)
     return float("nan")
 
 
-def _row(one: Run, result: dict[str, Any], best: float) -> Row:
-    gap = (result.get("objective", float("nan")) - best) / max(abs(best), LEAST_SCALE)
-    near = best + NEAR_MAIN * max(abs(best), LEAST_SCALE)
-    passes = first_at(Trace(**result["trace"]), near)[0] if "trace" in result else ""
-    row = {"data": one.case.data, "constraint": one.case.name, "solver": one.solver}
-    row |= {"seed": one.seed if is_stochastic(one.solver) else "", "status": result["status"]}
-    row |= {"objective": result.get("objective", ""), "relative gap": gap}
-    for name in ("violation", "KKT residual", "passes"):
-        row[name] = result.get(name, "")
-    row["passes to 1%"] = passes
-    for name in ("CPU seconds", "answer of", "version"):
-        row[name] = result.get(name, "")
-    return {**row, "verdict": verdict(one, result, gap)}
+def table(results: dict[tuple[Case, str], Row]) -> list[Row]:
+    """Return a row for every run."""
+    rows = []
+    for (case, solver), result in results.items():
+        same = [one for (other, _), one in results.items() if other == case and "passes" in one]
+        best = best_objective(same)
+        gap = (result.get("objective", np.nan) - best) / max(abs(best), LEAST_SCALE)
+        row: Row = {"data": case.data, "constraint": case.name, "solver": solver}
+        row |= {"status": result["status"], "objective": result.get("objective", "")}
+        row["relative gap"] = gap
+        for name in ("violation", "KKT residual", "passes", "CPU seconds", "answer of", "commit"):
+            row[name] = result.get(name, "")
+        reference = case.goal == "fairness" and solver != DEFAULT
+        rows.append({**row, "verdict": "" if reference else verdict(case, solver, result, gap)})
+    return rows
 
 
-def verdict(one: Run, result: dict[str, Any], gap: float) -> str:
+def verdict(case: Case, solver: str, result: Row, gap: float) -> str:
     """Return "met", or what is not."""
-    if "trace" not in result:
+    if "passes" not in result:
         return result["status"]
     if not result["violation"] <= FEASIBLE:
         return f"violation {result['violation']:.1e}"
-    if not gap <= (NEAR_MAIN if one.solver in MAIN else NEAR):
+    if not gap <= (NEAR_MAIN if solver in MAIN else NEAR):
         return f"gap {gap:.1%}"
-    seconds = min(limit(one.case), SECONDS_MAIN) if one.solver in MAIN else limit(one.case)
+    seconds = min(case.seconds, SECONDS_MAIN) if solver in MAIN else case.seconds
     return "met" if result["CPU seconds"] <= seconds else f"{result['CPU seconds']:.0f} s"
 
 
 def overview(rows: list[Row]) -> list[Row]:
     """Return the verdicts, a row for every problem and a column for every solver."""
-    problems = {(row["data"], row["constraint"]): {} for row in rows}
+    problems: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        verdicts = problems[row["data"], row["constraint"]]
-        if verdicts.get(row["solver"], "met") in (
-            "met",
-            "met*",
-        ):  # of several seeds the first failure
-            verdicts[row["solver"]] = row["verdict"] + ("*" if row["answer of"] else "")
-    solvers = (FAIRNESS_SOLVER, *SOLVERS)
-    names = [name for name in solvers if any(name in found for found in problems.values())]
+        verdicts = problems.setdefault((row["data"], row["constraint"]), {})
+        verdicts[row["solver"]] = row["verdict"] + ("*" if row["answer of"] else "")
+    names = list(dict.fromkeys(row["solver"] for row in rows))
     return [
-        {"data": data, "constraint": constraint, **{name: found.get(name, "") for name in names}}
-        for (data, constraint), found in problems.items()
+        {"data": data, "constraint": constraint, **{name: row.get(name, "") for name in names}}
+        for (data, constraint), row in problems.items()
     ]
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what is run, and what is done with results of earlier runs."""
+    """Add what is run."""
     add_choice(parser, "--data", [*DATA, "generated"], quick=["generated"], help="data sets")
     parser.add_argument("--rows", type=int, default=1000, help="of the generated data")
-    parser.add_argument(
-        "--constraints", choices=["papers", "all"], default="papers", help="see the module's text"
-    )
-    parser.add_argument(
-        "--constraint",
-        nargs="+",
-        metavar="NAME",
-        help="run these only: partial_dp, roc_parity:ramp",
-    )
-    add_choice(parser, "--solver", [FAIRNESS_SOLVER, *SOLVERS], quick=MAIN, help="run these only")
-    add_seeds(parser, (0,))
-    parser.add_argument("--fresh", action="store_true", help="run also what is known")
-    parser.add_argument(
-        "--any-version", action="store_true", help="accept results of other versions of the library"
-    )
+    text = "see the module's text"
+    parser.add_argument("--constraints", choices=["papers", "all"], default="papers", help=text)
+    text = "run these only: partial_dp, roc_parity:ramp"
+    parser.add_argument("--constraint", nargs="+", metavar="NAME", help=text)
+    add_choice(parser, "--solver", [DEFAULT, *SOLVERS], quick=MAIN, help="run these only")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
 
 
 def run(options: Namespace) -> None:
     """Run what is not known, then write the table and the overview of its verdicts."""
     store = Store(options.out / "all_solvers")
-    problems = list(cases(options))
     for data in options.data:
         rows_of(data, options.rows if data == "generated" else 0)  # once, before the forks
-    with ThreadPoolExecutor(options.jobs) as pool:
-        jobs = [
-            pool.submit(measure, one, store, options)
-            for case in problems
-            for one in runs_of(case, options)
-            if is_chosen(one, options)
-        ]
-        for job in jobs:
-            job.result()
-    rows = [row for case in problems for row in table(case, store, options)]
+    keys = {task: (repr(task[0]), task[1]) for task in tasks(options)}
+    unknown = [task for task, key in keys.items() if store.get(key) is None]
+    for task, row, lost in isolated(fit, unknown, options.jobs):
+        row = store.put(keys[task], row or {"status": lost})
+        print(task[0].data, task[0].name, task[1], row["status"], flush=True)
+    results = {task: store.get(key) for task, key in keys.items()}
+    rows = table({task: row for task, row in results.items() if row is not None})
     name = f"all_solvers-{options.constraints}-{'-'.join(options.data)}"
     write_table(rows, name, "Every solver with its defaults", options.out)
-    rows = [row for row in rows if not _is_reference(row["constraint"], row["solver"])]
-    verdicts = overview(rows)
-    met = sum(row["verdict"] == "met" for row in rows)
-    text = f"{met} of {len(rows)} runs met\n\n{environment()}\n\n{as_markdown(verdicts)}"
-    (options.out / f"{name}-verdicts.md").write_text(text)
-    print(text)
-
-
-def _is_reference(problem: str, solver: str) -> bool:
-    """Return whether a run only shows what the default could have found."""
-    return problem.endswith(_FAIRNESS) and solver != FAIRNESS_SOLVER
+    judged = [row for row in rows if row["verdict"]]
+    met = sum(row["verdict"] == "met" for row in judged)
+    title = f"{met} of {len(judged)} runs met"
+    write_table(overview(judged), f"{name}-verdicts", title, options.out)

@@ -15,14 +15,13 @@ from functools import partial
 import numpy as np
 
 from benchmarks.harness.data import DATA, QUICK_DATA, load
-from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.tables import Row, write_table
 from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.bounds import optimality_gap
 
 CONSTRAINTS = ("demographic_parity", "equal_opportunity", "equalized_odds")
-KAPPAS = (0.05, 0.02, 0.005)
 _AT_LENGTH = 50.0  # times the data passes of the fit
 
 
@@ -62,9 +61,7 @@ def add_options(parser: ArgumentParser) -> None:
     """Add the problems."""
     add_choice(parser, "--data", tuple(DATA), quick=list(QUICK_DATA), help="data sets")
     add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS[:1], help="constraints")
-    parser.add_argument(
-        "--kappas", type=float, nargs="+", default=Default(list(KAPPAS), [0.05]), help="tolerances"
-    )
+    add_numbers(parser, "--kappas", [0.05, 0.02, 0.005], [0.05], "tolerances")
     parser.add_argument("--repeats", type=int, default=Default(3, 1), help="timed runs of each")
 
 

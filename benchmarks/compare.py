@@ -3,58 +3,88 @@
 Each checkout has one long-lived process, and they run the same task in turns, after a first run
 that is not timed. Without --base the checkout is compared with itself, which shows the noise.
 The ratio is the median of the ratios of neighbouring runs; above 1 this checkout is slower. For
-paths, the objective is the sum over the points, and the violation the largest.
+paths, the objective is the sum over the points, and the violation the largest. Only public names
+of the library are used, so that older versions can be compared with.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
+import time
+import warnings
 from argparse import ArgumentParser, Namespace
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from statistics import median
 
-from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.options import ROOT, Default, add_choice, add_numbers
 from benchmarks.harness.tables import Row, at_most, write_table
 from benchmarks.harness.timing import ratio
-from benchmarks.harness.worker import ROOT, Task, Worker
 
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
 PATH_DATA = ("a9a", "bank", "compas", "law_school")
-KAPPAS = (0.1, 0.05, 0.02, 0.01)
 SIDES = ("base", "current")
 
 
-def tasks(options: Namespace) -> list[Task]:
-    """Return what is run."""
-    fits = [
-        {"kind": "fit", "data": "a9a", "constraint": constraint, "kappa": kappa}
-        for constraint, kappa in product(options.constraints, options.kappas)
-    ]
-    paths = [
-        {"kind": "path", "data": data, "constraint": constraint, "kappa": ""}
-        for data, constraint in product(options.data, options.constraints)
-    ]
-    chosen = {"fits": fits, "paths": paths}
-    return [task for name in options.tables for task in chosen[name]]
+def begin(checkout: Path) -> None:
+    """Import the library of a checkout in a process that has imported none."""
+    sys.path.insert(0, str(checkout.resolve()))
+    import fairconstrained
+
+    if not Path(fairconstrained.__file__).is_relative_to(checkout.resolve()):
+        raise ImportError(f"{checkout} has no package fairconstrained")
+    warnings.simplefilter("ignore")
 
 
-def compare(task: Task, workers: dict[str, Worker], repeats: int) -> Row:
+def perform(task: Row) -> Row:
+    """Return the figures of a task and its CPU seconds."""
+    from benchmarks.harness.data import load
+    from fairconstrained import FairLogisticClassifier, fairness_path
+
+    X, y, groups = load(task["data"])
+    clock = time.process_time()
+    if task["kind"] == "fit":
+        clf = FairLogisticClassifier(task["constraint"], task["kappa"])
+        result = clf.fit(X, y, sensitive_features=groups).result_
+        figures = result.data_passes, result.objective, result.violation
+    else:
+        clf = FairLogisticClassifier(task["constraint"])
+        path = fairness_path(clf, X, y, sensitive_features=groups)
+        figures = path.data_passes.sum(), path.objectives.sum(), path.violations.max()
+    seconds = time.process_time() - clock
+    names = ("passes", "objective", "violation")
+    return {**dict(zip(names, map(float, figures), strict=True)), "CPU seconds": seconds}
+
+
+def tasks(options: Namespace) -> list[Row]:
+    """Return the tasks of the tables that are asked for."""
+    names = ("kind", "data", "constraint", "kappa")
+    chosen = {
+        "fits": product(["fit"], ["a9a"], options.constraints, options.kappas),
+        "paths": product(["path"], options.data, options.constraints, [""]),
+    }
+    return [dict(zip(names, task, strict=True)) for name in options.tables for task in chosen[name]]
+
+
+def compare(task: Row, workers: dict[str, ProcessPoolExecutor], repeats: int) -> Row:
     """Return a row of the table: medians of alternating runs."""
-    found = {side: [worker.ask(task)] for side, worker in workers.items()}
+    runs = {side: [worker.submit(perform, task).result()] for side, worker in workers.items()}
     order = list(SIDES)
     for _ in range(repeats):
         for side in order:
-            found[side].append(workers[side].ask(task))
+            runs[side].append(workers[side].submit(perform, task).result())
         order.reverse()  # base, current, current, base, ...: neither is always second
-    timed = {side: [one["CPU seconds"] for one in found[side][1:]] for side in SIDES}
-    base, current = (found[side][0] for side in SIDES)
-    slower = ratio(timed["current"], timed["base"])
+    seconds = {side: [run["CPU seconds"] for run in runs[side][1:]] for side in SIDES}
+    base, current = (runs[side][0] for side in SIDES)
+    slower = ratio(seconds["current"], seconds["base"])
     row = {
         **task,
         "passes, base": base["passes"],
         "passes": current["passes"],
-        "CPU seconds, base": median(timed["base"]),
-        "CPU seconds": median(timed["current"]),
+        "CPU seconds, base": median(seconds["base"]),
+        "CPU seconds": median(seconds["current"]),
         "ratio": slower,
         "objective / base - 1": current["objective"] / base["objective"] - 1.0,
         "violation, base": base["violation"],
@@ -70,19 +100,21 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--base", type=Path, default=ROOT, help="the checkout to compare with")
     add_choice(parser, "--tables", ("fits", "paths"), quick=["fits", "paths"], help="tables")
     add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS[:1], help="constraints")
-    parser.add_argument(
-        "--kappas", type=float, nargs="+", default=Default(list(KAPPAS), [0.05]), help="of fits"
-    )
+    add_numbers(parser, "--kappas", [0.1, 0.05, 0.02, 0.01], [0.05], "of fits")
     add_choice(parser, "--data", PATH_DATA, quick=["compas"], help="data sets of paths")
     parser.add_argument("--repeats", type=int, default=Default(7, 1), help="timed runs of each")
 
 
 def run(options: Namespace) -> None:
     """Write compare.md and compare.csv."""
-    workers = dict(zip(SIDES, (Worker(options.base), Worker(ROOT)), strict=True))
+    context = multiprocessing.get_context("spawn")
+    workers = {
+        side: ProcessPoolExecutor(1, context, begin, (checkout,))
+        for side, checkout in zip(SIDES, (options.base, ROOT), strict=True)
+    }
     try:
         rows = [compare(task, workers, options.repeats) for task in tasks(options)]
     finally:
         for worker in workers.values():
-            worker.close()
+            worker.shutdown()
     write_table(rows, "compare", f"This checkout against {options.base}", options.out)

@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness.options import Default
+from benchmarks.harness.options import ROOT, Default
 from benchmarks.harness.tables import Row, at_least, write_table
 
-ROOT = Path(__file__).resolve().parents[1]
 LESS = 2
 _BINARY: dict[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
@@ -45,14 +44,14 @@ def _bodies(tree: ast.Module) -> Iterator[ast.AST]:
 
 def mutable(tree: ast.Module) -> list[ast.AST]:
     """Return the nodes that `mutate` can change."""
-    found = []
+    nodes = []
     for node in dict.fromkeys(_bodies(tree)):
         number = isinstance(node, ast.Constant) and type(node.value) in (int, float, bool)
         binary = isinstance(node, ast.BinOp) and type(node.op) in _BINARY
         compared = isinstance(node, ast.Compare) and len(node.ops) == 1
         if number or binary or compared or isinstance(node, ast.BoolOp | ast.IfExp):
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def mutate(node: ast.AST) -> None:
@@ -100,7 +99,7 @@ def mutants(count: int, seed: int) -> Iterator[tuple[Path, str, str]]:
     """Yield a file of the library, its changed text, and what is changed: packages take turns."""
     rng = np.random.default_rng(seed)
     library = ROOT / "fairconstrained"
-    packages = [one for one in sorted(library.iterdir()) if (one / "__init__.py").exists()]
+    packages = [folder for folder in sorted(library.iterdir()) if (folder / "__init__.py").exists()]
     order = [packages[k] for k in rng.permutation(len(packages))]
     for k in range(count):
         files = sorted(order[k % len(order)].rglob("*.py"))

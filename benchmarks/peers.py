@@ -5,14 +5,11 @@ tolerance have one point, GridSearch has its ten models). Splits are 70:30, stra
 label. The columns that hold the groups are not features; "sees the group" marks methods that
 need it to predict. Every package runs in a process of its own, in the environment that
 ``--python NAME=PATH`` gives, by default this one. A package that is not installed is listed as
-missing.
-
-Results are kept: what is known is not run again.
+missing. Results are kept: what is known is not run again.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -25,50 +22,30 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from benchmarks.harness.data import Data, encode
-from benchmarks.harness.fairlearn_peers import NOTIONS
-from benchmarks.harness.intervals import LEAST_SPLITS
-from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.peer_worker import PEERS
-from benchmarks.harness.peers_verdicts import (
-    SPLIT_OF_COSTS,
-    TEST_SHARE,
-    UNCONSTRAINED,
-    at_gaps,
-    frontier,
-    speeds,
+from benchmarks.harness.data import Data, black_or_white, encode
+from benchmarks.harness.frontier import (
+    LEAST_SPLITS,
+    Point,
+    Splits,
+    compared,
+    counts,
+    pooled_gap,
     summary,
-    verdicts,
 )
+from benchmarks.harness.options import ROOT, Default, add_choice
+from benchmarks.harness.peer_worker import NOTIONS, OURS, PEERS
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
-from fairconstrained.datasets import (
-    fetch_adult,
-    fetch_bank,
-    fetch_communities,
-    fetch_compas,
-    fetch_law_school,
-)
-from fairconstrained.metrics.intervals import largest_gap
+from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_communities, fetch_law_school
 
 SETTINGS = (0.005, 0.01, 0.02, 0.05, 0.1)
-ROOT = Path(__file__).parents[1]
-WORKER = "benchmarks.harness.peer_worker"
-OURS = "ours"
+TEST_SHARE = 0.3
 QUICK = [  # the fastest of every kind
-    UNCONSTRAINED, "ours, scores", "ours, decisions", "ours, thresholds by group", "GridSearch",
+    "no constraint", "ours, scores", "ours, decisions", "ours, thresholds by group", "GridSearch",
     "ThresholdOptimizer",
 ]  # fmt: skip
-AT_ONCE = 5  # jobs of a process: results are kept when it ends
-
-
-def _compas() -> tuple[pd.DataFrame, Any, Any]:
-    data = fetch_compas()
-    rows = data.sensitive_features["race"].isin(["African-American", "Caucasian"])
-    return data.data[rows], data.target[rows], data.sensitive_features["race"][rows]
 
 
 def _with(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[], tuple]:
@@ -81,7 +58,7 @@ def _with(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[]
 
 
 SOURCES: dict[str, Callable[[], tuple]] = {
-    "compas": _compas,
+    "compas": black_or_white,
     "communities": _with(fetch_communities, "racepctblack"),
     "law_school": _with(fetch_law_school, "race"),
     "bank": _with(fetch_bank, "age", version="additional"),
@@ -94,8 +71,7 @@ def rows_of(name: str) -> Data:
     """Return features without the column of the groups, labels 0 and 1, and codes of groups."""
     frame, y, groups = SOURCES[name]()
     y = np.asarray(y)
-    column = str(groups.name)
-    X = encode(frame.drop(columns=[column], errors="ignore"))
+    X = encode(frame.drop(columns=[str(groups.name)], errors="ignore"))
     codes = np.unique(np.asarray(groups.astype(str)), return_inverse=True)[1]
     return X, (y == y.max()).astype(int), codes
 
@@ -103,107 +79,31 @@ def rows_of(name: str) -> Data:
 def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training and the test rows."""
     _, y, groups = rows_of(name)
+    cells = 2 * groups + y
     return train_test_split(
-        np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=2 * groups + y
+        np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=cells
     )
 
 
-def events_of(notion: str, y: np.ndarray) -> list[np.ndarray]:
-    """Return the rows whose selection rates a notion compares, one set or two."""
-    if notion == "demographic_parity":
-        return [np.ones(len(y), dtype=bool)]
-    return [y == 1] if notion == "equal_opportunity" else [y == 1, y == 0]
-
-
-def measures(
-    notion: str, y: np.ndarray, groups: np.ndarray, chance: np.ndarray, score: np.ndarray
-) -> Row:
-    """Return accuracy, AUC, and the gap with its 95% interval; expected ones for random methods."""
-    cells, counts = [], []
-    for event in events_of(notion, y):
-        members = [event & (groups == g) for g in np.unique(groups)]
-        rates = np.array([chance[rows].mean() for rows in members])
-        cells.append((rates, np.array([rows.sum() for rows in members])))
-        counts.append([[float(chance[rows].sum()), int(rows.sum())] for rows in members])
-    gap = largest_gap(cells, 0.95)
-    positives = min(int((y[groups == g] == 1).sum()) for g in np.unique(groups))
-    return {
-        "accuracy": float(np.where(y == 1, chance, 1.0 - chance).mean()),
-        "AUC": float(roc_auc_score(y, score)),
-        "gap": float(gap.value),
-        "gap, low": float(gap.low),
-        "gap, high": float(gap.high),
-        "cells": counts,
-        "least positives": positives,
-        "rows": len(y),
-    }
-
-
-def run_worker(python: str, peer: str, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the worker wrote for each task, or why there is nothing."""
+def run_worker(python: str, peer: str, tasks: list[dict[str, Any]]) -> list[dict[str, Any]] | str:
+    """Return the settings, chances and seconds of each task, or why there is nothing."""
     package = PEERS[peer].package
-    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for k, task in enumerate(tasks):
             np.savez(Path(folder) / f"{k:03d}.in.npz", **task)
-        command = [python, "-m", WORKER, peer, folder]
+        command = [python, "-m", "benchmarks.harness.peer_worker", peer, folder]
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path}
-        ended = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment
-        )
-        lines = ended.stderr.strip().splitlines() or ["no message"]
-        missing = f"No module named '{package.split('.')[0]}" in ended.stderr
-        reason = f"{package} is not installed" if missing else lines[-1][:160]
-        for k in range(len(tasks)):
-            target = Path(folder) / f"{k:03d}.out.npz"
-            if not target.exists():
-                found.append({"missing": reason})
-                continue
-            with np.load(target) as file:
-                arrays = {name: file[name] for name in file.files}
-            found.append({**json.loads(str(arrays.pop("facts"))), "arrays": arrays})
-    return found
-
-
-Job = tuple[str, int]  # notion and split
-
-
-def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Store) -> list[Row]:
-    """Return a row for every fit of a peer on a data set; from the store where it is known."""
-    any_version = options.any_version or not peer.startswith(OURS)
-    keys = {
-        (notion, seed): (data, notion, str(seed), peer, repr(SETTINGS), "cells")
-        for notion, seed in jobs
-    }
-    known = {job: store.get(key, any_version=any_version) for job, key in keys.items()}
-    todo = [job for job, one in known.items() if one is None or "missing" in one]
-    todo = [] if options.only_known else todo
-    for some in _jobs_by_process(todo):
-        tasks = [_task(data, *job) for job in some]
-        python = options.pythons.get(peer, sys.executable)
-        for job, found in zip(some, run_worker(python, peer, tasks), strict=True):
-            rows = found if "missing" in found else _rows(data, *job, peer, found)
-            known[job] = store.put(keys[job], rows)
-            shown = rows.get("missing") or f"{len(rows['points'])} points"
-            print(f"{data} {job[0]} split {job[1]} {peer}: {shown}", flush=True)
-    out = []
-    for (notion, _), one in known.items():
-        if one is not None:
-            absent = [{"data": data, "notion": notion, "peer": peer, "missing": one.get("missing")}]
-            out += absent if "missing" in one else one["points"]
-    return out
-
-
-def _jobs_by_process(jobs: list[Job]) -> list[list[Job]]:
-    """Return the jobs of every process: one job if its memory is shown, else up to five."""
-    alone = [[job] for job in jobs if job[1] == SPLIT_OF_COSTS]
-    others = [job for job in jobs if job[1] != SPLIT_OF_COSTS]
-    return alone + [others[k : k + AT_ONCE] for k in range(0, len(others), AT_ONCE)]
+        env = {**os.environ, "PYTHONPATH": path}
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+        if f"No module named '{package.split('.')[0]}" in ended.stderr:
+            return f"{package} is not installed"
+        if ended.returncode:
+            return (ended.stderr.strip().splitlines() or ["no message"])[-1][:160]
+        targets = sorted(Path(folder).glob("*.out.npz"))
+        return [dict(np.load(target)) for target in targets]
 
 
 def _task(data: str, notion: str, seed: int) -> dict[str, Any]:
-    """Return what the worker reads."""
     X, y, groups = rows_of(data)
     train, test = split(data, seed)
     task = {"X": X[train], "y": y[train], "groups": groups[train], "X_test": X[test]}
@@ -211,29 +111,64 @@ def _task(data: str, notion: str, seed: int) -> dict[str, Any]:
     return {**task, "settings": np.array(SETTINGS)}
 
 
-def _rows(data: str, notion: str, seed: int, peer: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Return the measures of every fit on the test rows."""
+def _figures(data: str, notion: str, seed: int, result: dict[str, Any]) -> list[Row]:
+    """Return accuracy and counts of the fits on a split; expected ones for random methods."""
     _, y, groups = rows_of(data)
-    _, test = split(data, seed)
-    rows = []
-    for k, fit in enumerate(found["fits"]):
-        chance, score = found["arrays"][f"chance{k}"], found["arrays"][f"score{k}"]
-        row: Row = {"data": data, "notion": notion, "peer": peer, "setting": fit["setting"]}
-        row |= {"split": seed, **measures(notion, y[test], groups[test], chance, score)}
-        loss = float(log_loss(y[test], np.clip(score, 1e-6, 1 - 1e-6)))
-        row |= {"log loss": loss if fit["probability"] else None}
-        rows.append({**row, "CPU seconds": fit["CPU seconds"], "MiB": found["MiB"]})
-    return {"points": rows}
+    test = split(data, seed)[1]
+    return [
+        {
+            "split": seed,
+            "setting": float(setting),
+            "accuracy": float(np.where(y[test] == 1, chance, 1.0 - chance).mean()),
+            "counts": counts(y[test], groups[test], chance, notion),
+            "CPU seconds": float(seconds),
+        }
+        for setting, chance, seconds in zip(*result.values(), strict=True)
+    ]
+
+
+def measured(data: str, notion: str, peer: str, options: Namespace, store: Store) -> Row:
+    """Return the fits of a peer on all splits, {"fits": ...}, or {"missing": reason}."""
+    key = (data, notion, peer, str(options.splits))
+    known = store.get(key)
+    if known is not None:
+        return known
+    tasks = [_task(data, notion, seed) for seed in range(options.splits)]
+    results = run_worker(options.pythons.get(peer, sys.executable), peer, tasks)
+    print(data, notion, peer, results if isinstance(results, str) else "done", flush=True)
+    if isinstance(results, str):
+        return {"missing": results}
+    fits: list[Row] = []
+    for seed, result in enumerate(results):
+        fits += _figures(data, notion, seed, result)
+    return store.put(key, {"fits": fits})
+
+
+def points(data: str, notion: str, peer: str, fits: list[Row]) -> list[Point]:
+    """Return a point for every setting; its fairness is that of the rates of all splits."""
+    out = []
+    for setting in dict.fromkeys(fit["setting"] for fit in fits):
+        runs = {fit["split"]: fit for fit in fits if fit["setting"] == setting}
+
+        def fairness(splits: Splits, runs: dict[int, Row] = runs) -> float:
+            return -pooled_gap([runs[k]["counts"] for k in splits])
+
+        one, ours = PEERS[peer], PEERS[peer].package == OURS or peer == "no constraint"
+        row = {"data": data, "notion": notion, "method": peer, "setting": setting}
+        row |= {"kind": one.kind, "random": "yes" if one.random else "no"}
+        row["CPU seconds"] = float(np.mean([run["CPU seconds"] for run in runs.values()]))
+        accuracy = {k: run["accuracy"] for k, run in runs.items()}
+        out.append(Point(row, (data, notion, one.kind), ours, accuracy, fairness))
+    return out
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add data sets, notions, peers, splits and environments."""
+    """Add data sets, notions, methods, splits and environments."""
     add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
     add_choice(parser, "--notions", NOTIONS, quick=["demographic_parity"], help="notions")
     add_choice(parser, "--peers", PEERS, quick=QUICK, help="methods")
-    parser.add_argument(
-        "--splits", type=int, default=Default(10, LEAST_SPLITS), help="how many splits"
-    )
+    splits = Default(10, LEAST_SPLITS)
+    parser.add_argument("--splits", type=int, default=splits, help="how many splits")
     parser.add_argument(
         "--python",
         nargs="+",
@@ -241,51 +176,35 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="NAME=PATH",
         help="the interpreter that has the package of a peer, for example fairret=/env/bin/python",
     )
-    parser.add_argument(
-        "--any-version", action="store_true", help="take our results of other versions as well"
-    )
-    parser.add_argument("--only-known", action="store_true", help="run nothing, show what is known")
 
 
 def interpreters(pairs: list[str]) -> dict[str, str]:
-    """Return the interpreter of each peer.
-
-    Raises
-    ------
-    SystemExit
-        If a pair does not name a peer or its package, or has no path.
-    """
-    found = {}
+    """Return the interpreters by method from ``PACKAGE=PATH`` or ``METHOD=PATH``."""
+    paths = {}
     for pair in pairs:
         name, _, path = pair.partition("=")
         named = [peer for peer, one in PEERS.items() if name in (peer, one.package)]
         if not named or not path:
-            known = ", ".join(sorted({one.package for one in PEERS.values()}))
-            raise SystemExit(f"--python {pair}: give PACKAGE=PATH, PACKAGE one of {known}")
-        found.update(dict.fromkeys(named, path))
-    return found
+            packages = ", ".join(sorted({one.package for one in PEERS.values()}))
+            raise SystemExit(f"--python {pair}: give PACKAGE=PATH, PACKAGE one of {packages}")
+        paths.update(dict.fromkeys(named, path))
+    return paths
 
 
 def run(options: Namespace) -> None:
-    """Run what is not known; write the points, and four tables of who is ahead."""
+    """Run what is not known; write peers (all points) and peers-summary (who is ahead)."""
     options.pythons = interpreters(options.python)
-    store, rows = Store(options.out / "peers"), []
+    store, every, missing = Store(options.out / "peers"), list[Point](), {}
     for data in options.data:
-        for peer in options.peers:
-            notions = [notion for notion in options.notions if notion in PEERS[peer].notions]
-            jobs = [(notion, seed) for notion in notions for seed in range(options.splits)]
-            rows += points(data, peer, jobs, options, store)
-    fits = [row for row in rows if "missing" not in row]
-    missing = {row["peer"]: row["missing"] for row in rows if "missing" in row}
-    table = frontier(fits)
-    shown = [{name: one for name, one in row.items() if name != "by split"} for row in table]
-    write_table(shown, "peers", "Peers: means over splits", options.out)
-    for name, title, some in (
-        ("ahead", "who is ahead at the same gap", summary(verdicts(table))),
-        ("seconds", "seconds and memory", speeds(table)),
-        ("gaps", "accuracy at a gap", at_gaps(table)),
-    ):
-        if some:
-            write_table(some, f"peers-{name}", f"Peers: {title}", options.out)
+        for notion in options.notions:
+            for peer in options.peers:
+                if notion in PEERS[peer].notions:
+                    result = measured(data, notion, peer, options, store)
+                    every += points(data, notion, peer, result.get("fits", []))
+                    missing |= {peer: result["missing"]} if "missing" in result else {}
+    rows = compared(every, lambda point: TEST_SHARE / (1.0 - TEST_SHARE))
+    write_table(rows, "peers", "Peers: means over splits; fairness is less the gap", options.out)
+    if ahead := summary(rows, ("notion", "data", "kind")):
+        write_table(ahead, "peers-summary", "Peers: who is ahead at the same gap", options.out)
     for peer, reason in missing.items():
         print(f"not run: {peer}: {reason}")

@@ -12,7 +12,7 @@ gradient.
 - "CPU per row": the slope of the CPU seconds of a round in the number of rows, of the threads that
   compute, against that of the same evaluations in memory, in turns. What does not depend on the
   rows, such as messages and heartbeats, is no part of it.
-- "memory" of a worker beyond its shards. The target is 250 MB, an empty worker included.
+- "memory" of a worker beyond its shards. The target is 250 MB.
 - Seconds per round with one and with two worker processes. The target is 1.7 times.
 
 For 1e8 rows, 8 GB of Parquet:
@@ -24,171 +24,95 @@ from __future__ import annotations
 
 import shutil
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness.options import Default
+from benchmarks.harness.options import add_numbers
 from benchmarks.harness.scale_runs import ROW_BYTES, Figures, on_workers
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, at_most, write_table
 
 TINY = 4000  # rows, in four files
 MOST_IN_MEMORY = 10_000_000
-COLUMNS = ("what", "rows", "workers", "value", "target", "met", "load")
+MANY = [100_000, 1_000_000, 4_000_000, 10_000_000]
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the sizes."""
-    parser.add_argument(
-        "--rows",
-        type=int,
-        nargs="+",
-        default=Default([100_000, 1_000_000, 4_000_000, 10_000_000], [10_000, 20_000]),
-        help="numbers of rows; at least two",
-    )
+    add_numbers(parser, "--rows", MANY, [10_000, 20_000], "numbers of rows; at least two")
     parser.add_argument("--disk", action="store_true", help="workers keep their rows in files")
-    parser.add_argument(
-        "--data", type=Path, help="folder of the Parquet files; in --out if not given"
-    )
+    parser.add_argument("--data", type=Path, help="folder of the Parquet files; default: in --out")
     parser.add_argument("--delete", action="store_true", help="delete the Parquet files at the end")
-    parser.add_argument(
-        "--any-version", action="store_true", help="take stored figures of other versions as well"
-    )
 
 
 def run(options: Namespace) -> None:
-    """Write scale.md, scale_rows.md and scale_memory.md."""
+    """Write scale (figures and targets) and scale_rows (figures by the number of rows)."""
     store = Store(options.out / "scale")
     folder = options.data or options.out / "scale-data"
 
-    def kept(key: tuple[str, ...], measure: Callable[[], Figures]) -> Figures:
-        found = store.get(key, any_version=options.any_version)
-        if found is None:
-            found = store.put(key, measure())
-            print(key, {name: one for name, one in found.items() if name != "key"}, flush=True)
-        return found
-
-    def workers(n_rows: int, n_workers: int, **how: bool) -> Figures:
-        kind = "disk" if options.disk else "memory"
-        return kept(
-            ("workers", kind, str(n_rows), str(n_workers)),
-            lambda: on_workers(folder, n_rows, n_workers, disk=options.disk, **how),
-        )
+    def workers(n_rows: int, n_workers: int, *, compare: bool = False) -> Figures:
+        key = ("disk" if options.disk else "memory", str(n_rows), str(n_workers))
+        figures = store.get(key)
+        if figures is None:
+            measured = on_workers(folder, n_rows, n_workers, disk=options.disk, compare=compare)
+            figures = store.put(key, measured)
+            print(key, measured, flush=True)
+        return figures
 
     sizes = sorted(options.rows)
     fits = {n: workers(n, 1, compare=n <= MOST_IN_MEMORY) for n in sizes}
-    two = workers(sizes[-1], 2)
-    tiny = workers(TINY, 1)
-    rows = [*_targets(fits, tiny), _two(sizes[-1], fits[sizes[-1]], two)]
-    details = [_details(n, 1, one) for n, one in fits.items()] + [_details(sizes[-1], 2, two)]
-    shown = [{name: row.get(name, "") for name in COLUMNS} for row in rows]
-    write_table(shown, "scale", "Rows in shards, on dask workers", options.out)
+    two, tiny = workers(sizes[-1], 2), workers(TINY, 1)
+    write_table(_targets(fits, tiny, two), "scale", "Rows in shards, on dask workers", options.out)
+    details = [_details(n, 1, figures) for n, figures in fits.items()]
+    details.append(_details(sizes[-1], 2, two))
     write_table(details, "scale_rows", "By the number of rows", options.out)
-    write_table(_memory(fits), "scale_memory", "Memory of a worker", options.out)
     if options.delete:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _slope(cpu: dict[int, float]) -> float:
-    """Return the slope of CPU seconds in rows, by least squares of relative errors."""
+    """Return the slope of CPU seconds in rows; small sizes count as much as large ones."""
     sizes = np.array(list(cpu), dtype=float)
     return float(np.polyfit(sizes, np.array(list(cpu.values())), 1, w=1.0 / sizes)[0])
 
 
-def _targets(fits: dict[int, Figures], tiny: Figures) -> list[Row]:
-    """Return the figures that have a target."""
-    load = max(one["load"] for one in fits.values())
-    overhead = 1e3 * tiny["round"]
-    found: list[Row] = [
-        {
-            "what": "overhead of a round (ms)",
-            "rows": TINY,
-            "workers": 1,
-            "value": overhead,
-            "target": 25.0,
-            "met": at_most(overhead, 25.0),
-            "load": tiny["load"],
-        }
-    ]
-    many = {n: one for n, one in fits.items() if one["round"] > 2.0 * tiny["round"]}
-    if len(many) > 1:
-        beyond = np.log([one["round"] - tiny["round"] for one in many.values()])
-        slope = float(np.polyfit(np.log(list(many)), beyond, 1)[0])
-        what = {"what": "slope of log seconds per round beyond the overhead in log rows"}
-        met = "met" if abs(slope - 1.0) <= 0.05 else "not met"
-        given = {"rows": f"{min(many):g} to {max(many):g}", "workers": 1, "load": load}
-        found.append({**what, **given, "value": slope, "target": 1.0, "met": met})
-    found.append(_cpu(fits, load))
-    for what, empty in (("beyond its shards", 0), ("beyond an empty worker and its shards", 1)):
-        most = max(
-            (one["resident"] - n * ROW_BYTES - empty * one["empty"]) for n, one in fits.items()
-        )
-        row = {"what": f"memory of a worker {what} (MB), largest", "workers": 1, "load": load}
-        found.append(
-            {**row, "value": most / 1e6, "target": 250.0, "met": at_most(most / 1e6, 250.0)}
-        )
-    return found
-
-
-def _cpu(fits: dict[int, Figures], load: float) -> Row:
-    """Return the CPU per row of workers, with that in memory as the target."""
+def _targets(fits: dict[int, Figures], tiny: Figures, two: Figures) -> list[Row]:
+    most, overhead = max(fits), 1000.0 * tiny["round"]
+    memory = max(one["resident"] - n * ROW_BYTES for n, one in fits.items()) / 1e6
     local = {n: one["in memory"] for n, one in fits.items() if "in memory" in one}
-    ours = 1e9 * _slope({n: fits[n]["computing"] for n in local})
-    theirs = 1e9 * _slope(local)
-    return {
-        "what": "CPU ns per row and round, slope in rows; target: in memory",
-        "rows": f"{min(local):g} to {max(local):g}",
-        "workers": 1,
-        "value": ours,
-        "target": theirs,
-        "met": at_most(ours, 1.05 * theirs),
-        "load": load,
-    }
+    ours, theirs = 1e9 * _slope({n: fits[n]["computing"] for n in local}), 1e9 * _slope(local)
+    times = fits[most]["round"] / two["round"]
+    rows = [
+        ("overhead of a round (ms)", TINY, overhead, 25.0, at_most(overhead, 25.0)),
+        ("CPU ns per row and round, slope in rows; target: in memory", f"{min(local):g} to "
+         f"{max(local):g}", ours, theirs, at_most(ours, 1.05 * theirs)),
+        ("memory of a worker beyond its shards (MB), largest", "", memory, 250.0,
+         at_most(memory, 250.0)),
+        ("seconds per round: one worker over two", most, times, 1.7, at_least(times, 1.7)),
+    ]  # fmt: skip
+    many = {n: one["round"] for n, one in fits.items() if one["round"] > 2.0 * tiny["round"]}
+    if len(many) > 1:
+        beyond = np.log(np.array(list(many.values())) - tiny["round"])
+        slope = float(np.polyfit(np.log(list(many)), beyond, 1)[0])
+        what = "slope of log seconds per round beyond the overhead in log rows"
+        met = at_most(abs(slope - 1.0), 0.05)
+        rows.append((what, f"{min(many):g} to {max(many):g}", slope, 1.0, met))
+    load = max(figures["load"] for figures in (*fits.values(), tiny, two))
+    names = ("what", "rows", "value", "target", "met")
+    return [{**dict(zip(names, row, strict=True)), "load": load} for row in rows]
 
 
-def _memory(fits: dict[int, Figures]) -> list[Row]:
-    """Return what the memory of a worker consists of."""
-    one, beyond = max(
-        ((one, one["resident"] - n * ROW_BYTES) for n, one in fits.items()), key=itemgetter(1)
-    )
-    steps = {
-        "a worker of dask": one["bare"],
-        "pandas, dask.dataframe and Arrow": one["collections"] - one["bare"],
-        "the modules of this library that read rows": one["empty"] - one["collections"],
-        "a fit, without its shards: memory that allocators keep": beyond - one["empty"],
-        "total": beyond,
-        "not part of it: scikit-learn and the estimators": one["estimators"],
-    }
-    return [{"what": what, "MB": size / 1e6} for what, size in steps.items()]
-
-
-def _details(n_rows: int, n_workers: int, one: Figures) -> Row:
-    """Return the figures of a number of rows."""
+def _details(n_rows: int, n_workers: int, figures: Figures) -> Row:
     return {
         "rows": n_rows,
         "workers": n_workers,
-        "data passes": one["passes"],
-        "seconds to prepare": one["preparation"],
-        "seconds altogether": one["seconds"],
-        "seconds per round": one["round"],
-        "CPU ns per row and round": 1e9 * one["computing"] / n_rows,
-        "other CPU of workers per round (ms)": 1e3 * (one["cpu"] - one["computing"]),
-        "memory of a worker (MB)": one["resident"] / 1e6,
-        "load": one["load"],
-    }
-
-
-def _two(n_rows: int, one: Figures, two: Figures) -> Row:
-    ratio = one["round"] / two["round"]
-    return {
-        "what": "seconds per round: one worker over two",
-        "rows": n_rows,
-        "workers": 2,
-        "value": ratio,
-        "target": 1.7,
-        "met": at_least(ratio, 1.7),
-        "load": two["load"],
+        "data passes": figures["passes"],
+        "seconds to prepare": figures["preparation"],
+        "seconds altogether": figures["seconds"],
+        "seconds per round": figures["round"],
+        "CPU ns per row and round": 1e9 * figures["computing"] / n_rows,
+        "other CPU of workers per round (ms)": 1000.0 * (figures["cpu"] - figures["computing"]),
+        "memory of a worker (MB)": figures["resident"] / 1e6,
+        "load": figures["load"],
     }

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import multiprocessing as mp
 import signal
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, wait
+from contextlib import suppress
+from importlib import import_module
+from itertools import count as count_from
+from itertools import takewhile
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.fitting import CPU_SECONDS, Case
 from benchmarks.fuzz.oracle import MOST_CHANGED, Verdict, examine
+from benchmarks.harness.processes import isolated
 
 SLOW = 10.0  # cases that take more CPU seconds are named
-WALL_SECONDS = 900.0  # CPU seconds are limited inside of the worker; this is for hangs without any
+WALL_SECONDS = 900.0  # CPU seconds are limited inside of the process; this is for hangs without any
+_LATE = ("lightgbm", "torch", "dask.dataframe")  # once, not in the process of every case
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -48,6 +54,29 @@ def reproduce(which: str) -> bool:
     return bool(verdict.failures)
 
 
+def verdicts(
+    seed: int,
+    seconds: float,
+    *,
+    workers: int = 1,
+    first: int = 0,
+    count: int | None = None,
+    cpu_seconds: float = CPU_SECONDS,
+    wall: float = WALL_SECONDS,
+) -> Iterator[Verdict]:
+    """Yield the verdicts on cases in the order they end; none begins after so many seconds."""
+    for name in _LATE:
+        with suppress(ImportError):
+            import_module(name)
+    deadline = time.monotonic() + seconds
+    indices = count_from(first) if count is None else range(first, first + count)
+    begun = takewhile(lambda index: time.monotonic() < deadline, indices)
+    cases = (Case.of(seed, index, cpu_seconds) for index in begun)
+    for case, verdict, lost in isolated(examine, cases, workers, wall):
+        failure = Failure(lost, "the process died, or did not answer in time")
+        yield verdict or Verdict(case, 0.0, ((lost, (failure,)),), fits=1)
+
+
 def search(options: Namespace) -> bool:
     """Examine random cases, print failures and the table; return whether a case failed.
 
@@ -66,134 +95,58 @@ def search(options: Namespace) -> bool:
             if verdict.failures:
                 print(describe(verdict), flush=True)
             elif verdict.seconds > SLOW:
-                print(f"slow {verdict.seed}:{verdict.index} {verdict.seconds:.0f} CPU seconds")
+                print(f"slow {_index(verdict)} {verdict.seconds:.0f} CPU seconds")
             if len(done) % options.progress == 0:
-                fits = sum(one.fits for one in done)
-                print(f"-- {len(done)} cases, {fits} fits", flush=True)
+                print(f"-- {len(done)} cases, {sum(one.fits for one in done)} fits", flush=True)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     print(table(done), flush=True)
     return any(one.failures for one in done)
 
 
+def _index(verdict: Verdict) -> str:
+    return f"{verdict.case.seed}:{verdict.case.index}"
+
+
 def describe(verdict: Verdict) -> str:
     """Return the failures of a case with what reproduces them."""
-    lines = [f"FAILURE {verdict.seed}:{verdict.index} ({verdict.seconds:.1f} CPU seconds)"]
+    lines = [f"FAILURE {_index(verdict)} ({verdict.seconds:.1f} CPU seconds)"]
     lines += [f"  {one.kind}: {one.text}" for one in verdict.failures]
-    return "\n".join([*lines, *(f"    {line}" for line in verdict.snippet.splitlines())])
+    return "\n".join([*lines, *(f"    {line}" for line in verdict.case.snippet().splitlines())])
 
 
 def table(done: list[Verdict]) -> str:
     """Return counts of fits and failures: by class of failure, check and kind of case."""
-    fits, failed = sum(one.fits for one in done), sum(bool(one.failures) for one in done)
-    refused = sum(one.refused for one in done)
+    frame = pd.DataFrame([_row(verdict) for verdict in done])
+    if not done:
+        return "0 cases"
     lines = [
-        f"{len(done)} cases, {fits} fits, {failed} cases with failures"
-        f", {refused} refused by the solver or without its library"
+        f"{len(done)} cases, {frame.fits.sum()} fits, {frame.failed.sum()} cases with failures"
+        f", {sum(one.refused for one in done)} refused by the solver or without its library"
     ]
     kinds = Counter(kind for one in done for kind in {f.kind for f in one.failures})
-    lines += [f"  {kind:<32}{count:>6}" for kind, count in kinds.most_common()]
-    local = [f"{one.seed}:{one.index}" for one in done if one.local]
-    if local:
+    lines += [f"  {kind:<32}{n:>6}" for kind, n in kinds.most_common()]
+    if local := [_index(one) for one in done if one.local]:
         lines += [f"{len(local)} cases with several local solutions: {', '.join(local)}"]
-    checks = [one for verdict in done for one in verdict.checked]
-    wrong = Counter(name for name, found in checks if found)
-    lines += ["", f"{'check':<32}{'made':>8}{'failed':>8}"]
-    made = Counter(name for name, _ in checks)
-    lines += [f"{name:<32}{n:>8}{wrong[name]:>8}" for name, n in made.most_common()]
+    made = pd.DataFrame([(name, bool(some)) for one in done for name, some in one.checked])
+    if len(made):
+        counts = made.groupby(0)[1].agg(made="count", failed="sum").rename_axis("check")
+        lines += ["", counts.to_string()]
     for name in ("estimator", "constraint", "solver"):
-        lines += ["", *_by(name, done)]
+        sums = frame.groupby(name)[["fits", "failed", "seconds"]].sum()
+        sums["seconds"] = (sums.seconds / sums.fits.clip(lower=1)).round(2)
+        shown = sums.rename(columns={"seconds": "seconds per fit"})
+        lines += ["", shown.sort_values("fits", ascending=False).to_string()]
     return "\n".join(lines)
 
 
-def _by(name: str, done: list[Verdict]) -> Iterator[str]:
-    """Yield a line for every value of an attribute; several constraints are one line."""
-    groups: dict[str, list[Verdict]] = {}
-    for one in done:
-        value = getattr(one, name)
-        groups.setdefault("(two constraints)" if "+" in value else value, []).append(one)
-    yield f"{name:<32}{'fits':>8}{'failed':>8}{'seconds per fit':>18}"
-    for value, some in sorted(groups.items(), key=lambda item: -sum(one.fits for one in item[1])):
-        fits, failed = sum(one.fits for one in some), sum(bool(one.failures) for one in some)
-        seconds = sum(one.seconds for one in some) / max(fits, 1)
-        yield f"{value:<32}{fits:>8}{failed:>8}{seconds:>18.2f}"
-
-
-def _work(connection: Connection) -> None:
-    """Examine the cases that come through a pipe until there are none."""
-    while (task := connection.recv()) is not None:
-        connection.send(examine(Case.of(*task)))
-
-
-class _Worker:
-    """A process and the case it is at: one that hangs or dies does not end the run."""
-
-    def __init__(self) -> None:
-        context: Any = mp.get_context("spawn")
-        self.connection, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(other,), daemon=True)
-        self.process.start()
-        other.close()
-        self.task: tuple[Any, ...] = ()
-        self.began = time.monotonic()
-
-    def give(self, *task: float) -> None:
-        """Start a case, given as for `Case.of`."""
-        self.task, self.began = task, time.monotonic()
-        self.connection.send(task)
-
-    def close(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.join()
-
-    def received(self, ready: bool) -> tuple[Verdict, bool]:
-        """Return the verdict, and whether the process can go on."""
-        try:
-            if ready:
-                return self.connection.recv(), True
-            failure = Failure("hang", "the worker did not answer in time")
-        except EOFError:
-            failure = Failure("crash", "the process died")
-        self.close()
-        case, seconds = Case.of(*self.task), time.monotonic() - self.began
-        made = case.chosen.estimator, case.constraint, case.solver
-        lost = Verdict(case.seed, case.index, *made, 1, seconds, (failure,), case.snippet())
-        return lost, False
-
-
-def verdicts(
-    seed: int,
-    seconds: float,
-    *,
-    workers: int = 1,
-    first: int = 0,
-    count: int | None = None,
-    cpu_seconds: float = CPU_SECONDS,
-    wall: float = WALL_SECONDS,
-) -> Iterator[Verdict]:
-    """Yield the verdicts of the cases first, first + 1, ... until the seconds are over."""
-    deadline, index = time.monotonic() + seconds, first
-    end = None if count is None else first + count
-    busy: list[_Worker] = []
-    idle = [_Worker() for _ in range(workers)]
-    try:
-        while True:
-            while idle and time.monotonic() < deadline and (end is None or index < end):
-                worker = idle.pop()
-                worker.give(seed, index, cpu_seconds)
-                busy.append(worker)
-                index += 1
-            if not busy:
-                return
-            ready = wait([worker.connection for worker in busy], timeout=1.0)
-            for worker in list(busy):
-                over = time.monotonic() - worker.began > wall
-                if worker.connection in ready or over:
-                    busy.remove(worker)
-                    verdict, usable = worker.received(worker.connection in ready)
-                    idle.append(worker if usable else _Worker())
-                    yield verdict
-    finally:
-        for worker in [*busy, *idle]:
-            worker.close()
+def _row(verdict: Verdict) -> dict[str, Any]:
+    case = verdict.case
+    return {
+        "estimator": case.chosen.estimator,
+        "constraint": "(two constraints)" if "+" in case.constraint else case.constraint,
+        "solver": case.solver,
+        "fits": verdict.fits,
+        "failed": bool(verdict.failures),
+        "seconds": verdict.seconds,
+    }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -24,29 +22,10 @@ from benchmarks.fuzz.drawing import Chosen
 from benchmarks.fuzz.formulas import mean_loss, penalty
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows
 from benchmarks.fuzz.settings import draw
+from benchmarks.harness.processes import OverBudget, limited
 from fairconstrained.solvers import Status
 
 CPU_SECONDS = 60.0
-
-
-class OverBudget(BaseException):
-    """A fit took more than its CPU seconds. Not an Exception, so that nothing catches it."""
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise `OverBudget` once the body has used so many CPU seconds (on the main thread)."""
-
-    def over(number: int, frame: Any) -> None:
-        raise OverBudget(f"more than {seconds:g} CPU seconds")
-
-    before = signal.signal(signal.SIGPROF, over)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,4 +311,9 @@ def objective(outcome: Outcome) -> float:
     rows, counted = rows_of(outcome)
     estimator = outcome.estimator
     loss = mean_loss(estimator.loss, outcome.scores[counted], rows.y, rows.weight)
-    return loss + penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
+    return loss + penalty_of(estimator)
+
+
+def penalty_of(estimator: Any) -> float:
+    """Return the penalty of a linear model, whose features are scaled."""
+    return penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 
 from benchmarks.fuzz.bounds import all_measured
-from benchmarks.fuzz.checks import Failure, rounding, silent
+from benchmarks.fuzz.checks import Failure, against_constant, rounding, same, silent
 from benchmarks.fuzz.data import Array
-from benchmarks.fuzz.fitting import Case, Outcome, measure, queries
-from benchmarks.fuzz.formulas import Function, loss_of, mean_loss, penalty, surrogate_of
+from benchmarks.fuzz.fitting import Case, Outcome, measure, objective, penalty_of, queries
+from benchmarks.fuzz.formulas import Function, loss_of, surrogate_of
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows, joined
 
 
@@ -55,32 +55,23 @@ def _multinomial(outcome: Outcome, scores: Array) -> float:
 
 def check_several_classes(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """Objective, violation and gap agree with the formulas, and no constant model is better."""
-    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
     data, scores = outcome.data, outcome.scores
-    value = _multinomial(outcome, scores)
-    value += penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
-    if not np.isclose(value, estimator.objective_, rtol=near, atol=near):
-        yield Failure("wrong figure", f"objective_ {estimator.objective_:.8g}, is {value:.8g}")
-    found = _of_classes(outcome, scores)
-    if found is None:
+    value = _multinomial(outcome, scores) + penalty_of(outcome.estimator)
+    yield from same(outcome, "objective_", value)
+    measured = _of_classes(outcome, scores)
+    if measured is None:
         return
-    yield from silent(outcome, found.violation)
-    partial = any(hasattr(one, "n_ranks") for one in outcome.constraints)
-    if not partial and not np.isclose(estimator.violation_, found.violation, rtol=near, atol=near):
-        text = f"violation_ {estimator.violation_:.8g}, is {found.violation:.8g}"
-        yield Failure("wrong figure", text)
+    yield from silent(outcome, measured.violation)
+    if not any(hasattr(constraint, "n_ranks") for constraint in outcome.constraints):
+        yield from same(outcome, "violation_", measured.violation)
     shares = np.bincount(data.positions, data.weights) / data.weights.sum()
     constant = np.zeros_like(scores)
-    if estimator.fit_intercept:
+    if outcome.estimator.fit_intercept:
         constant += np.log(shares)
-    best, asked = _multinomial(outcome, constant), _of_classes(outcome, constant)
-    feasible = asked is not None and asked.violation <= 1e-9 and not outcome.cut_short
-    if feasible and found.violation > outcome.tol + rounding(outcome):
-        text = f"status {outcome.status}, violation {found.violation:.3g}"
-        yield Failure("violates needlessly", f"{text}, but constant scores are feasible")
-    elif feasible and value > 1.02 * best + 1e-3:
-        text = f"objective {value:.5g}, feasible constant scores have {best:.5g}"
-        yield Failure("worse than a constant", f"{text}, status {outcome.status}")
+    asked = _of_classes(outcome, constant)
+    if asked is not None and asked.violation <= 1e-9:
+        best = _multinomial(outcome, constant)
+        yield from against_constant(outcome, measured.violation, value, best)
 
 
 def check_thresholds(case: Case, outcome: Outcome) -> Iterator[Failure]:
@@ -95,7 +86,7 @@ def check_thresholds(case: Case, outcome: Outcome) -> Iterator[Failure]:
     met = outcome.estimator.decision_search_.met
     if violation > 1e-9 and (met or not outcome.warned_of("InfeasibleConstraintWarning")):
         yield Failure("silent violation of decisions", f"decisions violate by {violation:.3g}")
-    scores = _base_scores(outcome)[counted]
+    scores = outcome.estimator.estimator_.predict_proba(outcome.data.X)[counted, 1]
     for cut in (-np.inf, *np.unique(scores)):
         short, other = judged(np.where(scores > cut, 1.0, -1.0))
         if short <= 0.0 and (violation > 1e-9 or other > accuracy + 1e-9):
@@ -104,24 +95,12 @@ def check_thresholds(case: Case, outcome: Outcome) -> Iterator[Failure]:
             return
 
 
-def _base_scores(outcome: Outcome) -> Array:
-    """Return the scores of the favourable class that thresholds are compared with."""
-    base = outcome.estimator.estimator_
-    return np.asarray(base.predict_proba(outcome.data.X)[:, 1])
-
-
 def check_ranker(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """The objective and the violation agree with sums over all pairs of rows."""
-    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
-    value = _pair_loss(outcome)
-    value += penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
-    if not np.isclose(value, estimator.objective_, rtol=near, atol=near):
-        yield Failure("wrong figure", f"objective_ {estimator.objective_:.8g}, is {value:.8g}")
-    excess = query_excess(outcome)
-    violation = float(np.max(excess, initial=0.0))
+    yield from same(outcome, "objective_", _pair_loss(outcome) + penalty_of(outcome.estimator))
+    violation = float(np.max(query_excess(outcome), initial=0.0))
     yield from silent(outcome, violation)
-    if not np.isclose(violation, estimator.violation_, rtol=near, atol=near):
-        yield Failure("wrong figure", f"violation_ {estimator.violation_:.8g}, is {violation:.8g}")
+    yield from same(outcome, "violation_", violation)
 
 
 def _pairs(outcome: Outcome, query: int) -> tuple[Array, Array]:
@@ -142,13 +121,13 @@ def _pair_loss(outcome: Outcome) -> float:
     parts = [
         _mean(outcome, "logistic", *_pairs(outcome, q)) for q in np.unique(queries(outcome.data))
     ]
-    return sum(one for one, _ in parts) / sum(mass for _, mass in parts)
+    return sum(total for total, _ in parts) / sum(mass for _, mass in parts)
 
 
 def query_excess(outcome: Outcome) -> Array:
     """Return the differences of the mean losses of both directions, less kappa."""
-    (one,) = outcome.constraints
-    kappa = outcome.estimator.kappa if one.kappa is None else one.kappa
+    (bound,) = outcome.constraints
+    kappa = outcome.estimator.kappa if bound.kappa is None else bound.kappa
     group, gaps = outcome.data.codes[:, 0], []
     for query in np.unique(queries(outcome.data)):
         up, down = _pairs(outcome, query)
@@ -156,14 +135,14 @@ def query_excess(outcome: Outcome) -> Array:
         for a, b in ((0, 1), (1, 0)):
             first, second = up[group[up] == a], down[group[down] == b]
             if len(first) and len(second):
-                total, mass = _mean(outcome, one.loss, first, second)
+                total, mass = _mean(outcome, bound.loss, first, second)
                 sides.append(total / mass)
         if len(sides) == 2:
             gaps.append([sides[0] - sides[1], sides[1] - sides[0]])
-    found = np.array(gaps).reshape(-1, 2)
-    if one.average and len(found):
-        found = found.mean(axis=0)
-    return np.ravel(found) - kappa
+    both = np.array(gaps).reshape(-1, 2)
+    if bound.average and len(both):
+        both = both.mean(axis=0)
+    return np.ravel(both) - kappa
 
 
 def _function(surrogate: object) -> Function:
@@ -186,30 +165,17 @@ def class_losses(outcome: Outcome, scores: Array) -> Array:
     return np.array(losses)
 
 
-def _all_scores(outcome: Outcome) -> Array:
-    estimator = outcome.estimator
-    return np.asarray(outcome.data.dense @ estimator.coef_.T + estimator.intercept_)
-
-
 def check_neyman_pearson(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """The bounds on classes hold or a warning is issued; the figures agree with the formulas."""
-    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
-    losses = class_losses(outcome, _all_scores(outcome))
-    if not np.allclose(losses, estimator.class_losses_, rtol=near, atol=near):
-        yield Failure("wrong figure", f"class_losses_ {estimator.class_losses_}, are {losses}")
+    estimator = outcome.estimator
+    losses = class_losses(outcome, outcome.data.dense @ estimator.coef_.T + estimator.intercept_)
+    yield from same(outcome, "class_losses_", losses)
     violation = float(np.max(losses - estimator.kappa_, initial=0.0))
     yield from silent(outcome, violation)
     zero = class_losses(outcome, np.zeros((len(outcome.data.positions), len(losses))))
-    first = int(np.argmax(np.isinf(estimator.kappa_)))
-    if outcome.cut_short or np.any(zero > estimator.kappa_):
-        return
-    if violation > outcome.tol + rounding(outcome):
-        infeasible = "infeasible" in outcome.status
-        kind = "misleading status" if infeasible else "violates needlessly"
-        yield Failure(kind, f"violation {violation:.3g}, but zero scores are feasible")
-    elif estimator.objective_ > 1.02 * zero[first] + 1e-3:
-        text = f"objective {estimator.objective_:.5g}, zero scores have {zero[first]:.5g}"
-        yield Failure("worse than a constant", f"{text}, status {outcome.status}")
+    if not np.any(zero > estimator.kappa_):
+        best = zero[np.argmax(np.isinf(estimator.kappa_))]
+        yield from against_constant(outcome, violation, estimator.objective_, best)
 
 
 def check_path(case: Case, outcome: Outcome) -> Iterator[Failure]:
@@ -225,22 +191,21 @@ def check_path(case: Case, outcome: Outcome) -> Iterator[Failure]:
     for k in np.argsort(path.kappas):
         model = path.estimator_at(int(k))
         scores = model.decision_function(outcome.data.X)
-        one = Outcome(model, outcome.data, outcome.settings, scores=scores)
-        found = measure(one)
-        if found is not None and converged[k] and found.violation > one.tol + rounding(outcome):
-            text = f"violation {found.violation:.3g} at kappa {path.kappas[k]:.4g}"
+        point = Outcome(model, outcome.data, outcome.settings, scores=scores)
+        measured = measure(point)
+        if (
+            measured is not None
+            and converged[k]
+            and measured.violation > point.tol + rounding(outcome)
+        ):
+            text = f"violation {measured.violation:.3g} at kappa {path.kappas[k]:.4g}"
             yield Failure("silent violation", text)
-        value = mean_loss(model.loss, scores, *_labels(outcome))
-        value += penalty(model.alpha, model.coef_ * model.feature_scale_)
+        value = objective(point)
         if converged[k] and value > 1.02 * best + 1e-4:
             text = f"objective {value:.5g} at kappa {path.kappas[k]:.4g}, {best:.5g} below it"
             yield Failure("worse than a neighbour", text)
         if converged[k]:
             best = min(best, value)
-
-
-def _labels(outcome: Outcome) -> tuple[Array, Array]:
-    return np.where(outcome.data.positions == 1, 1, -1), outcome.data.weights
 
 
 def check_cross_validated(case: Case, outcome: Outcome) -> Iterator[Failure]:

@@ -5,36 +5,33 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.fuzz import checks, descent, further_checks
 from benchmarks.fuzz.checks import Failure
-from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, limited, run
+from benchmarks.fuzz.fitting import Case, Outcome, run
 from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
+from benchmarks.harness.processes import OverBudget, limited
+from fairconstrained.exceptions import IncompatibleSolverError
 
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
 _REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
 _SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
-_OTHER_MODELS = (*checks.OF_MODELS, *checks.OF_CONSTRAINTS, checks.check_constant_loss)
 _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
     "NeymanPearsonClassifier": (
-        *checks.OF_MODELS,
-        checks.check_scores,
-        further_checks.check_neyman_pearson,
+        checks.check_finite, checks.check_scores, further_checks.check_neyman_pearson,
     ),
     "fairness_path": (further_checks.check_path,),
     "FairLogisticClassifierCV": (further_checks.check_cross_validated,),
-    "FairBoostingClassifier": _OTHER_MODELS,
-    "FairNetworkClassifier": _OTHER_MODELS,
-    "FairRanker": (*checks.OF_MODELS, further_checks.check_ranker),
+    "FairBoostingClassifier": checks.OF_OTHER_MODELS,
+    "FairNetworkClassifier": checks.OF_OTHER_MODELS,
+    "FairRanker": (checks.check_finite, further_checks.check_ranker),
     "FairThresholds": (further_checks.check_thresholds,),
-    "several classes": (*checks.OF_MODELS, further_checks.check_several_classes),
-}
+    "several classes": (checks.check_finite, further_checks.check_several_classes),
+}  # fmt: skip
 _CLASSIFIERS: tuple[checks.Check, ...] = (
-    *checks.OF_MODELS,
-    *checks.OF_CONSTRAINTS,
     *checks.OF_LINEAR_MODELS,
     descent.check_certificate,
     descent.check_bound,
@@ -55,57 +52,26 @@ _ONLY: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case: how many fits it took, what was checked, and what is wrong.
+    """What became of a case: the checks that were made, each with what it found.
 
-    `checked` has the name of every check that was made, and whether it failed; `local` the pairs of
-    fits that ended at different local solutions, both of them verified.
+    Pairs of fits that ended at different local solutions, both of them verified, are no failures.
     """
 
-    seed: int
-    index: int
-    estimator: str
-    constraint: str
-    solver: str
-    fits: int
-    seconds: float
-    failures: tuple[Failure, ...]
-    snippet: str
-    refused: bool = False
-    checked: tuple[tuple[str, bool], ...] = ()
-    local: tuple[Failure, ...] = ()
-
-
-@dataclass
-class _Examination:
-    """The checks of one case so far."""
-
     case: Case
-    outcome: Outcome
-    fits: int = 1
-    found: list[Failure] = field(default_factory=list)
-    local: list[Failure] = field(default_factory=list)
-    checked: list[tuple[str, bool]] = field(default_factory=list)
+    seconds: float
+    checked: tuple[tuple[str, tuple[Failure, ...]], ...] = ()
+    fits: int = 0
+    refused: bool = False
 
-    def add(self, name: str, failures: Iterator[Failure]) -> None:
-        """Count a check and keep its failures."""
-        every = list(failures)
-        found = [one for one in every if one.kind != SEVERAL_SOLUTIONS]
-        self.local += [one for one in every if one.kind == SEVERAL_SOLUTIONS]
-        self.checked.append((name, bool(found)))
-        self.found += found
+    @property
+    def failures(self) -> list[Failure]:
+        """All that is wrong."""
+        return [one for _, some in self.checked for one in some if one.kind != SEVERAL_SOLUTIONS]
 
-    def fit(self) -> None:
-        """Check the fit itself."""
-        for check in _checks(self.case, self.outcome):
-            name = check.__name__.removeprefix("check_").replace("_", " ")
-            self.add(name, check(self.case, self.outcome))
-
-    def changed(self, at_most: int | None) -> None:
-        """Check changed fits: as many as their cost allows, or all that are drawn first."""
-        for name in _relations(self.case, self.outcome, at_most):
-            self.fits += 1
-            rng = np.random.default_rng([self.case.seed, self.case.index, 2, *name.encode()])
-            self.add(RELATIONS[name].kind, check_relation(name, self.case, self.outcome, rng))
+    @property
+    def local(self) -> bool:
+        """Whether fits ended at different local solutions."""
+        return any(one.kind == SEVERAL_SOLUTIONS for _, some in self.checked for one in some)
 
 
 def _checks(case: Case, outcome: Outcome) -> tuple[checks.Check, ...]:
@@ -146,34 +112,26 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
 
     So many changed fits are made as `changed` says; None takes fewer the slower the fit was.
     """
-    start = time.process_time()
-    outcome = run(case)
-    made = _Examination(case, outcome)
-    incompatible = type(outcome.error).__name__ == "IncompatibleSolverError"
-    refused = incompatible or isinstance(outcome.error, ImportError)
-    if not refused:
-        try:
-            with limited(300.0):
-                made.fit()
-                made.changed(changed)
-        except OverBudget:
-            made.found.append(Failure("fuzzer", "the checks took more than 300 CPU seconds"))
-        except Exception:  # a fault of the checks is a failure of the case, and is printed
-            made.found.append(Failure("fuzzer", traceback.format_exc()))
-    return Verdict(
-        case.seed,
-        case.index,
-        case.chosen.estimator,
-        case.constraint,
-        case.solver,
-        0 if refused else made.fits,
-        time.process_time() - start,
-        tuple(made.found),
-        case.snippet(),
-        refused,
-        tuple(made.checked),
-        tuple(made.local),
-    )
+    start, outcome = time.process_time(), run(case)
+    if isinstance(outcome.error, IncompatibleSolverError | ImportError):
+        return Verdict(case, time.process_time() - start, refused=True)
+    checked: list[tuple[str, tuple[Failure, ...]]] = []
+    names = _relations(case, outcome, changed)
+    try:
+        with limited(300.0):
+            for check in _checks(case, outcome):
+                name = check.__name__.removeprefix("check_").replace("_", " ")
+                checked.append((name, tuple(check(case, outcome))))
+            for name in names:
+                rng = np.random.default_rng([case.seed, case.index, 2, *name.encode()])
+                failures = check_relation(name, case, outcome, rng)
+                checked.append((RELATIONS[name].kind, tuple(failures)))
+    except OverBudget:
+        text = "the checks took more than 300 CPU seconds"
+        checked.append(("fuzzer", (Failure("fuzzer", text),)))
+    except Exception:  # a fault of the checks is a failure of the case, and is printed
+        checked.append(("fuzzer", (Failure("fuzzer", traceback.format_exc()),)))
+    return Verdict(case, time.process_time() - start, tuple(checked), 1 + len(names))
 
 
 MOST_CHANGED = max(n for _, n in _REPEATS)

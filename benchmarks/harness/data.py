@@ -52,10 +52,16 @@ def _bank() -> tuple:
     return encode(data.data), data.target, data.sensitive_features["age"]
 
 
-def _compas() -> tuple:
+def black_or_white() -> tuple:
+    """Return COMPAS with the rows of the two largest races."""
     data = fetch_compas()
     rows = data.sensitive_features["race"].isin(["African-American", "Caucasian"])
-    return encode(data.data[rows]), data.target[rows], data.sensitive_features["race"][rows]
+    return data.data[rows], data.target[rows], data.sensitive_features["race"][rows]
+
+
+def _compas() -> tuple:
+    frame, y, race = black_or_white()
+    return encode(frame), y, race
 
 
 def _law_school() -> tuple:
@@ -70,6 +76,11 @@ DATA: dict[str, Callable[[], tuple]] = {
     "law_school": _law_school,
 }
 QUICK_DATA = ("compas",)
+
+
+def signs(y: np.ndarray) -> np.ndarray:
+    """Return labels -1 and +1; the larger label becomes +1."""
+    return np.where(y == np.max(y), 1.0, -1.0)
 
 
 @cache
@@ -133,9 +144,9 @@ def generated_text(n_rows: int, n_words: int = 50_000, seed: int = 0) -> Data:
     rows = np.repeat(np.arange(n_rows), np.maximum(10, rng.poisson(90, size=n_rows)))
     words = np.empty(len(rows), int)
     for kind in np.ndindex(2, 2):
-        own = np.flatnonzero((kind == kinds[:, rows].T).all(axis=1))
+        inside = np.flatnonzero((kind == kinds[:, rows].T).all(axis=1))
         frequencies = np.prod(tilts.T**kind, axis=1) / np.arange(1, n_words + 1) ** 1.05
-        words[own] = rng.choice(n_words, len(own), p=frequencies / frequencies.sum())
+        words[inside] = rng.choice(n_words, len(inside), p=frequencies / frequencies.sum())
     counts = sp.csr_array((np.ones(len(rows)), (rows, words)), shape=(n_rows, n_words))
     y = np.where(rng.random(n_rows) < 0.25 * kinds[1], 1, kinds[0])
     return TfidfTransformer().fit_transform(counts), y, kinds[1]

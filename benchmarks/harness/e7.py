@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from benchmarks.harness.intervals import half_width
+from benchmarks.harness.frontier import half_width
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.datasets import fetch_communities
@@ -23,11 +23,10 @@ from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import PLADA, Solver
-from fairconstrained.solvers.base import Iterate, Measured, Start
+from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
+from fairconstrained.solvers.base import Measured
 from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.typing import Array
 
 PERCENTAGES = ["racepctblack", "racePctAsian", "racePctHisp"]
 QUANTILES = np.arange(0.05, 1.0, 0.1)
@@ -114,56 +113,6 @@ def mean_over_groups(problem: Problem) -> Problem:
     return problem.with_constraints([replace(part, term=smaller)])
 
 
-class DeepMultiplierModel(Solver):
-    r"""Descent in the weights; ascent, by Adagrad, in a network that gives the multipliers.
-
-    The multiplier of constraint j is :math:`\lambda_j = \mathrm{softplus}(\nu(z_j)) / m` with its
-    features z_j and a network :math:`\nu` of three hidden layers of 100 units. The weights see the
-    surrogates of 100 constraints that a step draws, the multipliers the zero-one rates of the same.
-
-    References
-    ----------
-    H. Narasimhan, A. Cotter, Y. Zhou, S. Wang, W. Guo, "Approximate heavily-constrained learning
-    with Lagrange multiplier models", NeurIPS 2020.
-    """
-
-    def __init__(
-        self, features: Array | None = None, *, max_iter: int = 1000, check_every: int = 20
-    ):
-        self.features = features
-        self.max_iter = max_iter
-        self.check_every = check_every
-        self.tol = 1e-4
-
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the point and its multipliers every `check_every` steps."""
-        import torch
-
-        z = np.zeros((problem.n_constraints, 1)) if self.features is None else self.features
-        z = (z - z.mean(axis=0)) / (z.std(axis=0) + 1e-12)
-        inputs = torch.tensor(z, dtype=torch.float32)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(start.random_state.randint(2**31 - 1)))
-            layers: list[torch.nn.Module] = []
-            for size in (inputs.shape[1], 100, 100):
-                layers += [torch.nn.Linear(size, 100), torch.nn.ReLU()]
-            network = torch.nn.Sequential(*layers, torch.nn.Linear(100, 1))
-        ascent = torch.optim.Adagrad(network.parameters(), lr=0.1, maximize=True)
-        m, at = problem.n_constraints, start.at(problem)
-        for k in range(1, self.max_iter + 1):
-            drawn = start.random_state.choice(m, min(100, m), replace=False)
-            values = torch.nn.functional.softplus(network(inputs[drawn])[:, 0])
-            multipliers = np.zeros(m)
-            multipliers[drawn] = values.detach().numpy() / len(drawn)
-            at = problem.at(at.w - 0.1 * at.gradient(multipliers))
-            rates = torch.tensor(at.decided.constraints[drawn], dtype=torch.float32)
-            ascent.zero_grad()
-            (values * rates).mean().backward()
-            ascent.step()
-            if k % self.check_every == 0 or k == self.max_iter:
-                yield Iterate(at, multipliers, k)
-
-
 def follow(parts: dict[str, Rows], problem: Problem, solver: Solver, seed: int) -> pd.DataFrame:
     """Return the measures on the three parts of every measured iterate."""
     model = problem.objective.model
@@ -200,7 +149,9 @@ def compared(seed: int, n_epochs: int) -> Iterator[Row]:
     for reading, measures in READINGS.items():
         problem = problem_of(parts["train"], reading)
         scaled = mean_over_groups(problem) if reading == "each" else problem
-        model = DeepMultiplierModel(thresholds if reading == "each" else None, **options)
+        features = (thresholds - thresholds.mean(axis=0)) / thresholds.std(axis=0)
+        features = features if reading == "each" else np.zeros((1, 1))  # of the only constraint
+        model = LagrangianDescentAscent.paper(features, **options)
         frames = (
             follow(parts, scaled, PLADA.network(**options), seed),
             follow(parts, problem, model, seed),

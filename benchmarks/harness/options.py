@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,10 @@ def add_choice(
     )
 
 
-def add_seeds(parser: ArgumentParser, full: Sequence[int], quick: Sequence[int] = (0,)) -> None:
-    """Add ``--seeds``."""
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", default=Default(list(full), list(quick)), help="seeds"
-    )
+def add_numbers(parser: ArgumentParser, option: str, full: list, quick: list, help: str) -> None:
+    """Add an option that takes some numbers, of the type of its defaults."""
+    kind = type(full[0])
+    parser.add_argument(option, type=kind, nargs="+", default=Default(full, quick), help=help)
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
@@ -70,9 +69,8 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="small data, few settings and repetitions"
     )
-    parser.add_argument(
-        "--out", type=Path, default=RESULTS, help="folder of the tables and figures"
-    )
+    results = ROOT / "benchmarks" / "results"
+    parser.add_argument("--out", type=Path, default=results, help="folder of the tables")
     options = parser.parse_args(arguments)
     for name, value in vars(options).items():
         if isinstance(value, Default):

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 
-from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import IPC, ConEx, Result, Solver, SwitchingSubgradient
+from benchmarks.harness.paper_setup import Setup, minimized
+from fairconstrained.solvers import IPC, ConEx, Solver, SwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import StepRule
-from fairconstrained.utils.typing import Array
 
 _FEASIBLE = 1e-3  # largest violation of a run that is chosen for its objective
 
 
-class PaperProblem(Protocol):
-    """What a grid needs of a problem of a paper."""
-
-    @property
-    def problem(self) -> Problem:
-        """The problem in the paper's form."""
-
-    @property
-    def start(self) -> Array:
-        """Where the paper starts."""
-
-    @property
-    def rho(self) -> float:
-        """Half of rho^ of the proximal methods."""
-
-
-Grid = Callable[[PaperProblem], dict[str, Solver]]
+Grid = Callable[[Setup], dict[str, Solver]]  # solvers by their settings
 
 
 class ConstantSteps(StepRule):
@@ -53,7 +34,7 @@ class ConstantSteps(StepRule):
         return self.size
 
 
-def subgradients(setup: PaperProblem) -> dict[str, Solver]:
+def subgradients(setup: Setup) -> dict[str, Solver]:
     """Return the switching subgradient methods; the first one is taken where nothing is tried."""
     run = {"max_iter": 10_000_000}  # the published data passes are the limit
     return {
@@ -62,7 +43,7 @@ def subgradients(setup: PaperProblem) -> dict[str, Solver]:
     }
 
 
-def proximal_subgradients(setup: PaperProblem) -> dict[str, Solver]:
+def proximal_subgradients(setup: Setup) -> dict[str, Solver]:
     """Return the proximal methods with 1,000 steps of the switching subgradient method."""
     return {
         f"steps of {size:g}": proximal(
@@ -72,7 +53,7 @@ def proximal_subgradients(setup: PaperProblem) -> dict[str, Solver]:
     }
 
 
-def proximal_conex(setup: PaperProblem) -> dict[str, Solver]:
+def proximal_conex(setup: Setup) -> dict[str, Solver]:
     """Return the proximal methods with 1,000 steps of ConEx."""
     return {
         f"c1 = {c1:g}, c2 = {c2:g}": proximal(
@@ -82,7 +63,7 @@ def proximal_conex(setup: PaperProblem) -> dict[str, Solver]:
     }
 
 
-def proximal(oracle: Solver, setup: PaperProblem) -> Solver:
+def proximal(oracle: Solver, setup: Setup) -> Solver:
     """Return the proximal method with an oracle, and rho^ of twice the constant."""
     return IPC.paper(oracle=oracle, rho=2.0 * setup.rho, max_iter=10_000)
 
@@ -94,27 +75,15 @@ GRIDS: dict[str, Grid] = {
 }
 
 
-def first(grid: Grid) -> Callable[[PaperProblem], Solver]:
-    """Return what makes the first solver of a grid."""
-    return lambda setup: next(iter(grid(setup).values()))
-
-
-def best_of(solvers: Mapping[str, Solver], setup: PaperProblem, passes: float) -> str:
+def best_of(solvers: Mapping[str, Solver], setup: Setup, passes: float) -> str:
     """Return which solver has the lowest objective after some data passes, as in the paper.
 
     Runs that violate by more than 1e-3 come after all others, and are ordered by violation.
     """
 
     def rank(name: str) -> tuple[float, float]:
-        result = _short_run(solvers[name].unpolished(), setup, passes)
+        result = minimized(solvers[name].unpolished(), setup.problem, setup.start, passes)
         objective = result.objective if np.isfinite(result.objective) else np.inf
         return (0.0 if result.violation <= _FEASIBLE else result.violation), objective
 
     return min(solvers, key=rank)
-
-
-def _short_run(solver: Solver, setup: PaperProblem, passes: float) -> Result:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        problem = setup.problem.uncounted()
-        return solver.minimize(problem, setup.start, max_data_passes=passes, random_state=0)

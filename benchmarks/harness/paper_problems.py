@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.harness.data import parts
-from benchmarks.harness.problems import signs
+from benchmarks.harness.data import parts, signs
 from fairconstrained import DemographicParity
 from fairconstrained.constraints import MinorityRate, ROCParity
 from fairconstrained.datasets import fetch_bank
@@ -90,21 +89,6 @@ def minority_problem(data: str, c: float) -> Problem:
 
 
 INCREASE, RADII = 0.001, 5.0  # of the loss; of the norm of x*
-# 3S-Econ's Table 2: objective, passes over g, seconds (MATLAB on an M1).
-ROC_PUBLISHED = {
-    ("a9a", "ssg"): (9.26e-2, 2.0e5, 1380.0),
-    ("a9a", "ipp-ssg"): (1.03e-1, 2.0e5, 1370.0),
-    ("a9a", "ipp-conex"): (9.70e-2, 2.0e5, 3700.0),
-    ("a9a", "3s-econ"): (8.47e-2, 3.0e4, 582.0),
-    ("a9a", "ssg-stochastic"): (8.08e-2, 2.0e5, 1030.0),
-    ("a9a", "3s-econ-stochastic"): (8.48e-2, 910.0, 537.0),
-    ("compas", "ssg"): (6.91e-3, 2.0e5, 285.0),
-    ("compas", "ipp-ssg"): (6.79e-3, 2.0e5, 178.0),
-    ("compas", "ipp-conex"): (6.85e-3, 2.0e5, 236.0),
-    ("compas", "3s-econ"): (6.31e-3, 7.4e4, 127.0),
-    ("compas", "ssg-stochastic"): (6.49e-3, 2.0e5, 273.0),
-    ("compas", "3s-econ-stochastic"): (6.41e-3, 1850.0, 32.9),
-}
 
 
 def least_loss(data: str) -> tuple[np.ndarray, float]:
@@ -175,21 +159,6 @@ def without_ball(problem: Problem) -> Problem:
 
 
 SCAD_KAPPA, STRENGTH, BOUND = 0.02, 0.02, 5.0
-# 3S-Econ's Table 2: objective, passes over g, seconds (MATLAB on an M1).
-SCAD_PUBLISHED = {
-    ("a9a", "ssg"): (0.511, 8.0e4, 305.0),
-    ("a9a", "ipp-ssg"): (0.507, 7.2e5, 2350.0),
-    ("a9a", "ipp-conex"): (0.514, 7.2e5, 7760.0),
-    ("a9a", "3s-econ"): (0.505, 4.2e4, 217.0),
-    ("a9a", "ssg-stochastic"): (0.507, 5.1e4, 134.0),
-    ("a9a", "3s-econ-stochastic"): (0.510, 110.0, 35.6),
-    ("compas", "ssg"): (0.204, 5.78e5, 60.0),
-    ("compas", "ipp-ssg"): (0.204, 7.2e5, 57.5),
-    ("compas", "ipp-conex"): (0.204, 6.2e5, 156.0),
-    ("compas", "3s-econ"): (0.204, 3.07e5, 40.9),
-    ("compas", "ssg-stochastic"): (0.206, 1.17e5, 27.3),
-    ("compas", "3s-econ-stochastic"): (0.206, 4.35e3, 23.8),
-}
 
 
 def scad_problem(data: str) -> Problem:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Smoothing, Solver, default_solver
+from fairconstrained.solvers import Result, Smoothing, Solver, default_solver
 from fairconstrained.utils.typing import Array
 
 SVIO_TOL = 1e-4  # of the subproblem of near-stationarity
@@ -76,3 +77,10 @@ def solver_for(problem: Problem) -> Solver:
     """Return the library's default, which gets a problem with rounded kinks where it needs to."""
     solver = default_solver(problem)
     return Smoothing() if solver.missing(problem) else solver
+
+
+def minimized(solver: Solver, problem: Problem, start: Array, passes: float) -> Result:
+    """Return the result of a run; how runs that are cut short or diverge end is in the table."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return solver.minimize(problem.uncounted(), start, max_data_passes=passes, random_state=0)

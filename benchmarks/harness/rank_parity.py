@@ -9,21 +9,18 @@ from __future__ import annotations
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from statistics import mean
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import t as student
 from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, load, parts
-from benchmarks.harness.dominance import Point, Splits, compare_at
+from benchmarks.harness.frontier import Point, Splits, compared
 from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row
+from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier, metrics
 from fairconstrained import constraints as public
 from fairconstrained.functions.surrogates import Ramp
@@ -41,9 +38,7 @@ PAIRWISE = {
     "inter-group": public.InterGroupAUCParity,
     "intra-group": public.IntraGroupAUCParity,
 }
-REGULARISATION = ("regularisation", "regularisation, solved")
 OURS = ("ours", "unconstrained")
-METHODS = (*OURS, *PAIRWISE, *REGULARISATION)
 PAPER_EPSILON = 5e-3  # of the paper's grid the value with which the objective falls fastest
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 Levels = dict[str, dict[str, tuple[float, ...]]]
@@ -173,16 +168,6 @@ class Penalised(Solver):
         yield Iterate(problem.at(answer.w[:-1]), None, 1, status=answer.status)
 
 
-def regularized(weight: float, strength: float) -> Solver:
-    """Return subgradient steps on the paper's regularisation, (78) or (83)."""
-    return Regularization(weight * strength, max_iter=1000, check_every=1000)
-
-
-def solved(weight: float, strength: float) -> Solver:
-    """Return what solves the same problem to a tolerance."""
-    return Penalised(weight * strength)
-
-
 @dataclass(frozen=True)
 class Method:
     """A line of the figure: a constraint for every level, and what solves it."""
@@ -193,30 +178,37 @@ class Method:
     solver: Callable[[float], str | Solver] = lambda level: "auto"
 
 
-def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[Method]:
+def methods_for(experiment: Experiment, data: str, *, quick: bool) -> list[Method]:
     """Return the methods in the figure."""
     levels = {name: by_data[data] for name, by_data in experiment.levels.items()}
     kappas = levels["ours"]
-    if options.quick:
-        levels = {name: one[-QUICK_KAPPAS:] for name, one in levels.items()}
+    if quick:
+        levels = {name: some[-QUICK_KAPPAS:] for name, some in levels.items()}
         levels |= {"ours": kappas, "further": ()}
 
     def bounded(kappa: float) -> public.Constraint:
         return experiment.notion(kappa, surrogate=Ramp(), ranks=RANKS[data])
 
+    def unfair(level: float) -> public.Constraint:
+        return bounded(0.0)
+
+    def subgradients(level: float) -> Solver:
+        return Regularization(experiment.weight * level, max_iter=1000, check_every=1000)
+
+    def solved(level: float) -> Solver:
+        return Penalised(experiment.weight * level)
+
     methods = [
         Method("ours", kappas + levels["further"], bounded),
         Method("unconstrained", (1.0,), lambda level: None),
+        *(Method(name, levels[name], kind) for name, kind in PAIRWISE.items()),
+        Method("regularisation", levels["regularisation"], unfair, subgradients),
+        Method("regularisation, solved", levels["regularisation"], unfair, solved),
     ]
-    methods += [Method(name, levels[name], kind) for name, kind in PAIRWISE.items()]
-    for name, solver_of in zip(REGULARISATION, (regularized, solved), strict=True):
-        solver = partial(solver_of, experiment.weight)
-        methods.append(Method(name, levels["regularisation"], lambda _: bounded(0.0), solver))
-    methods = [one for one in methods if one.name in options.methods]
-    if options.idca:
-        printed = IDCA.paper(epsilon=PAPER_EPSILON)
-        methods.append(Method("IDCA, paper()", kappas, bounded, lambda level: printed))
-    return methods
+    if quick:
+        return methods
+    printed = IDCA.paper(epsilon=PAPER_EPSILON)
+    return [*methods, Method("IDCA, paper()", kappas, bounded, lambda level: printed)]
 
 
 def fitted(experiment: Experiment, name: str, method: Method, level: float, rows: Any) -> Row:
@@ -235,99 +227,45 @@ def fitted(experiment: Experiment, name: str, method: Method, level: float, rows
     seconds = time.perf_counter() - clock
     scores = model.decision_function(with_group(X_test, groups_test))
     return {
-        "test accuracy": float(np.mean((scores > 0) == (y_test == np.max(y_test)))),
-        "test unfairness": experiment.unfairness(name, scores, groups_test),
-        "gap on training rows": float(model.decision_gap_),
-        "objective": float(model.objective_),
-        "violation": float(model.violation_),
+        "accuracy": float(np.mean((scores > 0) == (y_test == np.max(y_test)))),
+        "unfairness": experiment.unfairness(name, scores, groups_test),
         "status": model.result_.status.value,
         "solver": type(model.result_.solver).__name__,
         "seconds": seconds,
     }
 
 
-def measured(
-    experiment: Experiment,
-    name: str,
-    methods: Iterable[Method],
-    seeds: Iterable[int],
-    store: Store,
-    *,
-    any_version: bool = False,
-    only_known: bool = False,
-) -> Iterator[Row]:
-    """Yield a row for every fit; those that the store knows are not made again.
-
-    With `only_known` the others are left out.
-    """
-    for seed in seeds:
-        rows = split(name, seed)
-        for method in methods:
-            for level in method.levels:
-                key = (experiment.name, name, method.name, repr(level), str(seed))
-                known = store.get(key, any_version=any_version)
-                if known is None and not only_known:
-                    row = {"data": name, "method": method.name, "level": level, "seed": seed}
-                    row |= fitted(experiment, name, method, level, rows)
-                    known = store.put(key, {"row": row})
-                    print(*row.values(), flush=True)
-                if known is not None:
-                    yield known["row"]
+def points(experiment: Experiment, data: str, options: Namespace, store: Store) -> Iterator[Point]:
+    """Yield a point for every level of every method; fits that are known are not made again."""
+    parts_of = {seed: split(data, seed) for seed in options.seeds}
+    for method in methods_for(experiment, data, quick=options.quick):
+        for level in method.levels:
+            runs = {}
+            for seed, rows in parts_of.items():
+                key = (experiment.name, data, method.name, repr(level), str(seed))
+                if (known := store.get(key)) is None:
+                    known = store.put(key, fitted(experiment, data, method, level, rows))
+                    print(*key, *known.values(), flush=True)
+                runs[seed] = known
+            yield point(data, method.name, level, runs)
 
 
-def interval(values: list[float]) -> float:
-    """Return half the width of the 95% interval of the mean (Student's t); nan for one value."""
-    n = len(values)
-    return np.nan if n < 2 else float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / n**0.5)
-
-
-def summary(rows: list[Row]) -> list[Row]:
-    """Return means and 95% intervals over the splits, a row for every level of every method.
-
-    The column "by split" has fairness and accuracy of every split.
-    """
-    by_level: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        by_level.setdefault((row["data"], row["method"], row["level"]), []).append(row)
-    out = []
-    for (data, method, level), some in by_level.items():
-        accuracy = [row["test accuracy"] for row in some]
-        fairness = [1.0 - row["test unfairness"] for row in some]
-        head = {"data": data, "method": method, "level": level, "1 - unfairness": mean(fairness)}
-        out.append(
-            {
-                **head,
-                "+-": interval(fairness),
-                "accuracy": mean(accuracy),
-                "+- ": interval(accuracy),
-                "seconds": mean(row["seconds"] for row in some),
-                "splits": len(some),
-                "by split": {
-                    row["seed"]: {"1 - unfairness": fair, "accuracy": right}
-                    for row, fair, right in zip(some, fairness, accuracy, strict=True)
-                },
-            }
-        )
-    return out
-
-
-def dominance(table: list[Row]) -> list[Row]:
-    """Return the accuracy of ours less that of a method, at the fairness of the method."""
-    out = []
-    for row in table:
-        same = [one for one in table if one["data"] == row["data"] and one["method"] in OURS]
-        if row["method"] not in OURS and same:
-            compared = compare_at(_point(row), [*map(_point, same)], TEST_TO_TRAIN[row["data"]])
-            shown = {name: value for name, value in row.items() if name != "by split"}
-            shown |= {"difference": compared.gain, "+- of it": compared.noise}
-            out.append({**shown, "ours is": compared.outcome})
-    return out
-
-
-def _point(row: Row) -> Point:
-    runs = row["by split"]
+def point(data: str, method: str, level: float, runs: dict[int, Row]) -> Point:
+    """Return a method with a level, from its figures on the splits."""
 
     def fairness(splits: Splits) -> float:
-        return mean(runs[k]["1 - unfairness"] for k in splits)
+        return 1.0 - float(np.mean([runs[k]["unfairness"] for k in splits]))
 
-    return Point({k: one["accuracy"] for k, one in runs.items()}, fairness)
+    seconds = float(np.mean([run["seconds"] for run in runs.values()]))
+    row = {"data": data, "method": method, "level": level, "seconds": seconds}
+    accuracy = {k: run["accuracy"] for k, run in runs.items()}
+    return Point(row, data, method in OURS, accuracy, fairness)
+
+
+def run(name: str, options: Namespace, store: Store) -> None:
+    """Run what is not known of E9 or E10, and write its means and comparisons."""
+    every: list[Point] = []
+    for data in options.rank_data:
+        every += points(EXPERIMENTS[name], data, options, store)
+    rows = compared(every, lambda point: TEST_TO_TRAIN[point.task])
+    write_table(rows, f"papers-{name}", f"{name}: means over splits", options.out)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.harness.worker_figures import cpu, resident
+from benchmarks.harness.scale_worker import cpu, resident
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.problem.problem import Problem
 
@@ -25,11 +25,6 @@ BLOCK = 1_000_000  # rows of a file: 80 MB, about what dask recommends for a par
 # Arrow's default allocator keeps memory that it does not use.
 WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
-MODULES = {  # what a worker holds before it has rows
-    "bare": [],
-    "collections": ["dask.dataframe", "pyarrow.parquet"],
-    "empty": ["fairconstrained.dask._rows"],
-}
 
 
 def _block(seed: int, n: int) -> pd.DataFrame:
@@ -80,26 +75,13 @@ def _evaluate(problem: Problem, n: int) -> Iterator[tuple[float, float]]:
         yield time.perf_counter() - start, time.process_time() - before
 
 
-def _alternating(remote: Problem, local: Problem | None, n: int) -> Figures:
-    """Return the median seconds of rounds, and the mean CPU seconds of evaluations in memory."""
-    if local is None:
-        return {"round": median(seconds for seconds, _ in _evaluate(remote, n))}
-    pairs = list(zip(_evaluate(remote, n), _evaluate(local, n), strict=True))
-    rounds, in_memory = zip(*pairs, strict=True)
-    return {
-        "round": median(seconds for seconds, _ in rounds),
-        "in memory": sum(spent for _, spent in in_memory) / n,
-    }
-
-
-def _n_evaluations(n_rows: int) -> int:
-    return int(np.clip(30_000_000 // n_rows, 8, 40))
-
-
 def on_workers(
     folder: Path, n_rows: int, n_workers: int, *, disk: bool = False, compare: bool = False
 ) -> Figures:
-    """Return the figures of a fit and of rounds on workers, in turns with rounds in memory."""
+    """Return the figures of a fit on worker processes, and of rounds at random points after it.
+
+    With `compare` the same evaluations run in this process as well, on the same rows, in turns.
+    """
     import dask.dataframe as dd
     from distributed import wait
 
@@ -117,24 +99,24 @@ def on_workers(
 
     paths = written(folder, n_rows)
     with cluster(n_workers) as client:
-        for name, modules in MODULES.items():
-            figures[name] = max(client.run(resident, *modules).values())
         table = dd.read_parquet(paths)
         start = time.perf_counter()
         model = Watched("demographic_parity", 0.02)
         model.client, model.disk = client, disk
         model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
-        figures["seconds"] = time.perf_counter() - start
-        n, local = _n_evaluations(n_rows), _in_memory(folder, n_rows) if compare else None
+        figures |= {"seconds": time.perf_counter() - start, "passes": model.result_.data_passes}
+        sides = [problems[0].uncounted(), *([_in_memory(folder, n_rows)] if compare else [])]
+        n = int(np.clip(30_000_000 // n_rows, 8, 40))
         before = client.run(cpu)
-        figures |= _alternating(problems[0].uncounted(), local, n)
+        turns = list(zip(*(_evaluate(problem, n) for problem in sides), strict=True))
         after = client.run(cpu)
         spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
         figures |= {"cpu": spent[0], "computing": spent[1]}
+        figures["round"] = median(turn[0][0] for turn in turns)
+        if compare:
+            figures["in memory"] = sum(turn[1][1] for turn in turns) / n
         figures["resident"] = max(client.run(resident).values())
-        more = client.run(resident, "fairconstrained.dask.estimators")
-        figures["estimators"] = max(more.values()) - figures["resident"]
-    return {**figures, "passes": model.result_.data_passes}
+    return figures
 
 
 def _in_memory(folder: Path, n_rows: int) -> Problem:

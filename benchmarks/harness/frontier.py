@@ -1,0 +1,164 @@
+"""Methods measured on random splits of the same rows: intervals, and who is ahead of whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from benchmarks.harness.tables import Row
+
+LEAST_SPLITS = 3  # for an interval; that of two splits is wider than any difference
+Splits = tuple[int, ...]
+_ROUNDING = 1e-9
+
+
+class Outcome(StrEnum):
+    """What a comparison says about ours."""
+
+    AHEAD = "ahead"
+    LEVEL = "level"
+    BEHIND = "behind"
+    BEYOND = "fairer than any of ours, and less accurate"
+    FEW = "too few splits"
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A method with a setting, measured on several splits.
+
+    Attributes
+    ----------
+    row : dict
+        What tables say about it.
+    task : object
+        Points of the same task are compared.
+    ours : bool
+        Whether it is a point of the frontier that others are compared with.
+    accuracy : dict
+        For every split.
+    fairness : callable
+        Returns the fairness on some splits, the larger the fairer.
+    """
+
+    row: Row
+    task: Any
+    ours: bool
+    accuracy: Mapping[int, float]
+    fairness: Callable[[Splits], float]
+
+    def at(self, splits: Splits) -> tuple[float, float]:
+        """Return fairness and mean accuracy on some splits."""
+        return self.fairness(splits), float(np.mean([self.accuracy[k] for k in splits]))
+
+
+def half_width(values: np.ndarray, test_to_train: float) -> float:
+    """Return half the 95% interval of the mean of figures of several random splits.
+
+    The training rows of two splits overlap, so that the variance of the mean is larger than that of
+    independent figures: Nadeau and Bengio, "Inference for the generalization error" (2003).
+    """
+    if len(values) < 2:
+        return float("inf")
+    variance = (1.0 / len(values) + test_to_train) * np.var(values, ddof=1)
+    return float(student.ppf(0.975, len(values) - 1) * np.sqrt(variance))
+
+
+def jackknife_half_width(
+    statistic: Callable[[Splits], float], splits: Splits, test_to_train: float
+) -> float:
+    """Return half the 95% interval of a figure that is computed from several splits together."""
+    n = len(splits)
+    if n < 2:
+        return float("inf")
+    values = [statistic(splits[:k] + splits[k + 1 :]) for k in range(n)]
+    return half_width((n - 1.0) * np.array(values), test_to_train)
+
+
+def compared(points: list[Point], test_to_train: Callable[[Point], float]) -> list[Row]:
+    """Return a row per point, with what ours is at its fairness if it is another method's.
+
+    Ours is interpolated between its points, and constant beyond the ends; a fairer model of ours
+    serves where less is asked. The splits are those that the point and all of ours have; points of
+    ours with too few splits for an interval are left out.
+    """
+    rows = []
+    for point in points:
+        ratio, splits = test_to_train(point), tuple(sorted(point.accuracy))
+        fairness, accuracy = point.at(splits)
+        noise = half_width(np.array(list(point.accuracy.values())), ratio)
+        row = {**point.row, "fairness": fairness, "accuracy": accuracy, "+-": noise}
+        ours = [other for other in points if other.ours and other.task == point.task]
+        verdict: Row = {"difference": "", "+- of it": "", "ours is": ""}
+        if ours and not point.ours:
+            verdict = _comparison(point, ours, ratio)
+        rows.append({**row, "splits": len(splits), **verdict})
+    return rows
+
+
+def _comparison(point: Point, ours: Sequence[Point], test_to_train: float) -> Row:
+    many = [set(one.accuracy) for one in ours if len(one.accuracy) >= LEAST_SPLITS]
+    known = many or [set(max((one.accuracy for one in ours), key=len))]
+    splits = tuple(sorted(set(point.accuracy).intersection(*known)))
+    if not splits:
+        return {"difference": np.nan, "+- of it": np.inf, "ours is": Outcome.FEW}
+    usable = [one for one in ours if set(splits) <= set(one.accuracy)]
+
+    def gain(some: Splits) -> float:
+        fairness, accuracy = np.array(sorted(one.at(some) for one in usable)).T
+        best = np.maximum.accumulate(accuracy[::-1])[::-1]
+        at, theirs = point.at(some)
+        return float(np.interp(at, fairness, best)) - theirs
+
+    noise = jackknife_half_width(gain, splits, test_to_train)
+    reached = point.fairness(splits) <= max(one.fairness(splits) for one in usable)
+    outcome = _outcome(gain(splits), noise, len(splits), reached)
+    return {"difference": gain(splits), "+- of it": noise, "ours is": outcome}
+
+
+def _outcome(gain: float, noise: float, n: int, reached: bool) -> Outcome:
+    if n < LEAST_SPLITS:
+        return Outcome.FEW
+    noise = max(noise, _ROUNDING)
+    if gain < -noise:
+        return Outcome.BEHIND
+    if not reached and gain > 0.0:
+        return Outcome.BEYOND
+    return Outcome.AHEAD if gain > noise else Outcome.LEVEL
+
+
+def summary(rows: list[Row], names: Sequence[str]) -> list[Row]:
+    """Return how many comparisons have which outcome, and the least difference, by some columns."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["ours is"] not in ("", Outcome.FEW):
+            groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    out = []
+    for key, some in groups.items():
+        counts = Counter(row["ours is"] for row in some)
+        worst = min(some, key=lambda row: row["difference"])
+        text = f"{worst['difference']:+.4f} +- {worst['+- of it']:.4f} ({worst['method']})"
+        outcomes = {outcome.value: counts[outcome] for outcome in list(Outcome)[:-1]}
+        head = dict(zip(names, key, strict=True))
+        out.append({**head, "points": len(some), **outcomes, "least difference": text})
+    return out
+
+
+def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -> list[Any]:
+    """Return, by the sets of rows whose rates a notion compares, [selected, rows] of each group."""
+    events = [np.ones(len(y), dtype=bool)]
+    if notion != "demographic_parity":
+        events = [y == 1] if notion == "equal_opportunity" else [y == 1, y == 0]
+    members = [[event & (groups == g) for g in np.unique(groups)] for event in events]
+    return [[[float(chance[rows].sum()), int(rows.sum())] for rows in some] for some in members]
+
+
+def pooled_gap(splits: list[Any]) -> float:
+    """Return the largest difference of rates that are those of all splits together."""
+    selected, rows = np.moveaxis(np.sum(np.array(splits, dtype=float), axis=0), -1, 0)
+    return float(np.ptp(selected / rows, axis=1).max())

@@ -1,0 +1,174 @@
+"""The lines of the papers' tables, their methods, the grids of their parameters, their problems."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import numpy as np
+import pytest
+from _support.problems import PROBLEMS, classification
+
+from benchmarks.harness import paper_problems
+from benchmarks.harness.data import parts
+from benchmarks.harness.paper_grids import best_of
+from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
+from benchmarks.harness.paper_setup import Setup
+from benchmarks.harness.rank_parity import EXPERIMENTS, Penalised, methods_for
+from benchmarks.harness.swapped import Maximum, swapped
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    constraints,
+    make_biased_classification,
+)
+from fairconstrained.constraints import ROCParity
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.solvers import (
+    AugmentedLagrangian,
+    Regularization,
+    SwitchingSubgradient,
+    ThreeSEcon,
+    near_stationarity,
+)
+
+
+def test_every_experiment_has_lines_with_the_papers_solvers_and_grids() -> None:
+    lines = list(all_lines())
+    assert {line.experiment for line in lines} == {"E1", "E2", "E3", "E4", "E5", "E6"}
+    assert sum(line.published.count(",") == 4 for line in lines) == 3 * 12  # of table 2
+    kinds = ("exact", "by SGD", *(f"of seed {seed}" for seed in range(5)))
+    of_roc = {line.data for line in lines if line.experiment == "E3"}
+    assert of_roc == {f"{data}, x* {kind}" for data in ("a9a", "compas") for kind in kinds}
+    setup, sizes = simple_example(True), {"SSG": 4, "IPP-SSG": 4, "IPP-ConEx": 16}
+    for line in lines:
+        if line.paper is not None:
+            solvers = line.paper(setup)
+            chosen = line.experiment in ("E3", "E4", "E5")
+            assert len(solvers) == (sizes.get(line.method, 1) if chosen else 1)
+            for solver in solvers.values():
+                assert not solver.polishes or "Penalty" in repr(solver)
+
+
+class Ends:
+    """A solver that ends with given figures."""
+
+    def __init__(self, objective: float, violation: float):
+        self.result = Namespace(objective=objective, violation=violation)
+
+    def unpolished(self) -> Ends:
+        return self
+
+    def minimize(self, *args: object, **options: object) -> Namespace:
+        assert options["max_data_passes"] == 5000.0
+        return self.result
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"a": (0.5, 0.0), "b": (0.4, 1e-4), "c": (0.1, 0.2)},
+        {"a": (0.5, 0.3), "b": (0.9, 0.2), "c": (0.1, 0.4)},
+        {"a": (np.nan, 0.0), "b": (0.9, 0.0), "c": (np.inf, 0.0)},
+    ],
+)
+def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends) -> None:
+    solvers = {name: Ends(*figures) for name, figures in ends.items()}
+    assert best_of(solvers, simple_example(True), 5000.0) == "b"
+
+
+def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) -> None:
+    _, (X, _, groups) = parts("compas")
+    squares = (X**2).sum(axis=1)
+    setup = roc("compas", exact=True, small=True)
+    assert setup.constraint_rho == 0.0
+    means = [squares[groups == group].mean() for group in np.unique(groups)]
+    assert setup.rho == pytest.approx(means[0] + means[1])
+    images, labels = paper_problems.mnist(3000)
+    norms = (images**2).sum(axis=1)
+    setup = digits(True)
+    assert setup.constraint_rho is None
+    largest = max(norms[labels == k].mean() for k in range(10))
+    assert setup.rho == pytest.approx(largest, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:near_stationarity")
+def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
+    base = PROBLEMS["demographic parity"]()
+    bound = 1.1 * base.uncounted().at(base.start()).objective
+    problem, epigraph = swapped(base, bound), base.epigraph(bound)
+    w = np.random.default_rng(0).normal(scale=0.1, size=base.n_variables)
+    setup = Setup(problem, w, 1.0, epigraph, np.append(w, 0.0), constraint_rho=0.0)
+    oracle = SwitchingSubgradient(max_iter=20000, check_every=20000, polish=False)
+    expected = near_stationarity(problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle)
+    assert expected > 0.01
+    assert setup.near_stationarity(w, 1e-4) == pytest.approx(expected, rel=0.05)
+    base = PROBLEMS["infeasible start"]()  # the subproblem has no feasible point
+    setup = Setup(base, base.start(), 10.0, base, base.start())
+    assert np.isnan(setup.near_stationarity(base.start(), 1e-4))
+
+
+def test_the_maximum_of_a_term_has_its_values_gradients_and_batches(rng) -> None:
+    roc_parity = ROCParity(0.0, thresholds=np.linspace(-1.0, 1.0, 5))
+    largest = Maximum(roc_parity.bind(np.ones(60), np.arange(60) % 3, np.ones(60)))
+    scores, d = rng.normal(size=(2, 60))
+    assert largest.value(scores) == pytest.approx([largest.term.value(scores).max()])
+    slope = largest.vjp(scores, np.array([2.0]))[0] @ d
+    numeric = (largest.value(scores + 1e-6 * d) - largest.value(scores - 1e-6 * d)) / 1e-6
+    assert slope == pytest.approx(float(numeric[0]), rel=1e-5) and slope != 0.0
+    strict = largest.zero_one().value(scores)
+    assert strict == pytest.approx([largest.term.zero_one().value(scores).max()])
+    rows = np.tile(np.arange(60), 2)
+    assert largest.batch(rows).value(scores[rows]) == pytest.approx(largest.value(scores))
+
+
+def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
+    problem = classification(DemographicParity(0.0))
+    bound = 1.02 * AugmentedLagrangian().minimize(problem.with_constraints(())).objective
+    epigraph = AugmentedLagrangian(tol=1e-7).minimize(problem.epigraph(bound))
+    plain = swapped(problem, bound)
+    assert (plain.n_constraints, plain.n_variables) == (1, problem.n_variables)
+    at = plain.at(epigraph.w[:-1])
+    assert at.objective == pytest.approx(epigraph.objective, abs=1e-6)
+    assert at.constraints == pytest.approx([0.0], abs=1e-6)
+    for solver in (SwitchingSubgradient(max_iter=3000), ThreeSEcon(beta=1.0, max_iter=2000)):
+        result = solver.minimize(plain)
+        assert result.violation <= 1e-3
+        assert epigraph.objective - 1e-3 <= result.objective <= epigraph.objective + 5e-3
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values())
+def test_the_penalty_of_the_regularisation_is_the_printed_one(experiment, rng) -> None:
+    low, high, theta, lam = 0.1, 0.35, rng.normal(size=10), 0.3
+    y, scores, groups = rng.choice([-1, 1], 80), rng.normal(size=80), np.arange(80) % 2
+    term = experiment.notion(0.0, surrogate=Ramp(), ranks=(low, high)).bind(y, groups, np.ones(80))
+    violation = max(term.value(scores, *([theta] if term.n_auxiliary else [])).max(), 0.0)
+
+    def rates(threshold: float) -> list[float]:
+        return [Ramp().value(scores[groups == k] - threshold).mean() for k in (0, 1)]
+
+    if experiment.name == "partial_parity":  # (78) with (77)
+        p = low + (np.arange(10) + 0.5) / 10 * (high - low)
+        pairs = zip(theta, p, strict=True)
+        largest = max(abs(rate - level) for t, level in pairs for rate in rates(t))
+        penalty = 2.0 * lam / (high - low) * largest
+    else:  # (83)
+        first, second = (min(rate, high) - min(rate, low) for rate in rates(0.0))
+        penalty = lam / (high - low) * abs(first - second)
+    methods = {method.name: method for method in methods_for(experiment, "bank", quick=True)}
+    for name in ("regularisation", "regularisation, solved"):
+        strength = vars(methods[name].solver(lam))["strength"]
+        assert strength * violation == pytest.approx(penalty, rel=1e-12)
+
+
+@pytest.mark.parametrize("strength", [0.01, 0.1, 10.0])
+def test_the_penalised_problem_is_solved_at_least_as_well_as_by_subgradients(strength) -> None:
+    X, y, groups = make_biased_classification(400, 4, gap=0.4, random_state=0)
+    parity = constraints.PartialDemographicParity(0.0, surrogate=Sigmoid(0.5))
+    problem = FairLogisticClassifier(parity).bind(X, y, sensitive_features=groups).problem
+
+    def formula(solver) -> float:
+        at = problem.at(solver.minimize(problem, problem.start()).w)
+        return at.objective + strength * at.violation
+
+    steps = Regularization(strength, max_iter=3000, check_every=3000)
+    assert formula(Penalised(strength, tol=1e-6)) <= formula(steps) + 1e-6
