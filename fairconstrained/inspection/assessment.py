@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 
 import numpy as np
@@ -14,6 +15,7 @@ from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constra
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.inspection.deciding import Deciding, deciding_cells
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
@@ -24,10 +26,7 @@ from fairconstrained.utils.typing import Array
 ALL_EQUAL = "all equal"
 """What tables show in place of the groups with the largest gap, where the gap is 0."""
 
-NOT_MEASURED = "not measured"
-"""The verdict on a constraint that cannot be measured on the given rows."""
-
-_Part = tuple[Term, "AssessedRows"]
+_Part = tuple[Term, Array]  # a term, and its rows: those of known groups
 _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
@@ -59,27 +58,11 @@ class AssessedRows:
     threshold: float = 0.0
     log_odds: Array | None = None
 
-    def take(self, rows: Array, groups: Groups) -> AssessedRows:
-        """Return some rows, with their groups in the given ones."""
-        return replace(
-            self,
-            y=self.y[rows],
-            scores=self.scores[rows],
-            groups=groups.take(rows),
-            weight=self.weight[rows],
-            log_odds=None if self.log_odds is None else self.log_odds[rows],
-        )
-
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
         if self.log_odds is None or of_predictions(term):
             return self.scores
         return self.log_odds
-
-    @property
-    def n_groups(self) -> int:
-        """The number of groups with rows, of the attribute with most if they are marginal."""
-        return max(np.unique(one.codes[one.codes >= 0]).size for one in self.groups.separate)
 
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
@@ -89,14 +72,16 @@ class AssessedRows:
         ]
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """The gaps of a constraint on given rows.
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A constraint on given rows, for one model.
 
-    Attributes
+    Parameters
     ----------
     name : str
-        The name of the constraint.
+        The name of the constraint in tables.
+    constraint : Constraint
+        The constraint.
     tolerance : float
         The largest gap allowed.
     on_scores, on_predictions : float
@@ -107,30 +92,57 @@ class Assessment:
         The groups with the largest gap; "all equal" if there is no gap.
     note : str
         The reason why values are missing, if any.
+    deciding : Deciding or None
+        The cells that decide it, for constraints on rates.
+    trained : bool
+        Whether the model was trained with it.
+    minimized : bool
+        Whether the model minimizes the gap and has no bound.
+    of_class : str, default=""
+        Of several classes the one with the largest gap less its bound.
+    n_classes : int, default=1
+        The number of classes that the statement is on.
     """
 
     name: str
-    tolerance: float
-    on_scores: float
-    on_predictions: float
-    low: float
-    high: float
-    worst: str
+    constraint: Constraint
+    tolerance: float = np.nan
+    on_scores: float = np.nan
+    on_predictions: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    worst: str = ""
     note: str = ""
+    deciding: Deciding | None = None
+    trained: bool = False
+    minimized: bool = False
+    of_class: str = ""
+    n_classes: int = 1
+
+    @property
+    def state(self) -> str:
+        """The state of the verdict: see :class:`~fairconstrained.reporting._tables.Verdict`."""
+        if np.isnan(self.on_predictions):
+            return "not measured"
+        if self.minimized:
+            return "no bound"
+        if not at_most(self.on_predictions, self.tolerance):
+            return "not met"
+        return "holds" if at_most(self.high, self.tolerance) else "met"
 
     def verdict(self, confidence: float) -> str:
-        """Return in words whether the predictions satisfy the constraint."""
-        if np.isnan(self.on_predictions):
-            return NOT_MEASURED
-        level = f"{100.0 * confidence:g}% confidence"
-        if at_most(self.high, self.tolerance):
-            return f"holds ({level})"
+        """Return the verdict in words."""
+        state, level = self.state, f"{100.0 * confidence:g}%"
+        if self.minimized:
+            return "gap minimized, no bound"
+        if state == "not measured":
+            return state
+        if state == "holds":
+            return f"holds ({level} confidence)"
         if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
-            return f"does not hold ({level})"
-        met = "met" if at_most(self.on_predictions, self.tolerance) else "not met"
-        return f"{met} on these rows" + (
-            "" if np.isnan(self.low) else f" (inconclusive at {100.0 * confidence:g}%)"
-        )
+            return f"does not hold ({level} confidence)"
+        open_question = "" if np.isnan(self.low) else f" (inconclusive at {level})"
+        return f"{state} on these rows{open_question}"
 
 
 def constraints_of(model: object) -> list[tuple[str, Constraint]]:
@@ -142,32 +154,28 @@ def constraints_of(model: object) -> list[tuple[str, Constraint]]:
     defaults = {name: getattr(model, name) for name in parameters if hasattr(model, name)}
     if minimizes_gap(model):
         defaults["kappa"] = 0.0
-    found = resolve_constraints(getattr(model, "constraint", None), **defaults)
-    chosen = chain(getattr(model, "constraint_choices_", ()), repeat({}))
-    bound = [one.set_params(**own) for one, own in zip(found, chosen, strict=False)]
-    return named(bound)
+    constraints = resolve_constraints(getattr(model, "constraint", None), **defaults)
+    choices = chain(getattr(model, "constraint_choices_", ()), repeat({}))
+    return named(
+        [each.set_params(**choice) for each, choice in zip(constraints, choices, strict=False)]
+    )
 
 
 def named(constraints: Sequence[Constraint]) -> list[tuple[str, Constraint]]:
-    """Return constraints with their names in tables; repeated names have numbers."""
-    found: list[tuple[str, Constraint]] = []
+    """Return constraints with their names in tables: registered ones, numbered if repeated."""
+    registered = {kind: name for name, kind in reversed(CONSTRAINTS.items())}
+    pairs: list[tuple[str, Constraint]] = []
     counts: Counter[str] = Counter()
-    for one in constraints:
-        name = name_of(one)
+    for constraint in constraints:
+        name = registered.get(type(constraint), type(constraint).__name__)
         counts[name] += 1
-        found.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, one))
-    return found
+        pairs.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, constraint))
+    return pairs
 
 
 def minimizes_gap(model: object) -> bool:
     """Return whether a classifier has goal="fairness": it minimizes the gap, without kappa."""
     return getattr(model, "goal", "accuracy") == "fairness"
-
-
-def name_of(constraint: Constraint) -> str:
-    """Return the name of a constraint in tables: its registered name, else that of its class."""
-    names = [name for name, kind in CONSTRAINTS.items() if kind is type(constraint)]
-    return names[0] if names else type(constraint).__name__
 
 
 def assess(
@@ -177,30 +185,11 @@ def assess(
     confidence: float,
     *,
     scores_known: bool = True,
-    interval: bool = True,
-) -> Assessment:
+) -> Finding:
     """Return the gaps of a constraint on given rows.
 
-    Parameters
-    ----------
-    name : str
-        The name of the constraint.
-    constraint : Constraint
-        The constraint, with its tolerance.
-    rows : AssessedRows
-        The rows.
-    confidence : float
-        The confidence level of the interval.
-    scores_known : bool, default=True
-        Whether the surrogate of the constraint can be applied to the scores. Else the gap on
-        scores is nan.
-    interval : bool, default=True
-        Whether to compute the interval.
-
-    Returns
-    -------
-    assessment : Assessment
-        The gaps. They are nan, with a note, if the constraint cannot be measured on these rows.
+    They are nan, with a note, if the constraint cannot be measured on these rows; those on scores
+    are nan also where its surrogate cannot be applied to the scores (`scores_known`).
     """
     parts: list[_Part] = []
     empty: list[str] = []
@@ -211,55 +200,59 @@ def assess(
     except ValueError as error:  # for instance, a group that the constraint names has no rows here
         note = str(error)
     if not parts:
-        return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
-    tolerance, on_scores, on_predictions, worst = _gaps(parts, scores_known)
+        return Finding(name, constraint, note=note)
+    tolerance, on_scores, on_predictions, worst = _gaps(rows, parts, scores_known)
     if np.isnan(on_predictions):
+        groups = max(len(np.unique(one.codes[one.known])) for one in rows.groups.separate)
         note = " ".join(empty).removesuffix(".")
-        if rows.n_groups < 2:
-            note = "these rows are of a single group" if rows.n_groups else "no row has a group"
+        if groups < 2:
+            note = "these rows are of a single group" if groups else "no row has a group"
     if constraint.rates_compared and at_most(on_predictions, 0.0):
         worst = ALL_EQUAL
-    limits = interval_of(constraint, rows, confidence) if interval else _UNKNOWN
-    low, high = float(limits.low), float(limits.high)
-    return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst, note)
+    _, low, high = map(float, interval_of(constraint, rows, confidence))
+    deciding = None
+    if not np.isnan(on_predictions):
+        deciding = deciding_cells(constraint, tolerance, rows.predictions())
+    return Finding(
+        name, constraint, tolerance, on_scores, on_predictions, low, high, worst, note, deciding
+    )
 
 
-def _gaps(parts: list[_Part], scores_known: bool) -> tuple[float, float, float, str]:
+def _gaps(
+    rows: AssessedRows, parts: list[_Part], scores_known: bool
+) -> tuple[float, float, float, str]:
     """Return the tolerance, the gaps on scores and of predictions, and the output with the latter.
 
     With several parts these are the values of the part with the largest gap of the predictions.
     """
     tolerance, on_scores, on_predictions, worst = np.nan, np.nan, np.nan, ""
-    for term, rows in parts:
+    for term, chosen in parts:
         zero_one = term.zero_one()
         if not zero_one.n_outputs:
             continue
-        gaps, bounds = zero_one.gap(rows.scores_for(zero_one)), zero_one.gap_bounds
+        gaps, bounds = zero_one.gap(rows.scores_for(zero_one)[chosen]), zero_one.gap_bounds
         j = int(np.argmax(gaps - bounds))
         if np.isnan(on_predictions) or gaps[j] > on_predictions:
             on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
         if scores_known:
-            on_scores = float(np.fmax(on_scores, _gap_on_scores(term, rows.scores_for(term))))
+            # Variables of the term are those that suit the scores.
+            scores = rows.scores_for(term)[chosen]
+            auxiliary = term.auxiliary_for(partial(term.value, scores))
+            on_scores = float(np.fmax(on_scores, term.gap(scores, auxiliary).max()))
     return tolerance, on_scores, on_predictions, worst
 
 
-def _gap_on_scores(term: Term, scores: Array) -> float:
-    """Return the largest gap; variables of the term's own are those that suit the scores."""
-    auxiliary = term.auxiliary_for(lambda variables: term.value(scores, variables))
-    return float(term.gap(scores, auxiliary).max())
-
-
 def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], list[str]]:
-    """Return the parts' terms, each with its rows, those of known groups, and what has no rows."""
-    found = []
+    """Return the terms of the parts, each with its rows, and what has no rows."""
+    parts = []
     with warnings.catch_warnings(record=True) as empty:  # tables show nan for cells without rows
         warnings.simplefilter("always", VacuousConstraintWarning)
         for groups in constraint.groups_of_parts(rows.groups):
-            own = rows.take(np.flatnonzero(constraint.known_rows(groups)), groups)
-            term = constraint.bind(own.y, own.groups, own.weight)
-            found.append((measured_from(term, rows.threshold), own))
-    return found, [str(warning.message) for warning in empty]
+            known = np.flatnonzero(constraint.known_rows(groups))
+            term = constraint.bind(rows.y[known], groups.take(known), rows.weight[known])
+            parts.append((measured_from(term, rows.threshold), known))
+    return parts, [str(warning.message) for warning in empty]
 
 
 def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:

@@ -67,37 +67,37 @@ class Collected:
         )
 
     def favourable(self, pos_label: object) -> Any:
-        """Return the positive class: as given, of the models that name one, or the second class.
-
-        Raises
-        ------
-        ValueError
-            If there are several classes and none is given, it is not a class, or models disagree.
-        """
-        if pos_label is not None and pos_label not in self.classes:
-            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {self.classes}.")
-        if pos_label is None and len(self.classes) > 2:
+        """Return the positive class: as given, of the models that name one, or the second class."""
+        if pos_label is not None:
+            if pos_label not in self.classes:
+                raise ValueError(
+                    f"pos_label={pos_label!r} is not one of the classes {self.classes}."
+                )
+            return pos_label
+        if len(self.classes) > 2:
             model = next(iter(self.outputs.values())).model
             raise ValueError(
                 f"pos_label=None: {'y_pred' if model is None else type(model).__name__} has the "
                 f"{len(self.classes)} classes {self.classes}, and one must be chosen. Pass "
                 "pos_label: this class is compared with all others."
             )
-        if pos_label is not None:
-            return pos_label
-        lasts = {name: final_estimator(one.model) for name, one in self.outputs.items()}
-        own = {
-            name: one.pos_label
-            for name, one in lasts.items()
-            if getattr(one, "pos_label", None) is not None
+        named = {
+            name: label
+            for name, one in self.outputs.items()
+            if (label := getattr(final_estimator(one.model), "pos_label", None)) is not None
         }
-        if len(set(own.values())) > 1:
+        if len(set(named.values())) > 1:
+            each = ", ".join(f"{name!r}: {label!r}" for name, label in named.items())
             raise ValueError(
-                "The models have different positive classes ("
-                + ", ".join(f"{name!r}: {label!r}" for name, label in own.items())
-                + "): pass pos_label."
+                f"The models have different positive classes ({each}): pass pos_label."
             )
-        return next(iter(own.values())) if own else self.classes[1]
+        return next(iter(named.values()), self.classes[1])
+
+    def right(self, output: Outputs) -> Array:
+        """Return which predictions of a model are those of the labels."""
+        if self.positive is None:
+            return np.asarray(output.labels == self.labels)
+        return output.of_class(self.positive).decided == self.labels
 
     def assessed(self, output: Outputs) -> AssessedRows:
         """Return the rows on which constraints are measured, with the scores of a model."""
@@ -124,29 +124,9 @@ def collect(
     pos_label: object = None,
     **options: Any,
 ) -> Collected:
-    """Return the outputs of one or several fitted classifiers on the same rows, for a class.
-
-    Parameters
-    ----------
-    models, X, y, sensitive_features, sample_weight, **options
-        See :func:`collect_classes`.
-    pos_label : label or None, default=None
-        The positive class; None takes that of the models. With several classes it is needed: the
-        class is measured against the others.
-
-    Returns
-    -------
-    collected : Collected
-        Labels, groups, weights and outputs.
-
-    Raises
-    ------
-    ValueError
-        If a model has several classes and there is no `pos_label`, or the models disagree on the
-        positive class; see also :func:`collect_classes`.
-    """
-    found = collect_classes(models, X, y, sensitive_features, sample_weight, **options)
-    return found.of_class(found.favourable(pos_label))
+    """Return the outputs of one or several fitted classifiers on the same rows, for a class."""
+    collected = collect_classes(models, X, y, sensitive_features, sample_weight, **options)
+    return collected.of_class(collected.favourable(pos_label))
 
 
 def collect_classes(
@@ -161,36 +141,8 @@ def collect_classes(
 ) -> Collected:
     """Return the outputs of one or several fitted classifiers on the same rows, for all classes.
 
-    Parameters
-    ----------
-    models : classifier or mapping of str to classifier
-        Fitted classifiers of any library, pipelines or searches; several by name.
-    X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,) or None
-        The labels.
-    sensitive_features : array-like, DataFrame or None, default=None
-        The groups; None reads them from the `sensitive_columns` of the last model that has any.
-    sample_weight : array-like of shape (n_rows,) or None, default=None
-        The weights of the rows.
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
-        How missing values of the groups are treated; None takes the parameter of the last model
-        that has one, else "raise".
-    methods : sequence of str or None, default=None
-        The methods to call; None calls all that a model has.
-
-    Returns
-    -------
-    collected : Collected
-        Labels, groups, weights and outputs.
-
-    Raises
-    ------
-    ValueError
-        If there are no models, the models have other classes, a label is unknown, or no groups are
-        known.
-    NotFittedError
-        If a model is not fitted.
+    Groups are read from the `sensitive_columns` of the last model that has any where they are not
+    given; `methods` are those to call, None for all that a model has.
     """
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     fitted = {name: best_estimator(model) for name, model in named_models(models).items()}
@@ -202,14 +154,12 @@ def collect_classes(
         name: Outputs.of(model, X, sensitive_features, y=labels, methods=methods)
         for name, model in fitted.items()
     }
-    groups = groups_of(
-        _knows_groups(list(fitted.values()), sensitive_features is None),
-        X,
-        sensitive_features,
-        missing=groups_missing,
-    )
-    found = _collected(outputs, labels, groups, sample_weight, rows="X")
-    return replace(found, target=_name(y))
+    says = "sensitive_columns" if sensitive_features is None else "combine"
+    models = list(fitted.values())
+    knowing = [one for one in models if getattr(final_estimator(one), says, None) is not None]
+    last = (knowing or models)[-1]
+    groups = groups_of(last, X, sensitive_features, missing=groups_missing)
+    return _collected(outputs, y, labels, groups, sample_weight, rows="X")
 
 
 def collect_predictions(
@@ -221,24 +171,7 @@ def collect_predictions(
     *,
     groups_missing: str | None = None,
 ) -> Collected:
-    """Return stored predictions as outputs of models, for all classes.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_rows,) or None
-        The labels.
-    y_pred : array-like of shape (n_rows,) or mapping of str to array-like
-        The predicted labels; of several models by name.
-    y_score : array-like of shape (n_rows,), mapping of str to array-like or None
-        Their scores, which are probabilities if all are between 0 and 1.
-    sensitive_features, sample_weight, groups_missing
-        See :func:`collect_classes`.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a label is missing, or `y_score` has other names than `y_pred`.
-    """
+    """Return stored predictions as outputs of models, for all classes."""
     predicted, scores = named_models(y_pred), {} if y_score is None else named_models(y_score)
     if not set(scores) <= set(predicted):
         raise ValueError(f"y_score has the names {list(scores)}, y_pred has {list(predicted)}.")
@@ -253,19 +186,12 @@ def collect_predictions(
     groups = Groups.encode(
         sensitive_features, name="sensitive_features", missing=groups_missing or "raise"
     )
-    found = _collected(outputs, labels, groups, sample_weight, rows="y_pred")
-    return replace(found, target=_name(y_true))
-
-
-def _name(y: Any) -> str:
-    """Return the name of a Series, or of the column of a frame; empty if there is none."""
-    name = getattr(y, "name", None)
-    columns = list(getattr(y, "columns", ()))
-    return str(columns[0]) if len(columns) == 1 else "" if name is None else str(name)
+    return _collected(outputs, y_true, labels, groups, sample_weight, rows="y_pred")
 
 
 def _collected(
     outputs: dict[str, Outputs],
+    y: Any,
     labels: Array | None,
     groups: Groups,
     sample_weight: ArrayLike | None,
@@ -285,6 +211,7 @@ def _collected(
     if labels is not None:
         labels = known_labels("y" if rows == "X" else "y_true", labels, one.classes)
     weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
+    names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
     counted = np.flatnonzero(weight)
     return Collected(
         labels=None if labels is None else labels[counted],
@@ -294,11 +221,5 @@ def _collected(
         weighted=sample_weight is not None,
         rows=counted,
         outputs={name: each.take(counted) for name, each in outputs.items()},
+        target="" if names[-1] is None else str(names[-1]),
     )
-
-
-def _knows_groups(models: list[Any], from_columns: bool) -> Any:
-    """Return the last model that says how groups are read; the last model if none does."""
-    name = "sensitive_columns" if from_columns else "combine"
-    knowing = [one for one in models if getattr(final_estimator(one), name, None) is not None]
-    return (knowing or models)[-1]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,47 +83,35 @@ class Deciding:
 def deciding_cells(
     constraint: Constraint, tolerance: float, parts: Sequence[Predictions]
 ) -> Deciding | None:
-    """Return the cells that decide a constraint on rates; None for other constraints.
-
-    Parameters
-    ----------
-    constraint : Constraint
-        The constraint.
-    tolerance : float
-        The largest gap, or the largest shortfall of a ratio, that is allowed.
-    parts : sequence of Predictions
-        Labels and predictions for each grouping.
-    """
-    found: list[tuple[float, str, list[Cell]]] = []
-    for part in parts:
-        for rate in constraint.rates_compared:
-            cells = _cells(part, rate)
-            if len(cells) > 1:
-                found.append((_gap(cells, constraint.compares_ratios), rate, cells))
-    if not found:
+    """Return the cells that decide a constraint on rates; None for other constraints."""
+    ratios = constraint.compares_ratios
+    compared = [
+        (_gap(cells, ratios), rate, cells)
+        for part in parts
+        for rate in constraint.rates_compared
+        if len(cells := _cells(part, rate)) > 1
+    ]
+    if not compared:
         return None
-    _, rate, cells = max(found, key=lambda one: one[0])
-    rates = [cell.rate for cell in cells]
-    highest, lowest = cells[int(np.argmax(rates))], cells[int(np.argmin(rates))]
-    everything = [(cell.effective_rows, name, cell) for _, name, group in found for cell in group]
-    _, smallest_rate, smallest = min(everything, key=lambda one: one[0])
-    changes = _changes(highest, lowest, tolerance, constraint.compares_ratios)
+    _, rate, cells = max(compared, key=lambda one: one[0])
+    highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
+    everything = [(name, cell) for _, name, group in compared for cell in group]
+    smallest_rate, smallest = min(everything, key=lambda one: one[1].effective_rows)
+    changes = _changes(highest, lowest, tolerance, ratios)
     return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
 
 
 def _cells(part: Predictions, name: str) -> list[Cell]:
     """Return the cells of a rate that have rows."""
-    rates, sizes = part.cells(name)
     rate, n = RATES[name], len(part.groups)
     rows = rate.denominator(part.labels, part.predictions) & part.groups.known
     counted = rows & rate.numerator(part.labels, part.predictions)
-    n_rows = np.bincount(part.groups.codes[rows], minlength=n)
-    n_counted = np.bincount(part.groups.codes[counted], minlength=n)
-    return [
-        Cell(label, float(rates[k]), int(n_rows[k]), int(n_counted[k]), float(sizes[k]))
-        for k, label in enumerate(group_labels(part.groups))
-        if n_rows[k]
+    counts = [
+        np.bincount(part.groups.codes[mask], minlength=n).tolist() for mask in (rows, counted)
     ]
+    rates, sizes = (figures.tolist() for figures in part.cells(name))
+    cells = map(Cell, group_labels(part.groups), rates, *counts, sizes)
+    return [cell for cell in cells if cell.n_rows]
 
 
 def _gap(cells: list[Cell], ratios: bool) -> float:
@@ -183,34 +172,11 @@ def choose_groups(
 ) -> Choice:
     """Choose the groups to show: all, or the extremes and the largest of the other groups.
 
-    Beyond `limit` groups these are the groups with the highest and with the lowest value; with
-    confidence limits, further groups that are most certainly high (by their lower limits) or low
-    (by their upper limits), else those with the next values; and the largest of the others. The
-    extremes on each side are three eighths of `limit`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_groups,)
-        The value of each group by which they are sorted; nan sorts last and is never an extreme.
-    sizes : ndarray of shape (n_groups,)
-        Their numbers of rows.
-    limit : int, default=8
-        The largest number of groups to show.
-    low, high : ndarray of shape (n_groups,) or None, default=None
-        Confidence limits of the values.
-
-    Returns
-    -------
-    choice : Choice
-        The groups that are shown, sorted, and the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.inspection.deciding import choose_groups
-    >>> choice = choose_groups(np.arange(10.0), np.array([1, 1, 1, 1, 9, 1, 1, 1, 1, 1]), limit=3)
-    >>> choice.shown.tolist(), choice.label
-    ([9, 4, 0], '7 others')
+    Beyond `limit` groups these are the groups with the highest and with the lowest value, of shape
+    (n_groups,), where nan sorts last and is never an extreme; with confidence limits, further
+    groups that are most certainly high (by their lower limits) or low (by their upper limits), else
+    those with the next values; and the largest of the others. The extremes on each side are three
+    eighths of `limit`.
     """
     order = np.argsort(-np.asarray(values, dtype=float), kind="stable")  # nan last
     if len(order) <= limit:
@@ -231,47 +197,33 @@ def choose_groups(
     return Choice(order[np.isin(order, chosen)], order[~np.isin(order, chosen)])
 
 
-def choose_by_selection_rate(
-    groups: Groups, selected: Array, weight: Array, confidence: float
-) -> Choice:
-    """Choose the groups to show by their selection rates, whose intervals are exact.
+def shown_groups(
+    groups: Groups,
+    selected: Array,
+    weight: Array,
+    confidence: float = 0.95,
+    keep: int | None = None,
+) -> Groups:
+    """Return one grouping sorted by selection rates; of many groups those to show, and the others.
 
-    Parameters
-    ----------
-    groups : Groups
-        The groups of the rows, one grouping.
-    selected : ndarray of bool of shape (n_rows,)
-        Which rows are selected.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-    confidence : float
-        The confidence level of the intervals.
+    The rates have exact intervals. The group `keep` is shown in any case.
     """
     rates, sizes = Predictions(None, selected, groups, weight).cells("selection_rate")
     limits = clopper_pearson(rates, sizes, confidence)
     totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
-    return choose_groups(rates, totals, low=limits.low, high=limits.high)
+    choice = choose_groups(rates, totals, low=limits.low, high=limits.high)
+    if keep is not None and keep in choice.others:
+        choice = Choice(np.append(choice.shown, keep), choice.others[choice.others != keep])
+    return with_others(groups, choice)
 
 
 def with_others(groups: Groups, choice: Choice) -> Groups:
-    """Return groups in the order of a choice, the others as one group at the end.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups, one grouping.
-    choice : Choice
-        The groups to show.
-    """
-    listed = groups.labels
+    """Return groups in the order of a choice, the others as one group at the end."""
+    names = [*(groups.labels[k] for k in choice.shown), *[choice.label] * bool(len(choice.others))]
     position = np.full(len(groups), len(choice.shown))
     position[choice.shown] = np.arange(len(choice.shown))
-    names = np.empty(len(choice.shown) + bool(len(choice.others)), dtype=object)
-    names[: len(choice.shown)] = np.array([*listed, None], dtype=object)[:-1][choice.shown]
-    if len(choice.others):
-        names[-1] = choice.label
     codes = np.where(groups.known, position[groups.codes], -1)
-    return Groups(codes, names, title=groups.title)
+    return Groups(codes, _objects(names), title=groups.title)
 
 
 def stacked(groups: Groups) -> tuple[Array, Groups]:
@@ -280,39 +232,20 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
     With marginal groups each row is listed once for each attribute, with the group that it has
     there, so that tables and pictures of groups need no case for them. Rows of unknown group are
     left out.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-
-    Returns
-    -------
-    rows : ndarray of int of shape (n_listed,)
-        The rows.
-    groups : Groups
-        Their groups.
-
-    Examples
-    --------
-    >>> from fairconstrained.data.groups import Groups, check_groups
-    >>> from fairconstrained.inspection.deciding import stacked
-    >>> groups = Groups.encode([["f", "x"], ["m", "x"]], combine="marginal")
-    >>> rows, listed = stacked(groups)
-    >>> rows.tolist(), listed.codes.tolist(), len(listed)
-    ([0, 1, 0, 1], [0, 1, 2, 2], 3)
     """
-    rows, codes, names, start = [], [], [], 0
-    for one in groups.separate:
-        known = np.flatnonzero(one.known)
-        rows.append(known)
-        codes.append(one.codes[known] + start)
-        names += one.labels
-        start += len(one)
-    listed = np.empty(len(names), dtype=object)
-    listed[:] = names
-    single = replace(groups, codes=np.concatenate(codes), names=listed, attributes=())
-    return np.concatenate(rows), replace(single, marginal=False)
+    rows = [np.flatnonzero(one.known) for one in groups.separate]
+    starts = np.cumsum([0, *map(len, groups.separate)])
+    parts = zip(groups.separate, rows, starts[:-1], strict=True)
+    codes = [one.codes[known] + start for one, known, start in parts]
+    names = _objects([name for one in groups.separate for name in one.labels])
+    return np.concatenate(rows), Groups(np.concatenate(codes), names, title=groups.title)
+
+
+def _objects(names: list[Any]) -> Array:
+    """Return names as an array of one dimension, whatever they are."""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,15 +26,7 @@ _CHOICES = {"auto": "the first that there is", "predict_proba": "", "decision_fu
 
 
 def check_predicts(model: Any) -> Any:
-    """Return the model that decides: a fitted one.
-
-    Raises
-    ------
-    TypeError
-        If it is not a fitted model, or has no method `predict`.
-    NotFittedError
-        If it is not fitted.
-    """
+    """Return the model that decides: a fitted one."""
     model = best_estimator(model)
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         kind = "a class" if isinstance(model, type) else f"of type {type(model).__name__}"
@@ -47,15 +39,7 @@ def check_predicts(model: Any) -> Any:
 
 
 def check_model(model: Any) -> Any:
-    """Return the model that decides: a fitted one that predicts labels.
-
-    Raises
-    ------
-    TypeError, NotFittedError
-        See :func:`check_predicts`.
-    ValueError
-        If it is a ranker.
-    """
+    """Return the model that decides: a fitted one that predicts labels."""
     model = check_predicts(model)
     last = final_estimator(model)
     if getattr(last, "needs_queries", False):
@@ -67,13 +51,7 @@ def check_model(model: Any) -> Any:
 
 
 def response_of(model: Any, response_method: str = "auto") -> str:
-    """Return the name of the method that gives a model's scores.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
-    """
+    """Return the name of the method that gives a model's scores."""
     check_option("response_method", response_method, _CHOICES)
     decides = getattr(final_estimator(model), "decided_on_", None)
     if response_method == "auto" and decides is not None:
@@ -127,16 +105,16 @@ def groups_of(
     `missing` determines how missing values are treated; None takes the parameter `groups_missing`
     of a classifier of this library, else "raise". Its parameter `combine` says what several
     attributes mean. Columns have the order of its fit if they have the same names.
-
-    Raises
-    ------
-    ValueError
-        If `sensitive_features` is None and the model has no `sensitive_columns`.
     """
-    last = final_estimator(estimator)
-    values, name = sensitive_features, "sensitive_features"
+    last, values, name = final_estimator(estimator), sensitive_features, "sensitive_features"
     if values is None:
-        values, name = _own_groups(estimator, X), "sensitive_columns"
+        name, columns = "sensitive_columns", SensitiveColumns.of(last)
+        if columns.columns is None:
+            raise ValueError(
+                "No groups are known: pass sensitive_features. It may be omitted only for a "
+                "classifier of this library that has sensitive_columns."
+            )
+        values = columns.groups(last, columns.table(last, last_step(estimator, X)[1]))
     names = names_in_fit(last)
     if set(names) == set(names_of_columns(values)):  # else these are other attributes
         values = in_order(values, names, name)
@@ -146,15 +124,3 @@ def groups_of(
         combine=getattr(last, "combine", "intersection"),
         missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
     )
-
-
-def _own_groups(estimator: object, X: Any) -> Any:
-    """Return the content of the sensitive columns in the X that the last step receives."""
-    columns = SensitiveColumns.of(final_estimator(estimator))
-    if columns.columns is None:
-        raise ValueError(
-            "No groups are known: pass sensitive_features. It may be omitted only for a classifier "
-            "of this library that has sensitive_columns."
-        )
-    last, X = last_step(estimator, X)
-    return columns.groups(last, columns.table(last, X))

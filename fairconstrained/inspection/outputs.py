@@ -60,29 +60,11 @@ class Outputs:
         classes: Sequence[Any] | None = None,
         methods: Sequence[str] | None = None,
     ) -> Outputs:
-        """Return the outputs of a fitted classifier.
+        """Return the outputs of a fitted classifier of any library, a pipeline or a search.
 
-        Parameters
-        ----------
-        model : classifier
-            A fitted classifier of any library, a pipeline or a search.
-        X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
-            The rows.
-        sensitive_features : array-like, DataFrame or None, default=None
-            Their groups, which models get whose `predict` takes them.
-        y : ndarray of shape (n_rows,) or None, default=None
-            Their labels: the classes of a model without `classes_`.
-        classes : sequence of label or None, default=None
-            The classes of a model without `classes_`, where they are known.
-        methods : sequence of str or None, default=None
-            The methods to call; None calls all that the model has.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the model lacks a method, or returns other values than labels or scores.
-        NotFittedError
-            If it is not fitted.
+        `y`, the labels of the rows, has the classes of a model without `classes_`, or `classes` has
+        them. Models get `sensitive_features` whose `predict` takes them. `methods` are those to
+        call; None calls all that the model has.
         """
         model = check_model(model)
         asked = methods_of(model) if methods is None else methods
@@ -106,24 +88,17 @@ class Outputs:
             labels = _checked_labels(model, labels, found)
         read = cls(model, found, labels)
         for name, values in raw.items():
-            scores = _checked_scores(f"{type(model).__name__}.{name}", values, len(found))
-            read = read._with_scores(scores, may_be_probabilities=name == "predict_proba")
+            where = f"{type(model).__name__}.{name}"
+            read = read._with_scores(where, values, may_be_probabilities=name == "predict_proba")
         return read
 
     @classmethod
     def stored(
         cls, y_pred: ArrayLike, y_score: ArrayLike | None = None, y_true: Array | None = None
     ) -> Outputs:
-        """Return stored predictions as the outputs of a model.
+        """Return stored predictions as the outputs of a model, perhaps with scores.
 
-        Parameters
-        ----------
-        y_pred : array-like of shape (n_rows,)
-            The predicted labels.
-        y_score : array-like of shape (n_rows,) or (n_rows, n_classes), or None, default=None
-            The scores, which are probabilities if all are between 0 and 1.
-        y_true : ndarray of shape (n_rows,) or None, default=None
-            The labels.
+        Scores are probabilities if all are between 0 and 1.
         """
         n_rows = np.shape(y_pred)[0] if np.ndim(y_pred) else 0
         labels = check_labels("y_pred", y_pred, n_rows, rows="y_pred")
@@ -131,18 +106,31 @@ class Outputs:
         read = cls(None, classes, _checked_labels(None, labels, classes))
         if y_score is None:
             return read
-        scores = _checked_scores("y_score", np.asarray(y_score), len(classes))
-        if len(scores) != n_rows:
-            raise ValueError(f"y_score has {len(scores)} rows, y_pred has {n_rows}.")
-        return read._with_scores(scores, may_be_probabilities=True)
+        if np.shape(y_score)[:1] != (n_rows,):
+            raise ValueError(f"y_score has {_num_samples(y_score)} rows, y_pred has {n_rows}.")
+        return read._with_scores("y_score", y_score, may_be_probabilities=True)
 
-    def _with_scores(self, scores: Array, *, may_be_probabilities: bool) -> Outputs:
-        """Return the outputs with scores, or with probabilities."""
-        if (
-            may_be_probabilities
-            and scores.min(initial=0.0) >= 0.0
-            and scores.max(initial=0.0) <= 1.0
-        ):
+    def _with_scores(self, where: str, output: Any, *, may_be_probabilities: bool) -> Outputs:
+        """Return the outputs with finite scores, or with probabilities: of rows, or of classes."""
+        n_classes = len(self.classes)
+        try:
+            scores = np.asarray(output, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where} must return numbers: {error}.") from error
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        if scores.shape[1:] != (n_classes,) and (scores.ndim != 1 or n_classes > 2):
+            raise ValueError(
+                f"{where} must have a column for each of the {n_classes} classes"
+                f"{' or one column' * (n_classes == 2)}; got the shape {scores.shape}."
+            )
+        if not np.isfinite(scores).all():
+            n_missing = int((~np.isfinite(scores)).sum())
+            raise ValueError(
+                f"estimator: {n_missing} of {scores.size} values of {where} are not finite: every "
+                "row needs a score."
+            )
+        if may_be_probabilities and np.all((scores >= 0.0) & (scores <= 1.0)):
             if scores.ndim == 1:
                 scores = np.column_stack([1.0 - scores, scores])
             return replace(self, probabilities=scores)
@@ -233,10 +221,10 @@ class Outputs:
         if scores is None or self.labels is None:
             return float("nan")
         usual, attribute, _ = RESPONSES[method]
-        own = float(getattr(final_estimator(self.model), attribute, usual))
+        stated = float(getattr(final_estimator(self.model), attribute, usual))
         if self.positive != favourable_label(self.model, self.classes):
-            own = 2.0 * usual - own
-        for threshold in (own, usual):
+            stated = 2.0 * usual - stated
+        for threshold in (stated, usual):
             if np.array_equal(scores > threshold, self.decided):
                 return threshold
         highest = scores[~self.decided].max(initial=-np.inf)
@@ -249,12 +237,7 @@ class Outputs:
 def against_others(scores: Array, column: int) -> Array:
     """Return the scores of a class minus the highest score of the others.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        The scores; of two classes perhaps those of the second one.
-    column : int
-        The class.
+    Scores of two classes may be those of the second one, (n_rows,).
     """
     if scores.ndim == 1:
         return scores if column == 1 else -scores
@@ -275,13 +258,7 @@ def scores_of(
 
 
 def _classes_in(model: Any, labels: Array | None, y: Array | None) -> list[Any]:
-    """Return the classes of a model without `classes_`: the labels of the rows.
-
-    Raises
-    ------
-    ValueError
-        If they are not known.
-    """
+    """Return the classes of a model without `classes_`: the labels of the rows."""
     parts = [one for one in (y, labels) if one is not None]
     found: list[Any] = np.unique(parts[0]).tolist() if parts else []
     if len(found) == 1 and len(parts) > 1 and parts[0].dtype.kind == parts[1].dtype.kind:
@@ -310,25 +287,3 @@ def _checked_labels(model: Any, labels: Array, classes: list[Any]) -> Array:
             raise
         raise ValueError(f"predictions of {type(model).__name__}: {error}") from error
     return labels
-
-
-def _checked_scores(where: str, output: Array, n_classes: int) -> Array:
-    """Return finite scores: one per row or, if a method returns several, one per class."""
-    try:
-        scores = np.asarray(output, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where} must return numbers: {error}.") from error
-    if scores.ndim == 2 and scores.shape[1] == 1:
-        scores = scores[:, 0]
-    if scores.shape[1:] != (n_classes,) and (scores.ndim != 1 or n_classes > 2):
-        raise ValueError(
-            f"{where} must have a column for each of the {n_classes} classes"
-            f"{' or one column' * (n_classes == 2)}; got the shape {scores.shape}."
-        )
-    if not np.isfinite(scores).all():
-        n_missing = int((~np.isfinite(scores)).sum())
-        raise ValueError(
-            f"estimator: {n_missing} of {scores.size} values of {where} are not finite: every row "
-            "needs a score."
-        )
-    return scores

@@ -44,16 +44,6 @@ def proxies(
     -------
     accuracies : dict of str to float
         The accuracy of the guess, by column; the largest one of several attributes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from fairconstrained.data.groups import Groups
-    >>> from fairconstrained.inspection.proxies import proxies
-    >>> X = pd.DataFrame({"title": ["Mr", "Ms"] * 20, "age": [20, 30, 30, 20] * 10})
-    >>> proxies(X, np.arange(40), Groups.encode(["m", "f"] * 20))
-    {'title': 1.0}
     """
     table = X if hasattr(X, "columns") or hasattr(X, "tocsc") else np.asarray(X)
     if len(getattr(table, "shape", ())) != 2 or table.shape[1] > _MOST_COLUMNS:

@@ -9,13 +9,7 @@ import numpy as np
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect
-from fairconstrained.inspection.deciding import (
-    MOST_GROUPS,
-    Choice,
-    choose_by_selection_rate,
-    stacked,
-    with_others,
-)
+from fairconstrained.inspection.deciding import MOST_GROUPS, shown_groups, stacked
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.metrics.inputs import check_score_rows
 from fairconstrained.utils.meta_estimators import final_estimator
@@ -63,11 +57,6 @@ class GroupScores:
         """Check scores and groups, and drop the rows of weight zero.
 
         With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
-
-        Raises
-        ------
-        ValueError
-            If lengths differ, a score or a group is missing, or the threshold is not a number.
         """
         labels, scores, groups, weight = check_score_rows(
             y_true, scores, sensitive_features, sample_weight, optional="y_true"
@@ -101,14 +90,6 @@ class GroupScores:
         each attribute. `pos_label` is the positive class; None takes that of the classifier. Of
         several classes it is needed: the scores are those of this class, or the logarithms of its
         probabilities, minus the highest of the others.
-
-        Raises
-        ------
-        ValueError
-            If the estimator is not a classifier with scores, has several classes and there is no
-            `pos_label`, no groups are known, or the threshold on these scores is not.
-        NotFittedError
-            If the estimator is not fitted.
         """
         method = response_of(check_model(estimator), response_method)
         found = collect(
@@ -131,12 +112,7 @@ class GroupScores:
     def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
         """Return the scores of a group in ascending order, and their weights, which sum to one.
 
-        Parameters
-        ----------
-        k : int
-            The index of the group.
-        mask : ndarray of bool of shape (n_rows,) or None, default=None
-            The rows to use; None uses all rows.
+        Rows are those in the mask, None for all.
         """
         member = self.groups.codes == k
         rows = np.flatnonzero(member if mask is None else member & mask)
@@ -153,10 +129,7 @@ class GroupScores:
         if len(self.groups) <= MOST_GROUPS:
             return self
         selected = self.scores > self.threshold
-        choice = choose_by_selection_rate(self.groups, selected, self.weight, 0.95)
-        if keep is not None and keep in choice.others:
-            choice = Choice(np.append(choice.shown, keep), choice.others[choice.others != keep])
-        return replace(self, groups=with_others(self.groups, choice))
+        return replace(self, groups=shown_groups(self.groups, selected, self.weight, keep=keep))
 
 
 def ranks_of(estimator: object) -> tuple[float, float] | None:

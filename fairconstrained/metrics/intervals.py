@@ -76,6 +76,35 @@ def weighted_share(counted: Array, weight: Array, confidence: float) -> Interval
     return clopper_pearson(share, np.array(effective_size(weight)), confidence)
 
 
+def accuracy_change(before: Array, after: Array, weight: Array, confidence: float) -> Interval:
+    r"""Return the difference of two accuracies on the same rows, with its confidence interval.
+
+    The interval is that of Agresti and Min: with :math:`n_{10}` rows that only the second model
+    predicts correctly, :math:`n_{01}` that only the first does, one half added to all four counts,
+    and :math:`N = n + 2`,
+
+    .. math::
+        d = (n_{10} - n_{01}) / N, \qquad
+        d \pm z \sqrt{\left(n_{10} + n_{01} + 1 - N d^2\right)} / N.
+
+    With weights, n is the effective sample size of Kish. `before` and `after`, (n_rows,), say which
+    predictions of the two models are correct.
+
+    References
+    ----------
+    Agresti, Min (2005), Simple improved confidence intervals for comparing matched proportions.
+    """
+    share = weight / weight.sum()
+    gained, lost = float(share @ (after & ~before)), float(share @ (before & ~after))
+    n = effective_size(weight)
+    total = n + 2.0
+    centre = n * (gained - lost) / total
+    spread = n * (gained + lost) + 1.0 - total * centre**2
+    half = norm.ppf(0.5 + 0.5 * confidence) * np.sqrt(max(spread, 0.0)) / total
+    limits = np.clip([centre - half, centre + half], -1.0, 1.0)
+    return Interval(np.array(gained - lost), limits[0], limits[1])
+
+
 def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
     """Return Wilson's score intervals for rates; (0, 1) where there are no rows."""
     known = sizes > 0

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from fairconstrained.inspection.assessment import ALL_EQUAL, constraints_of
-from fairconstrained.inspection.cost import Cost
+from fairconstrained.inspection.assessment import ALL_EQUAL, Finding, constraints_of
 from fairconstrained.inspection.deciding import Cell
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
-from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
-from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
+from fairconstrained.metrics.rates import DEFAULT_RATES
+from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, sentence
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
 from fairconstrained.utils.rounding import at_most
@@ -30,66 +29,59 @@ def for_every_model(
     evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame]
 ) -> pd.DataFrame:
     """Return a table of all models; with a first level of the index where they have names."""
-    found = {name: table(evidence, name) for name in evidence.names}
-    if list(found) == [""]:
-        return found[""]
-    return pd.concat(found, names=["model"])
+    tables = {name: table(evidence, name) for name in evidence.names}
+    return tables[""] if list(tables) == [""] else pd.concat(tables, names=["model"])
 
 
 def for_every_class(
-    evidence: Evidence, table: Callable[[Any, str, float], pd.DataFrame], *, together: bool = False
+    evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame], *, together: bool = False
 ) -> pd.DataFrame:
     """Return a table of all models and classes; of several classes with a level of the index.
 
     `together` adds the table of all classes together.
     """
+    if not evidence.several_classes:
+        return for_every_model(evidence, table)
+    parts = {"all classes": evidence} if together else {}
+    parts |= evidence.of_classes
 
-    def of_model(evidence: Evidence, name: str) -> pd.DataFrame:
-        parts: dict[str, Any] = {"all classes": evidence} if together else {}
-        parts |= evidence.classes
-        tables = {label: table(one, name, evidence.confidence) for label, one in parts.items()}
-        return pd.concat(tables, names=["class"]) if evidence.several_classes else tables[""]
+    def of_model(_: Evidence, name: str) -> pd.DataFrame:
+        tables = {label: table(part, name) for label, part in parts.items()}
+        return pd.concat(tables, names=["class"])
 
     return for_every_model(evidence, of_model)
 
 
-def constraints_table(
-    evidence: Evidence | ClassEvidence, name: str, confidence: float
-) -> pd.DataFrame:
+def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the constraints of a model on these rows."""
-    rows = {}
-    for one in evidence.findings[name]:
-        a, verdict = one.assessment, one.verdict(confidence)
-        rows[a.name] = [
-            a.tolerance, a.on_scores, a.on_predictions, a.low, a.high, a.worst, verdict,
-        ]  # fmt: skip
+    rows = {
+        one.name: [
+            one.tolerance, one.on_scores, one.on_predictions, one.low, one.high, one.worst,
+            one.verdict(evidence.confidence),
+        ]
+        for one in evidence.findings[name]
+    }  # fmt: skip
     table = pd.DataFrame.from_dict(rows, orient="index", columns=_CONSTRAINT_COLUMNS)
     return table.rename_axis("constraint")
 
 
-def groups_table(evidence: ClassEvidence, name: str, confidence: float) -> pd.DataFrame:
+def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the rates of all groups, with the row for all rows at the end."""
-    parts = evidence.collected.predictions(name)
-    tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
+    parts = evidence.rows.predictions(name)
+    tables = [part.table(DEFAULT_RATES, evidence.confidence) for part in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
-def gaps_table(evidence: ClassEvidence, name: str, confidence: float) -> pd.DataFrame:
+def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the largest gap of each rate. With marginal groups, names start with the attribute."""
-    marginal = evidence.collected.groups.marginal
-    return pd.concat(
-        [_gaps(one, marginal, confidence) for one in evidence.collected.predictions(name)]
-    )
-
-
-def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.DataFrame:
-    gaps = predictions.gaps(DEFAULT_RATES, confidence)
-    equal = gaps["gap"].map(lambda gap: bool(at_most(gap, 0.0)))
-    gaps.loc[equal, ["highest", "lowest"]] = ALL_EQUAL
-    if marginal:
-        gaps.index = pd.Index([f"{predictions.groups.title}: {name}" for name in gaps.index])
-        gaps.index.name = "rate"
-    return gaps
+    tables = []
+    for part in evidence.rows.predictions(name):
+        gaps = part.gaps(DEFAULT_RATES, evidence.confidence)
+        gaps.loc[at_most(gaps["gap"], 0.0), ["highest", "lowest"]] = ALL_EQUAL
+        if evidence.rows.groups.marginal:
+            gaps = gaps.rename(f"{part.groups.title}: {{}}".format)
+        tables.append(gaps)
+    return pd.concat(tables)
 
 
 def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
@@ -98,7 +90,7 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     rows: dict[str, str] = {}
     result = getattr(last, "result_", None)
     if hasattr(last, "bound_met_"):
-        constraints = [one for _, one in constraints_of(last)]
+        constraints = [constraint for _, constraint in constraints_of(last)]
         with np.printoptions(threshold=_LONGEST):
             texts = [" ".join(repr(one).split()) for one in constraints]
         rows["constraint"] = "; ".join(texts) or "none"
@@ -164,27 +156,21 @@ def summary_table(evidence: Evidence) -> pd.DataFrame:
     for name in evidence.names:
         column = dict(evidence.overall[name])
         for one in evidence.findings[name]:
-            column[f"gap: {one.assessment.name}"] = one.assessment.on_predictions
+            column[f"gap: {one.name}"] = one.on_predictions
         columns[name or "model"] = column
     return pd.DataFrame(columns).rename_axis("measure")
 
 
 def cost_table(evidence: Evidence) -> pd.DataFrame:
     """Return what the models cost against the first one, a row for each."""
+    to = "changed to {}" if evidence.several_classes else "{}"
     rows = [
-        {"accuracy": one.accuracy, "low": one.low, "high": one.high} | _changes(evidence, one)
+        {"accuracy": one.accuracy, "low": one.low, "high": one.high}
+        | {to.format(change): n for change, n in one.changes.items()}
         for one in evidence.costs.values()
     ]
-    columns = ["accuracy", "low", "high", *(rows[0] if rows else {})]
-    columns = list(dict.fromkeys(columns))
+    columns = [*rows[0]] if rows else ["accuracy", "low", "high"]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(list(evidence.costs), name="model"))
-
-
-def _changes(evidence: Evidence, cost: Cost) -> dict[str, int]:
-    """Return the numbers of rows whose prediction changes."""
-    if not evidence.several_classes:
-        return cost.changes
-    return {f"changed to {label}": n for label, n in cost.changes.items()}
 
 
 _STATES = ("not met", "not measured", "met", "holds", "no bound")  # from the worst to the best
@@ -223,7 +209,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if len(findings) == 1:
         return Verdict(worst, sentences[0])
     details = tuple(
-        f"{one.assessment.name.replace('_', ' ')}: {text}"
+        f"{one.name.replace('_', ' ')}: {text}"
         for one, text in zip(findings, sentences, strict=True)
     )
     counts = [states.count(state) for state in ("not met", "not measured", "no bound")]
@@ -238,7 +224,7 @@ def _widest_gap(evidence: Evidence, name: str) -> tuple[Interval, str]:
     each = 1.0 - (1.0 - evidence.confidence) / len(evidence.classes)
     gaps = {}
     for label, one in evidence.classes.items():
-        cells = [part.cells("selection_rate") for part in one.collected.predictions(name)]
+        cells = [part.cells("selection_rate") for part in one.rows.predictions(name)]
         gaps[label] = largest_gap(cells, each)
     widest = max(gaps, key=lambda label: float(np.nan_to_num(gaps[label].value, nan=-1.0)))
     low, high = (np.max([gap[k] for gap in gaps.values()]) for k in (1, 2))
@@ -250,7 +236,7 @@ def meaning_of(finding: Finding, confidence: float) -> str:
     first = (type(finding.constraint).__doc__ or "").strip().split("\n")[0]
     deciding, worth = finding.deciding, None
     if deciding is not None:
-        worth = _worth(deciding.smallest, finding.assessment.tolerance, confidence)
+        worth = _worth(deciding.smallest, finding.tolerance, confidence)
     return sentence("meaning", finding, first, worth, level_of(confidence))
 
 

@@ -14,9 +14,14 @@ from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_gr
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
-from fairconstrained.reporting._dots import accuracy_plot, gap_plots, rate_plots
 from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
-from fairconstrained.reporting._scores import frontier_plot, score_plot
+from fairconstrained.reporting._pictures import (
+    accuracy_plot,
+    frontier_plot,
+    gap_plots,
+    rate_plots,
+    score_plot,
+)
 from fairconstrained.reporting._tables import (
     Verdict,
     costs_in_words,
@@ -168,13 +173,12 @@ class FairnessReport(Report):
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
         evidence, rows = self._evidence, self._evidence.rows
-        several = evidence.several_classes
         return super().to_dict() | {
             "verdict": {**asdict(self.verdict), "details": list(self.verdict.details)},
             "rows": len(rows.weight),
             "weighted": rows.weighted,
             "target": rows.target or None,
-            "positive_class": None if several else plain(evidence.classes[""].collected.positive),
+            "positive_class": plain(rows.positive),
             "classes": [plain(label) for label in rows.classes],
             "models": evidence.names,
             "sentences": self._sentences(),
@@ -197,10 +201,7 @@ class FairnessReport(Report):
         signed = change.map("{:+.3f}".format, na_action="ignore").fillna("-")
         several_models = self.summary.shape[1] > 1
         side_by_side = self.summary.assign(change=signed) if several_models else self.summary
-        fits = {"": self.model}
-        if isinstance(self.model.index, pd.MultiIndex):
-            models = self.model.groupby(level=0, sort=False)
-            fits = {str(name): table.droplevel(0) for name, table in models}
+        fits = {name: Table.of(tables.model_table(evidence, name)) for name in evidence.names}
         return {
             **_PICTURES,
             "evidence": evidence,
@@ -219,24 +220,25 @@ class FairnessReport(Report):
             "largest_gaps": Table.of(gaps, _GAP_HEADS),
             "groups": Table.of(self.groups, _GROUP_HEADS),
             "searched": list(map(str, self.groups.index.get_level_values(-1))),
-            "chosen_groups": {label: self._few_groups(label) for label in evidence.classes},
+            "chosen_groups": {
+                label: _few_groups(tables.groups_table(part, evidence.names[-1]))
+                for label, part in evidence.classes.items()
+            },
             "model": Table.of(self.model),
-            "fits": {name: Table.of(table) for name, table in fits.items() if len(table)},
+            "fits": {name: table for name, table in fits.items() if table.rows},
         }
 
-    def _few_groups(self, label: str) -> Table:
-        """Return the table of groups of the last model; of many the extremes and the largest."""
-        table = self.groups
-        for key in (self._evidence.names[-1], label):
-            table = table if key == "" else pd.DataFrame(table.xs(key, level=0))
-        body = table.iloc[:-1]
-        choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
-        shown = Table.of(table.iloc[[*choice.shown, len(body)]], _GROUP_HEADS)
-        if len(choice.others):
-            size = str(body["rows"].iloc[choice.others].sum())
-            others = [size, *[""] * (len(shown.columns) - 1)]
-            shown.rows.insert(-1, (f"({choice.label})", others))
-        return shown
+
+def _few_groups(table: pd.DataFrame) -> Table:
+    """Return a table of groups; of many groups the extremes, the largest and all rows."""
+    body = table.iloc[:-1]
+    choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
+    shown = Table.of(table.iloc[[*choice.shown, len(body)]], _GROUP_HEADS)
+    if len(choice.others):
+        size = str(body["rows"].iloc[choice.others].sum())
+        others = [size, *[""] * (len(shown.columns) - 1)]
+        shown.rows.insert(-1, (f"({choice.label})", others))
+    return shown
 
 
 def _spaced(table: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from fairconstrained import (
     fairness_report,
     make_biased_classification,
 )
-from fairconstrained.inspection.cost import accuracy_change
+from fairconstrained.metrics.intervals import accuracy_change
 
 N = 1200
 X, Y, Z = make_biased_classification(2 * N, 4, gap=0.3, n_groups=3, random_state=0)

@@ -1,0 +1,399 @@
+"""The data of pictures: dots with intervals, score distributions, calibration, the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.inspection.deciding import FEW_ROWS, GroupDots, shown_groups, stacked
+from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.metrics.intervals import weighted_share
+from fairconstrained.metrics.rates import DEFAULT_RATES, group_labels
+from fairconstrained.plotting.densities import Density
+from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
+from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.typing import Array
+
+_PADDING = 4.0  # percent of the width left and right of the axis
+_BINS = 24
+_ROWS_PER_BIN = 25
+_MOST_CALIBRATION_BINS = 8
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear axis from `low` to `high` with numbers at round `ticks`."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Any, *, within: tuple[float, float] = (-np.inf, np.inf)) -> Scale:
+        """Return an axis that contains all finite values, with three to six round ticks."""
+        finite = np.asarray(values, dtype=float)
+        finite = finite[np.isfinite(finite)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+        if high - low < 1e-9:
+            low, high = low - 0.05, high + 0.05
+        steps = [m * 10.0**e for e in range(-8, 9) for m in (1.0, 2.0, 2.5, 5.0)]
+        step = next(step for step in steps if (high - low) / step <= 4.0 + 1e-9)
+        first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+        low, high = np.clip([first * step, last * step], *within).tolist()
+        places = np.round(np.arange(first, last + 1.0) * step, 10)
+        inside = places[(places >= low - 1e-9) & (places <= high + 1e-9)]
+        return cls(low, high, tuple(inside.tolist()))
+
+    def share(self, value: float) -> float:
+        """Return the place of a value, from 0 to 1."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def x(self, value: float) -> str:
+        """Return the horizontal place of a value, in percent of the width."""
+        return f"{_PADDING + (100.0 - 2.0 * _PADDING) * self.share(value):.2f}%"
+
+    def width(self, low: float, high: float) -> str:
+        """Return the visible width between two values, in percent of the width."""
+        width = (100.0 - 2.0 * _PADDING) * (self.share(high) - self.share(low))
+        return f"{max(width, 0.4):.2f}%"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A value of a model, by its position, with interval, bound and verdict; nan where unknown."""
+
+    model: int
+    value: float
+    low: float
+    high: float
+    bound: float = np.nan
+    verdict: str = ""
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class DotRow:
+    """The dots of the models for a group, a model or a class; dashed lines where rows are `few`.
+
+    A `hidden` row is shown only when it is searched for. A row that stands for the groups that are
+    not shown has their lowest and highest rate in `others`.
+    """
+
+    name: str
+    dots: list[Dot] = field(default_factory=list)
+    n_rows: int = 0
+    few: bool = False
+    hidden: bool = False
+    others: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class GapPlot:
+    """The gaps of a constraint, a row for each model or, of several classes, for each class."""
+
+    name: str
+    description: str
+    scale: Scale
+    rows: list[DotRow]
+    texts: list[str]
+
+
+def gap_plots(evidence: Evidence) -> list[GapPlot]:
+    """Return a picture of every constraint."""
+    last = {one.name: one for findings in evidence.findings.values() for one in findings}
+    of_class = ", each class against all others" if evidence.several_classes else ""
+    plots = []
+    for name, finding in last.items():
+        rows = [DotRow(label, _gap_dots(part, name)) for label, part in evidence.classes.items()]
+        if not evidence.several_classes:
+            rows = [DotRow(evidence.names[dot.model], [dot]) for row in rows for dot in row.dots]
+        dots = [dot for row in rows for dot in row.dots]
+        ends = [(dot.value, dot.low, dot.high, dot.bound) for dot in dots]
+        texts = [decided_by(finding), meaning_of(finding, evidence.confidence)]
+        title = f"{finding.constraint.gap_title}{of_class}"
+        scale = Scale.of([0.0, finding.tolerance, *np.ravel(ends)])
+        plots.append(GapPlot(name.replace("_", " "), title, scale, rows, texts))
+    return plots
+
+
+def _gap_dots(evidence: Evidence, name: str) -> list[Dot]:
+    return [
+        Dot(
+            model,
+            finding.on_predictions,
+            finding.low,
+            finding.high,
+            bound=np.nan if finding.minimized else finding.tolerance,
+            verdict=finding.verdict(evidence.confidence),
+            equal=bool(finding.constraint.rates_compared) and at_most(finding.on_predictions, 0.0),
+        )
+        for model, findings in enumerate(evidence.findings.values())
+        for finding in findings
+        if finding.name == name
+    ]
+
+
+@dataclass(frozen=True)
+class RatePlot:
+    """A rate of all groups and models, sorted by the last model, and the largest gaps of each."""
+
+    rate: str
+    gaps: list[dict[str, float]]
+    scale: Scale
+    rows: list[DotRow]
+    whole: DotRow
+
+
+def rate_plots(evidence: Evidence, rates: Sequence[str] = DEFAULT_RATES) -> list[RatePlot]:
+    """Return the rates of a positive class that these rows have."""
+    tables = [groups_table(evidence, name) for name in evidence.names]
+    gaps = [gaps_table(evidence, name) for name in evidence.names]
+    return [
+        _rate_plot(tables, rate, [_largest_gaps(table, rate) for table in gaps])
+        for rate in rates
+        if rate in tables[0]
+    ]
+
+
+def accuracy_plot(evidence: Evidence) -> list[RatePlot]:
+    """Return the accuracy on all of several classes; nothing without labels."""
+    rows = evidence.rows
+    if rows.labels is None:
+        return []
+    outputs = {
+        name: replace(output, labels=rows.right(output), positive=True)
+        for name, output in rows.outputs.items()
+    }
+    right = replace(rows, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs)
+    return rate_plots(replace(evidence, rows=right), ["accuracy"])
+
+
+def _rate_plot(tables: Sequence[pd.DataFrame], rate: str, gaps: list[dict[str, float]]) -> RatePlot:
+    """Return the picture of a rate; the last row of the tables is that of all rows."""
+    whole = _group_row(GroupDots.of([table.iloc[-1:] for table in tables], rate), 0, few_rows=0)
+    groups = GroupDots.of([table.iloc[:-1] for table in tables], rate)
+    choice = groups.choice
+    shown = [_group_row(groups, k) for k in choice.shown]
+    rows = shown + [replace(_group_row(groups, k), hidden=True) for k in choice.others]
+    if len(choice.others):
+        size = int(groups.sizes[0, choice.others].sum())
+        others = DotRow(choice.label, n_rows=size, others=groups.range_of(choice.others))
+        # Below the shown groups with higher rates than the median of the others.
+        values = groups.values[-1, choice.others]
+        middle = np.nanmedian(values) if np.isfinite(values).any() else -np.inf
+        rows.insert(int(np.sum(groups.values[-1, choice.shown] >= middle)), others)
+    drawn = [dot for row in (*shown, whole) for dot in row.dots if not np.isnan(dot.value)]
+    ends = np.array([[dot.low, dot.high] for dot in drawn])
+    return RatePlot(rate, gaps, Scale.of(ends, within=(0.0, 1.0)), rows, whole)
+
+
+def _group_row(groups: GroupDots, k: int, few_rows: int = FEW_ROWS) -> DotRow:
+    size = int(groups.sizes[0, k])
+    ends = np.stack([groups.values, groups.low, groups.high])[:, :, k].T.tolist()
+    dots = [Dot(m, *limits) for m, limits in enumerate(ends)]
+    return DotRow(groups.groups[k], dots, size, few=0 < size < few_rows)
+
+
+def _largest_gaps(table: pd.DataFrame, rate: str) -> dict[str, float]:
+    """Return the largest gap of a rate; with marginal groups, that of each attribute."""
+    parts = [str(name).rpartition(": ") for name in table.index]
+    gaps = zip(parts, table["gap"], strict=True)
+    return {title: gap for (title, _, key), gap in gaps if key == rate and not pd.isna(gap)}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A picture of fixed size in pixels; left, top, right and bottom of the area in its axes."""
+
+    x: Scale
+    y: Scale
+    width: int
+    height: int
+    box: tuple[float, float, float, float]
+
+    def across(self, x: float) -> float:
+        """Return the horizontal pixel of a value."""
+        left, _, right, _ = self.box
+        return left + (right - left) * self.x.share(x)
+
+    def down(self, y: float) -> float:
+        """Return the vertical pixel of a value."""
+        _, top, _, bottom = self.box
+        return bottom - (bottom - top) * self.y.share(y)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Mean probability and share of positive labels of some rows, with its interval."""
+
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    few: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The scores of a group by a model: histogram, quartiles, mean, and the share selected.
+
+    Their calibration is in bins of equal size; there are none without labels or probabilities.
+    """
+
+    model: int
+    density: Density
+    quartiles: Array
+    mean: float
+    selected: float
+    bins: list[Bin]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreGroup:
+    """The scores of a group by all models, and its share of positive labels."""
+
+    name: str
+    n_rows: int
+    observed: float
+    models: list[Distribution]
+
+
+@dataclass(frozen=True)
+class ScoreAxis:
+    """The axis of the histograms of a model; the threshold is a share of it."""
+
+    model: int
+    ends: tuple[float, float]
+    threshold: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePlot:
+    """The score distributions of groups, a column for each model, and their calibration.
+
+    A bin whose density is the one of `highest` of its model is as high as its row. The plane is
+    that of the calibration of all groups.
+    """
+
+    unit: str
+    axes: list[ScoreAxis]
+    highest: list[float]
+    groups: list[ScoreGroup]
+    plane: Plane
+
+
+def score_plot(evidence: Evidence) -> ScorePlot | None:
+    """Return distributions and calibration of the groups, of many models by the first and the last.
+
+    The groups are chosen by their selection rates. With marginal groups a row is in a group of each
+    attribute. None if no model has scores.
+    """
+    collected, every = evidence.rows, list(evidence.rows.outputs.values())
+    scored = [m for m, output in enumerate(every) if output.scores is not None]
+    if not scored:
+        return None
+    scored = sorted({scored[0], scored[-1]}) if len(scored) > 2 else scored
+    outputs, axes = [every[m] for m in scored], [_axis(m, every[m]) for m in scored]
+    rows, groups = stacked(collected.groups)
+    weight = collected.weight[rows]
+    shown = shown_groups(groups, every[-1].decided[rows], weight, evidence.confidence)
+    described = []
+    for k, name in enumerate(group_labels(shown)):
+        members = rows[shown.codes == k]
+        weight = collected.weight[members]
+        labels = None if collected.labels is None else collected.labels[members]
+        observed = np.nan if labels is None else float(np.average(labels, weights=weight))
+        models = [
+            _distribution(axis, output.take(members), labels, weight, evidence.confidence)
+            for axis, output in zip(axes, outputs, strict=True)
+        ]
+        described.append(ScoreGroup(name, len(members), observed, models))
+    large = [one.models for one in described if one.n_rows >= FEW_ROWS]
+    columns = zip(*(large or [one.models for one in described]), strict=True)
+    highest = [float(max(one.density.heights.max() for one in column)) for column in columns]
+    bins = [one for group in described for model in group.models for one in model.bins]
+    points = [end for one in bins for end in (one.predicted, one.observed)]
+    points += [end for one in bins if not one.few for end in (one.low, one.high)]
+    scale = Scale.of(points, within=(0, 1))  # as far as the points: those of rare classes are small
+    plane = Plane(scale, scale, 160, 160, (6.0, 6.0, 154.0, 154.0))
+    unit = "scores" if any(one.probability is None for one in outputs) else "probabilities"
+    return ScorePlot(unit, axes, highest, described, plane)
+
+
+def _axis(model: int, output: Outputs) -> ScoreAxis:
+    if output.probability is not None:
+        return ScoreAxis(model, (0.0, 1.0), output.probability_threshold)
+    assert output.scores is not None
+    low, high = float(output.scores.min()), float(output.scores.max())
+    return ScoreAxis(model, (low, high), (output.threshold - low) / max(high - low, 1e-12))
+
+
+def _distribution(
+    axis: ScoreAxis, output: Outputs, labels: Array | None, weight: Array, confidence: float
+) -> Distribution:
+    low, high = axis.ends
+    edges = np.linspace(low, max(high, low + 1e-12), _BINS + 1)
+    scores = output.scores if output.probability is None else output.probability
+    assert scores is not None
+    share, equal = weight / weight.sum(), at_most(np.ptp(weight), 0.0)
+    options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
+    bins = []
+    if labels is not None and output.probability is not None:
+        bins = _bins(scores, labels, weight, confidence)
+    return Distribution(
+        axis.model,
+        Density.of(scores, share, edges),
+        np.quantile(scores, [0.25, 0.5, 0.75], **options),
+        float(share @ scores),
+        float(share @ output.decided),
+        bins,
+    )
+
+
+def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -> list[Bin]:
+    n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
+    bins = []
+    for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
+        limits = map(float, weighted_share(labels[rows], weight[rows], confidence))
+        mean = float(np.average(probability[rows], weights=weight[rows]))
+        bins.append(Bin(mean, *limits, few=len(rows) < _ROWS_PER_BIN))
+    return bins
+
+
+@dataclass(frozen=True)
+class FrontierPlot:
+    """The models of a path with accuracy and gap, those of the report, and the tolerance."""
+
+    gap: str
+    plane: Plane
+    path: pd.DataFrame
+    models: list[tuple[str, float, float]]
+    tolerance: float
+
+
+def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None:
+    """Return the frontier; None without a path."""
+    if not len(path):
+        return None
+    reference = evidence.reference
+    name = "demographic_parity" if reference is None else reference.name
+    bounds = [
+        next((one for one in findings if one.name == name), None)
+        for findings in evidence.findings.values()
+    ]
+    models = []
+    for (model, output), one in zip(evidence.rows.outputs.items(), bounds, strict=True):
+        gap = evidence.gap(output, None) if one is None else one.on_predictions
+        models.append((model, gap, evidence.overall[model]["accuracy"]))
+    last = bounds[-1]
+    tolerance = np.nan if last is None or last.minimized else last.tolerance
+    x = Scale.of([0.0, tolerance, *path["gap"], *(gap for _, gap, _ in models)])
+    accuracies = path[["accuracy", "low", "high"]].to_numpy().ravel()
+    y = Scale.of([*accuracies, *(accuracy for *_, accuracy in models)])
+    plane = Plane(x, y, 360, 270, (52.0, 24.0, 346.0, 230.0))
+    return FrontierPlot(name.replace("_", " "), plane, path, models, tolerance)
