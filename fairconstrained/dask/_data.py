@@ -66,15 +66,7 @@ class AtomTable:
         )
 
     def added(self, name: str, totals: Sequence[Totals]) -> Array:
-        """Return the sum over all partitions of a total, shape (n_atoms,).
-
-        Parameters
-        ----------
-        name : {"counts", "weight", "squares"}
-            Which one.
-        totals : sequence of Totals
-            Those of every partition.
-        """
+        """Return the sum over all partitions of a total by its name, shape (n_atoms,)."""
         values = [getattr(one, name) for one in totals]
         if not values:
             return np.zeros(len(self.table))
@@ -82,22 +74,7 @@ class AtomTable:
         return np.bincount(codes, np.concatenate(values), minlength=n_atoms)
 
     def groups(self, estimator: Any, titles: Sequence[Any], counts: Array) -> Groups | None:
-        """Return the groups of the atoms, None without sensitive features.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Its `groups_missing` and `combine` are read.
-        titles : sequence
-            The names of the attributes.
-        counts : ndarray of int of shape (n_atoms,)
-            The numbers of rows of the atoms.
-
-        Raises
-        ------
-        ValueError
-            If values are missing and that is an error, or of several types.
-        """
+        """Return the groups of the atoms, whose numbers of rows are counts, or None."""
         columns = [name for name in self.table.columns if name != LABEL]
         if not columns:
             return None
@@ -119,13 +96,7 @@ class AtomTable:
 def atom_data(
     estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: Sequence[Any]
 ) -> TrainingData:
-    """Return training data with one row per atom, without features.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, not two classes, or groups are not valid.
-    """
+    """Return training data with one row per atom, without features."""
     if not any(one.moments for one in totals):
         raise no_rows_error()
     labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
@@ -157,23 +128,8 @@ def sharded_data(
 ) -> ShardedData:
     """Return the training data of the rows of some prepared partitions.
 
-    Parameters
-    ----------
-    data : TrainingData
-        With one row per atom, of all partitions.
-    table : AtomTable
-        The atoms.
-    part : tuple of list
-        The rows, all of `data` or a part of them, and their totals.
-    workers : Workers
-        Where the shards are.
-    scale : FeatureScale or None, default=None
-        The feature scales; None stands for those of these rows.
-
-    Raises
-    ------
-    ValueError
-        If the part has no rows.
+    `data` has one row per atom of all partitions. Without feature scales, those of these rows are
+    taken.
     """
     totals = part[1]
     moments = _moments(data, totals)
@@ -221,26 +177,12 @@ def _moments(data: TrainingData, totals: Sequence[Totals]) -> list[Moments]:
 def with_interactions(
     estimator: Any, data: TrainingData, table: AtomTable, part: Part, workers: Workers
 ) -> Part:
-    """Return prepared partitions with the features of the model: group interactions if it has them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its `group_interactions` is read.
-    data : TrainingData
-        With one row per atom, of all partitions.
-    table : AtomTable
-        The atoms.
-    part : tuple of list
-        The rows, and their totals.
-    workers : Workers
-        Where they are.
-    """
+    """Return prepared partitions with the features of the model, perhaps group interactions."""
     feature_map = feature_map_of(estimator, data)
     if not feature_map.n_groups or data.groups is None:
         return part
     groups = [data.groups.codes[atoms] for atoms in table.positions]
-    return workers.changed(partial(crossed, feature_map), part[0], groups)[0]
+    return workers.parts(partial(crossed, feature_map), zip(part[0], groups, strict=True))[0]
 
 
 def held_out_draw(
@@ -249,11 +191,6 @@ def held_out_draw(
     """Return the probability of a held-out row and the seed, None if all rows are for training.
 
     Every partition draws its own rows, see :func:`~fairconstrained.dask._rows.held_out_rows`.
-
-    Raises
-    ------
-    ValueError
-        If held-out rows cannot test a constraint.
     """
     if estimator.confidence is None or not constraints:
         return None

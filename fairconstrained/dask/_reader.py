@@ -55,17 +55,7 @@ class Reader:
     def of(
         cls, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
     ) -> Self:
-        """Return the reader of an estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Has the parameters of the fit, `n_features_in_` and perhaps `feature_names_in_`.
-        columns : SensitiveColumns
-            Its sensitive columns.
-        group_names : tuple of str, default=()
-            The names of the columns of the groups, if they have any.
-        """
+        """Return the reader of an estimator, whose columns and those of the groups have names."""
         cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
         return cls(
             getattr(estimator, "feature_names_in_", None),
@@ -97,20 +87,7 @@ class Reader:
         return columns.groups(estimator, columns.table(estimator, X))
 
     def features(self, X: Any, total: float) -> Matrix:
-        """Return the features of a partition as a float ndarray or CSR.
-
-        Parameters
-        ----------
-        X : ndarray, DataFrame or CSR of shape (n_rows, n_columns)
-            The partition.
-        total : float
-            The sum of the weights of its rows.
-
-        Raises
-        ------
-        ValueError
-            If features are not finite numbers that can be squared, or not those of the estimator.
-        """
+        """Return the features of a partition as a float ndarray or CSR; `total` is its weight."""
         check_held("X", X)
         features = self._numbers(X)
         if features is None or not _is_finite(features):

@@ -35,11 +35,6 @@ def packed(value: Any) -> bytes:
 
     Schedulers do not look into bytes, which takes longer than a round else. The bytes of a term are
     made once. A worker keeps the terms that it has read, with what they have computed.
-
-    Parameters
-    ----------
-    value : object
-        May have objects and functions that were defined in `__main__`.
     """
     cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
     out = BytesIO()
@@ -51,13 +46,9 @@ def packed(value: Any) -> bytes:
 
 def unpacked(data: bytes) -> Any:
     """Return the value of :func:`packed`."""
-    return _Reader(BytesIO(data)).load()
-
-
-class _Reader(pickle.Unpickler):
-    def persistent_load(self, pid: bytes) -> Term:
-        """Return a term, the same one for the same bytes."""
-        return _term(pid)
+    reader: Any = pickle.Unpickler(BytesIO(data))
+    reader.persistent_load = _term
+    return reader.load()
 
 
 @lru_cache(_TERMS)
@@ -65,17 +56,17 @@ def _term(data: bytes) -> Term:
     return cast("Term", pickle.loads(data))
 
 
-_known: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
+_packed_terms: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
 
 
 def _bytes_of_term(value: object) -> bytes | None:
     """Return the bytes of a term, None for other values."""
     if not isinstance(value, Term):
         return None
-    if value not in _known:
+    if value not in _packed_terms:
         cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
-        _known[value] = cloudpickle.dumps(value)
-    return _known[value]
+        _packed_terms[value] = cloudpickle.dumps(value)
+    return _packed_terms[value]
 
 
 LABEL = "label"
@@ -171,29 +162,10 @@ class Totals:
     labels: pd.Series
 
 
-def prepare(*partition: Any) -> tuple[Prepared, Totals]:
-    """Return the checked rows of a partition and their totals, see :func:`checked`."""
-    prepared = checked(*partition)
-    return prepared, prepared.totals()
-
-
-def checked(
+def prepare(
     reader: Reader, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
 ) -> Prepared:
-    """Return the checked rows of a partition.
-
-    Parameters
-    ----------
-    reader : Reader
-        Takes features and groups from X.
-    X, y, sensitive_features, sample_weight : partitions of collections
-        See :meth:`fairconstrained.dask.FairLogisticClassifier.fit`.
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what was found and what to do.
-    """
+    """Return the checked rows of a partition; the reader takes features and groups from X."""
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     n_rows = X.shape[0]
     values, source = sensitive_features, "sensitive_features"
@@ -217,8 +189,8 @@ def checked(
     codes = atoms.to_numpy()
     first = np.unique(codes, return_index=True)[1]
     left_out = counted if len(counted) < n_rows else None
-    own = frame.iloc[first].reset_index(drop=True)
-    return Prepared(own, features, codes, weight, n_rows, labels, left_out)
+    table = frame.iloc[first].reset_index(drop=True)
+    return Prepared(table, features, codes, weight, n_rows, labels, left_out)
 
 
 def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array:
@@ -232,53 +204,23 @@ def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array
 
 def divide(
     share: float, seed: int, prepared: Prepared, partition: int
-) -> tuple[Prepared, Totals, Prepared, Totals]:
-    """Return the training rows of a partition and those held out, with their totals.
-
-    Parameters
-    ----------
-    share, seed, partition
-        See :func:`held_out_rows`.
-    prepared : Prepared
-        All rows.
-    """
+) -> tuple[Prepared, Prepared]:
+    """Return the training rows of a partition and those held out, see :func:`held_out_rows`."""
     held = held_out_rows(prepared.n_all, share, seed, partition)
     if prepared.counted is not None:
         held = held[prepared.counted]
-    training, others = prepared.take(~held), prepared.take(held)
-    return training, training.totals(), others, others.totals()
+    return prepared.take(~held), prepared.take(held)
 
 
-def crossed(
-    feature_map: FeatureMap, prepared: Prepared, group_of_atom: Array
-) -> tuple[Prepared, Totals]:
-    """Return the rows of a partition with their group interactions, and the totals.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        All rows.
-    group_of_atom : ndarray of int of shape (n_atoms,)
-        The groups of these.
-    feature_map : FeatureMap
-        Makes the features of the model.
-    """
-    features = feature_map.expand(prepared.X, group_of_atom[prepared.atoms])
-    found = replace(prepared, X=features)
-    return found, found.totals()
+def crossed(feature_map: FeatureMap, prepared: Prepared, group_of_atom: Array) -> Prepared:
+    """Return the rows of a partition with their group interactions."""
+    return replace(prepared, X=feature_map.expand(prepared.X, group_of_atom[prepared.atoms]))
 
 
 def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
     """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
 
-    Parameters
-    ----------
-    block : Block
-        The rows.
-    factors : ndarray of shape (n_atoms,)
-        What a unit of their weights is of the weight of all rows.
-    values : ndarray of shape (n_values, n_features)
-        The values.
+    `factors`, (n_atoms,), are what a unit of their weights is of the weight of all rows.
     """
     weight = factors[block.atoms] * block.weight
     return (other_shares(block.X, weight, values),)
@@ -311,36 +253,24 @@ def no_rows_error() -> ValueError:
     return ValueError("X has no rows, or sample_weight is zero for all of them.")
 
 
-def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
-    """Return the shard of a partition.
+def make_shard(disk: bool, prepared: Prepared, atoms: Array) -> Shard:
+    """Return the shard of a partition, whose atoms have positions among all.
 
-    Parameters
-    ----------
-    prepared : Prepared
-        Its rows.
-    atoms : ndarray of int of shape (n_own_atoms,)
-        The positions of the partition's atoms among all.
-    folder : str or None
-        Where to write dense features to a file that is read in blocks; None keeps them in memory.
+    Dense features may be written to a file, which is read in blocks.
     """
     weight, X = prepared.sample_weight, prepared.X
-    if folder is not None and isinstance(X, np.ndarray):
-        X = _on_disk(X, folder)
-    _release_unused()
+    if disk and isinstance(X, np.ndarray):
+        X = _on_disk(X)
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:  # it keeps memory for tables to come, where it has read the rows
+        arrow.default_memory_pool().release_unused()
     return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
 
 
-def _release_unused() -> None:
-    """Return the memory that Arrow keeps for tables to come, where it has read the rows."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None:
-        arrow.default_memory_pool().release_unused()
-
-
-def _on_disk(X: Array, folder: str) -> Array:
+def _on_disk(X: Array) -> Array:
     """Return a copy of an array in a file that is removed when the array is."""
-    place = worker_folder() if folder == "worker" else folder
-    handle, path = tempfile.mkstemp(suffix=".rows", dir=place)
+    folder = getattr(_worker(), "local_directory", None)
+    handle, path = tempfile.mkstemp(suffix=".rows", dir=folder)
     os.close(handle)
     stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
     stored[:] = X
@@ -349,12 +279,6 @@ def _on_disk(X: Array, folder: str) -> Array:
     with suppress(OSError):
         os.unlink(path)
     return stored
-
-
-def worker_folder() -> str | None:
-    """Return the folder of the worker that runs this, None outside of a worker."""
-    worker = _worker()
-    return None if worker is None else str(worker.local_directory)
 
 
 def _worker() -> Any:
@@ -367,21 +291,9 @@ def _worker() -> Any:
 
 
 def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
-    """Return :meth:`Shard.total` for shards of one worker: one task of a round.
+    """Return the worker that runs this, and :meth:`Shard.total` for its shards.
 
-    Parameters
-    ----------
-    request : bytes
-        Its arguments, see :func:`~fairconstrained.dask._rows.packed`.
-    *shards : Shard
-        The rows.
-
-    Returns
-    -------
-    worker : str
-        The address of the worker that ran it.
-    results : list
-        One for each shard.
+    It is one task of a round; the request are the arguments, :func:`packed`.
     """
     worker = _worker()
     arguments = unpacked(request)

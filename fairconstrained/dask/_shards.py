@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from fairconstrained.dask._reader import Reader
-from fairconstrained.dask._rows import Totals, make_shard, on_shards, packed, prepare
+from fairconstrained.dask._rows import Prepared, Totals, make_shard, on_shards, packed
 from fairconstrained.shards.sums import LocalShards, Shards, Sums
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
@@ -22,14 +22,13 @@ _KEPT_BYTES = 1 << 20  # of results of past rounds
 _KEPT_ROUNDS = 8  # dask computes them again as well if their worker ends
 
 
-Partitions = Sequence[tuple[Any, ...]]  # the parts of collections, delayed
 Part = tuple[list[Any], list[Totals]]  # prepared partitions, or references, and their totals
 
 
-def _key(function: Callable[..., Any]) -> str:
+def _key(function: Any) -> str:
     """Return the key of a new task; a dashboard shows the name of the function."""
-    name = getattr(function, "__name__", "part").strip("_").replace("_", "-")
-    return f"fairconstrained-{name}-{uuid4().hex}"
+    name = getattr(getattr(function, "func", function), "__name__", "part")
+    return f"fairconstrained-{name.strip('_').replace('_', '-')}-{uuid4().hex}"
 
 
 class Threads:
@@ -39,10 +38,6 @@ class Threads:
         """Return the results of delayed calls, by dask's threaded scheduler."""
         dask = import_extra("dask", "dask", "fairconstrained.dask")
         return dask.compute(*tasks, scheduler="threads")
-
-    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return the result of a function; the options are those of a client."""
-        return function(*arguments)
 
     def gather(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return the results."""
@@ -65,70 +60,36 @@ class Workers:
     client: Any
     disk: str | bool = "auto"
 
-    def map(self, function: Callable[..., Any], partitions: Partitions, *arguments: Any) -> list:
-        """Return ``function(*arguments, *partition)`` of every partition."""
-        return list(self.client.gather(self._submitted(function, partitions, *arguments)))
+    def map(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Return ``function(*row)`` of every row of arguments, perhaps delayed ones or futures."""
+        return list(self.client.gather(self._futures(function, rows)))
 
-    def prepare(self, reader: Reader, partitions: Partitions) -> Part:
-        """Return the prepared partitions and their totals."""
-        return self._parts(self._submitted(prepare, partitions, reader))[0]
-
-    def _submitted(
-        self, function: Callable[..., Any], partitions: Partitions, *arguments: Any
-    ) -> Sequence[Any]:
-        """Return futures of ``function(*arguments, *partition)``."""
+    def _futures(self, function: Any, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         dask = import_extra("dask", "dask", "fairconstrained.dask")
-        tasks = [
-            dask.delayed(function, pure=False)(*arguments, *parts, dask_key_name=_key(function))
-            for parts in partitions
-        ]
-        return self.client.compute(tasks)
+        call = dask.delayed(function, pure=False)
+        return list(self.client.compute([call(*row, dask_key_name=_key(function)) for row in rows]))
 
-    def _each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return futures of a function of each of several futures, with arguments of its own."""
-        return [
-            self.client.submit(function, *row, pure=False, key=_key(function))
-            for row in zip(*columns, strict=True)
-        ]
-
-    def _parts(self, futures: Sequence[Any], n_parts: int = 1) -> list[Part]:
-        """Return futures of parts, and their totals, from those of both, part after part."""
-        items = [self._each(itemgetter(k), futures) for k in range(2 * n_parts)]
-        return [(items[2 * k], list(self.client.gather(items[2 * k + 1]))) for k in range(n_parts)]
-
-    def changed(
-        self,
-        function: Callable[..., Any],
-        prepared: Sequence[Any],
-        *columns: Sequence[Any],
-        n_parts: int = 1,
+    def parts(
+        self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]], n_parts: int = 1
     ) -> list[Part]:
-        """Return parts of prepared partitions, or partitions with other features.
+        """Return the parts that a function makes of partitions, prepared ones, with their totals.
 
-        Parameters
-        ----------
-        function : callable
-            Called with a prepared partition and its arguments. It returns a prepared partition and
-            its totals for each of the parts, one after the other.
-        prepared : sequence
-            The partitions, or futures of them.
-        *columns : sequence
-            Of every partition, the arguments.
-        n_parts : int, default=1
-            How many parts the function makes of a partition.
+        A function that makes several parts returns a tuple.
         """
-        return self._parts(self._each(function, prepared, *columns), n_parts)
+        made = self._futures(function, rows)
+        each = [made]
+        if n_parts > 1:
+            each = [self._futures(itemgetter(k), zip(made)) for k in range(n_parts)]
+        return [(prepared, self.map(Prepared.totals, zip(prepared))) for prepared in each]
 
     def shards(self, part: Part, atoms: Sequence[Array]) -> Shards:
         """Return the shards made of prepared partitions and the positions of their atoms.
 
         Partitions without rows make none.
         """
-        folder = "worker" if self._on_disk(part[1]) else None
+        call = partial(make_shard, self._on_disk(part[1]))
         chosen = [one for one in zip(*part, atoms, strict=True) if one[1].moments]
-        shards = self._each(
-            make_shard, *([one[k] for one in chosen] for k in (0, 2)), [folder] * len(chosen)
-        )
+        shards = self._futures(call, [(prepared, positions) for prepared, _, positions in chosen])
         if isinstance(self.client, Threads):
             return LocalShards(shards, n_threads=min(len(shards), len(os.sched_getaffinity(0))))
         return RemoteShards(self.client, shards, sum(int(one[1].counts.sum()) for one in chosen))
@@ -215,20 +176,7 @@ class RemoteShards(Shards):
 
 
 def workers_of(client: Any, disk: str | bool) -> Workers:
-    """Return the workers of a client, or those of the default client, or threads.
-
-    Parameters
-    ----------
-    client : distributed.Client or None
-        The client that an estimator was given.
-    disk : {"auto"} or bool
-        See :class:`Workers`.
-
-    Raises
-    ------
-    ValueError
-        If `disk` is neither "auto" nor a switch.
-    """
+    """Return the workers of a client, or those of the default client, or threads."""
     if not (isinstance(disk, bool | np.bool_) or (isinstance(disk, str) and disk == "auto")):
         raise ValueError(f"disk must be True, False or 'auto'; got {disk!r}.")
     if client is not None:
@@ -237,4 +185,4 @@ def workers_of(client: Any, disk: str | bool) -> Workers:
     try:
         return Workers(distributed.default_client(), disk)
     except ValueError:
-        return Workers(Threads())
+        return Workers(Threads(), disk)

@@ -29,7 +29,7 @@ from fairconstrained.dask._data import (
     with_interactions,
 )
 from fairconstrained.dask._reader import Reader
-from fairconstrained.dask._rows import divide, no_rows_error
+from fairconstrained.dask._rows import divide, no_rows_error, prepare
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -103,7 +103,7 @@ class DaskLinearClassifier:
             groups = columns.groups(self, example(X))
         workers = workers_of(self.client, self.disk)
         reader = Reader.of(self._local(), columns, names_of_columns(groups))
-        part = workers.prepare(reader, partitions)
+        (part,) = workers.parts(partial(prepare, reader), partitions)
         table = AtomTable.merged(part[1])
         data = atom_data(self, table, part[1], titles_of(groups))
         constraints = constraints_of(self, data)
@@ -111,9 +111,8 @@ class DaskLinearClassifier:
         draw = held_out_draw(self, data, constraints)
         parts = [with_interactions(self, data, table, part, workers)]
         if draw is not None:
-            prepared = parts[0][0]
-            numbers = range(len(prepared))
-            parts = workers.changed(partial(divide, *draw), prepared, numbers, n_parts=2)
+            numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
+            parts = workers.parts(partial(divide, *draw), numbered, n_parts=2)
         rows = sharded_data(data, table, parts[0], workers)
         if isinstance(self.threshold, SelectionRate):
             step = Fit.first_threshold(self, rows, None, path=path)
@@ -169,7 +168,10 @@ class DaskLinearClassifier:
         return self._local()
 
     def _local(self: Any) -> Any:
-        """Return the estimator for data in memory, with the attributes that are set."""
+        """Return the estimator for data in memory, with the attributes that are set.
+
+        Workers get it in place of this one, whose class may be one of the user's.
+        """
         local = self.local(**library_parameters(self))
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         vars(local).update(fitted)
@@ -196,7 +198,7 @@ class DaskLinearClassifier:
         scores : dask array or dask series of shape (n_samples,)
             An array for an array, a series for a frame.
         """
-        return self._lazily("decision_function", X, np.dtype(float))
+        return lazily(self.to_local(), "decision_function", X, np.dtype(float))
 
     def predict(self: Any, X: Collection) -> Collection:
         """Return the class of each row, lazily.
@@ -211,8 +213,8 @@ class DaskLinearClassifier:
         labels : dask array or dask series of shape (n_samples,)
             An array for an array, a series for a frame.
         """
-        check_is_fitted(self, "classes_")
-        return self._lazily("predict", X, self.classes_.dtype)
+        local = self.to_local()
+        return lazily(local, "predict", X, local.classes_.dtype)
 
     def score(self: Any, X: Collection, y: Collection, sample_weight: Any = None) -> float:
         """Return the accuracy of the predictions.
@@ -239,15 +241,11 @@ class DaskLinearClassifier:
         """
         partitions = partitions_of(X=X, y=y, sample_weight=sample_weight)
         workers = workers_of(self.client, self.disk)
-        parts = np.array(workers.map(weight_right, partitions, self.to_local()))
+        parts = np.array(workers.map(partial(weight_right, self.to_local()), partitions))
         right, total = parts.sum(axis=0)
         if not total:
             raise no_rows_error()
         return float(right / total)
-
-    def _lazily(self: Any, method: str, X: Collection, dtype: Any, n_columns: int = 0) -> Any:
-        """Return a method of the local estimator on every partition."""
-        return lazily(self.to_local(), method, X, dtype, n_columns)
 
 
 class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):  # type: ignore[misc]  # bind has no queries
@@ -328,7 +326,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         probabilities : dask array or dask dataframe of shape (n_samples, 2)
             In the order of `classes_`.
         """
-        return self._lazily("predict_proba", X, np.dtype(float), 2)
+        return lazily(self.to_local(), "predict_proba", X, np.dtype(float), by_class=True)
 
     def predict_log_proba(self, X: Collection) -> Collection:
         """Return the logarithms of the probabilities, lazily.
@@ -342,7 +340,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         -------
         log_probabilities : dask array or dask dataframe of shape (n_samples, 2)
         """
-        return self._lazily("predict_log_proba", X, np.dtype(float), 2)
+        return lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
 
 
 class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # type: ignore[misc]  # bind has no queries

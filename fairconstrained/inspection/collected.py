@@ -155,9 +155,9 @@ def collect_classes(
         for name, model in fitted.items()
     }
     says = "sensitive_columns" if sensitive_features is None else "combine"
-    models = list(fitted.values())
-    knowing = [one for one in models if getattr(final_estimator(one), says, None) is not None]
-    last = (knowing or models)[-1]
+    every = list(fitted.values())
+    knowing = [one for one in every if getattr(final_estimator(one), says, None) is not None]
+    last = (knowing or every)[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
     return _collected(outputs, y, labels, groups, sample_weight, rows="X")
 

@@ -50,7 +50,8 @@ def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost
             "no_longer_selected": int(np.sum(before.decided & ~after.decided)),
         }
     right = rows.right(before), rows.right(after)
-    return Cost(*map(float, accuracy_change(*right, rows.weight, confidence)), changes)
+    change = accuracy_change(*right, rows.weight, confidence)
+    return Cost(float(change.value), float(change.low), float(change.high), changes)
 
 
 def overall(rows: Collected, output: Outputs) -> dict[str, float]:

@@ -13,8 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.inspection.models import RESPONSES, check_model, methods_of, output_of
-from fairconstrained.metrics.inputs import check_predicted
-from fairconstrained.metrics.rates import two_classes
+from fairconstrained.metrics.inputs import check_predicted, two_classes
 from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, ranked_cell
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -17,10 +17,11 @@ from fairconstrained.utils.validation import check_between, check_ranks
 _ROUNDING = 1e-12  # the error of sums of weights
 
 
-def _rows(groups: Groups) -> list[Array]:
-    """Return the row numbers of each group, followed by those of all rows."""
-    by_group = [np.flatnonzero(groups.codes == k) for k in range(len(groups))]
-    return [*by_group, np.arange(len(groups.codes))]
+def _cells(*arguments: Any) -> list[tuple[Array, Array]]:
+    """Return checked scores and weights of each group, followed by those of all rows."""
+    _, scores, groups, weight = check_score_rows(*arguments)
+    masks = [groups.codes == k for k in range(len(groups))]
+    return [*((scores[mask], weight[mask]) for mask in masks), (scores, weight)]
 
 
 def roc_parity_difference(
@@ -41,16 +42,8 @@ def roc_parity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Ignored; present for API consistency.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
-    method : {"between_groups", "to_overall"}, default="between_groups"
-        Compare groups with each other, or each group with all rows.
+    y_true, y_pred, sensitive_features, sample_weight, method
+        See :func:`partial_demographic_parity_difference`.
 
     Returns
     -------
@@ -137,12 +130,9 @@ def partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
-    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
-    parts = [
-        Ranked(*within_ranks(scores[rows], weight[rows], (low, high))) for rows in _rows(groups)
-    ]
-    thresholds = np.unique(scores)
-    *by_group, overall = (part.share_above(thresholds) for part in parts)
+    cells = _cells(y_true, y_pred, sensitive_features, sample_weight)
+    parts = [Ranked(*within_ranks(*cell, (low, high))) for cell in cells]
+    *by_group, overall = (part.share_above(np.unique(cells[-1][0])) for part in parts)
     return float(compare(np.array(by_group), overall).max())
 
 
@@ -167,20 +157,12 @@ def weak_partial_demographic_parity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Ignored; present for API consistency.
+    y_true, sensitive_features, sample_weight, ranks, method
+        See :func:`partial_demographic_parity_difference`.
     y_pred : array-like of shape (n_samples,)
         Scores, or predictions coded as 0 and 1 or as -1 and 1.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
-    ranks : tuple of two floats, default=(0.0, 1.0)
-        The range of ranks, as shares of each group counted from its highest score.
     threshold : float, default=0.0
         A row is selected if `y_pred` exceeds it. Use 0.5 for probabilities.
-    method : {"between_groups", "to_overall"}, default="between_groups"
-        Compare groups with each other, or each group with all rows.
 
     Returns
     -------
@@ -202,31 +184,18 @@ def weak_partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
-    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
-    cells = [ranked_cell(scores, weight, rows) for rows in _rows(groups)]
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
-    rates = np.array([cell.share_above(np.array(theta)) for cell in cells])
+    cells = _cells(y_true, y_pred, sensitive_features, sample_weight)
+    rates = np.array([weight @ (scores > theta) / weight.sum() for scores, weight in cells])
     inside = np.clip(rates, low, high) / (high - low)
     return float(compare(inside[:-1], inside[-1]))
 
 
 def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
-    r"""Return the distribution of the scores whose rank is in a range.
+    """Return the distinct scores whose rank is in a range, descending, and their shares.
 
     The rank of a score is the share of weight strictly above it. Where no score has a rank in the
     range, the range lies within equal scores, and the distribution is concentrated at their value.
-
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n,)
-        The scores of a group and their weights.
-    ranks : tuple of float
-        [alpha, beta).
-
-    Returns
-    -------
-    values, shares : ndarray
-        The distinct scores, descending, and their shares of the range.
     """
     return part_within(*distribution(scores, weights), ranks)
 
@@ -254,13 +223,7 @@ def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
 
 
 def distance(first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
-    """Return the largest difference of Pr(s > theta) of two distributions over all theta.
-
-    Parameters
-    ----------
-    first, second : tuple of ndarray
-        Values, descending, and their shares.
-    """
+    """Return the largest difference of Pr(s > theta) of two distributions over all theta."""
     points = np.concatenate([first[0], second[0]])
     gaps = np.abs(Ranked(*first).share_above(points) - Ranked(*second).share_above(points))
     return min(float(gaps.max(initial=0.0)), 1.0)

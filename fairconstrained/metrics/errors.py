@@ -80,16 +80,10 @@ def neyman_pearson_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The labels. There may be any number of classes.
-    y_pred : array-like of shape (n_samples,)
-        The predicted labels.
+    y_true, y_pred, sensitive_features, sample_weight
+        See :func:`class_error_rates`.
     priority : label or None, default=None
         The class that is left out; None includes all classes.
-    sensitive_features : array-like or DataFrame or None, default=None
-        The groups; with None the rates are over all rows.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
 
     Returns
     -------

@@ -10,7 +10,6 @@ from sklearn.utils import column_or_1d
 
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
-from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 _TEXT_KINDS = "UTO"  # kinds of dtypes that hold text
@@ -35,23 +34,8 @@ def check_rows(
 ) -> Rows:
     """Check the arguments of a metric of predictions, or of scores.
 
-    `optional` names the argument that may be None, labels of scores or groups.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_rows,) or None
-        The labels; None only for scores without labels.
-    values : ndarray of shape (n_rows,)
-        The predictions or the scores.
-    groups : Groups
-        The groups; one group without sensitive features.
-    weight : ndarray of shape (n_rows,)
-        The weights, >= 0.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a label, a score or a group is missing, or all weights are zero.
+    `optional` names the argument that may be None: labels of scores, or groups; without groups all
+    rows are in one. Weights may be zero.
     """
     check_same_rows(
         y_true=y_true,
@@ -91,13 +75,7 @@ def check_score_rows(*arguments: Any, optional: str = "") -> Rows:
 
 
 def check_predictions(y_true: Any, y_pred: ArrayLike) -> tuple[Array, Array]:
-    """Return labels and predicted labels as arrays of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If lengths or types differ, a label is missing, there are no rows, or `y_pred` has scores.
-    """
+    """Return labels and predicted labels as arrays of shape (n_rows,)."""
     check_held("y_true", y_true)
     n_rows = np.asarray(y_true).shape[0] if np.ndim(y_true) else 0
     labels = check_labels("y_true", y_true, n_rows, rows="y_true")
@@ -107,13 +85,7 @@ def check_predictions(y_true: Any, y_pred: ArrayLike) -> tuple[Array, Array]:
 
 
 def check_predicted(y_pred: ArrayLike, n_rows: int, *, like: Array) -> Array:
-    """Return predicted labels as an array of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If there is not one label per row, of the type of the labels or classes in `like`.
-    """
+    """Return predicted labels, (n_rows,), of the type of the labels or classes in `like`."""
     predicted = check_labels("y_pred", y_pred, n_rows, rows="y_true")
     values, labels = (
         np.asarray(part.tolist()) if part.dtype == object else part for part in (predicted, like)
@@ -132,13 +104,7 @@ def check_predicted(y_pred: ArrayLike, n_rows: int, *, like: Array) -> Array:
 
 
 def check_scores(name: str, scores: ArrayLike) -> Array:
-    """Return scores as floats of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If `scores` does not hold one number per row. The message names the argument `name`.
-    """
+    """Return scores, an argument of a name, as floats of shape (n_rows,)."""
     check_held(name, scores)
     try:
         values = np.asarray(column_or_1d(scores), dtype=float)
@@ -152,31 +118,30 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
     return values
 
 
-def ranked_cell(scores: Array, weight: Array, rows: Array) -> Ranked:
-    """Return the sorted scores of some rows, with weights that sum to one."""
-    return Ranked(scores[rows], weight[rows] / weight[rows].sum())
-
-
-def positive_rows(labels: Array, pos_label: object) -> Array:
-    """Return a mask of the rows of the positive class.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two classes, or `pos_label` is not one of them.
-    """
-    classes = np.unique(labels)
-    if pos_label is None:
-        if len(classes) > 2:
-            raise ValueError(
-                f"y_true must have two classes, it has {len(classes)}. Binarize it, or pass the "
-                "positive class as pos_label."
-            )
-        pos_label = classes[-1]
-        if len(classes) == 1 and pos_label not in (1, True):
-            return np.zeros(len(labels), dtype=bool)
-    elif not np.isscalar(pos_label) or pos_label not in classes.tolist():
+def two_classes(values: Array) -> list[Any]:
+    """Return the classes of labels and predictions, of which there may not be more than two."""
+    classes: list[Any] = np.unique(values).tolist()
+    if len(classes) > 2:
         raise ValueError(
-            f"pos_label={pos_label!r} is not in y_true. Its classes: {classes.tolist()}."
+            f"Two classes are needed; there are {len(classes)}: {classes[:5]}. Pass predictions, "
+            "not scores; with several classes, pass one class against the rest."
         )
-    return np.asarray(labels == pos_label)
+    return classes
+
+
+def positive_class(values: Array, pos_label: object = None) -> Any:
+    """Return the positive class: `pos_label`, or the second of the sorted classes.
+
+    A single class other than -1, 0 and 1 may be the positive or the negative one: an error.
+    """
+    if pos_label is not None:
+        classes = np.unique(values).tolist()
+        if len(classes) > 1 and (not np.isscalar(pos_label) or pos_label not in classes):
+            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
+        return pos_label
+    classes = two_classes(values)
+    if len(classes) == 1 and classes[0] not in (-1, 0, 1):
+        raise ValueError(
+            f"All labels and predictions are {classes[0]!r}. Pass the positive class as pos_label."
+        )
+    return classes[-1] if len(classes) == 2 else 1

@@ -25,6 +25,10 @@ class Interval(NamedTuple):
     high: Array
 
 
+NO_GAP = Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
+"""The gap of fewer than two groups."""
+
+
 def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
     r"""Return exact confidence intervals for rates.
 
@@ -184,10 +188,10 @@ def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Inte
     interval : Interval
         For the largest gap. If fewer than two groups have rows: nan, with bounds 0 and 1.
     """
-    known = [(r[n > 0], n[n > 0]) for r, n in cells]
+    known = _compared(cells)
+    if not known:
+        return NO_GAP
     n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in known)
-    if n_pairs == 0:
-        return Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
     each = 1.0 - (1.0 - confidence) / n_pairs
     pairs = [newcombe(r, n, each) for r, n in known]
     value, low, high = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
@@ -208,23 +212,27 @@ def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -
     cells, confidence
         See :func:`largest_gap`. The shortfall of two rates that are both 0 is 0.
     """
-    known = [(r[n > 0], n[n > 0]) for r, n in cells]
-    n_rates = sum(len(r) for r, _ in known if len(r) > 1)
-    if n_rates == 0:
-        return Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
-    each = 1.0 - (1.0 - confidence) / n_rates
-    found = []
-    for rates, sizes in known:
-        value, low, high = clopper_pearson(rates, sizes, each)
-        pairs = [_shortfalls(value, value), _shortfalls(high, low), _shortfalls(low, high)]
-        found.append([part.max(initial=0.0) for part in pairs])
-    value, least, most = np.max(found, axis=0)
-    return Interval(value, least, most)
+    known = _compared(cells)
+    if not known:
+        return NO_GAP
+    each = 1.0 - (1.0 - confidence) / sum(len(r) for r, _ in known)
+    limits = [clopper_pearson(rates, sizes, each) for rates, sizes in known]
+    return Interval(
+        max(_shortfall(value, value) for value, _, _ in limits),
+        max(_shortfall(high, low) for _, low, high in limits),
+        max(_shortfall(low, high) for _, low, high in limits),
+    )
 
 
-def _shortfalls(first: Array, second: Array) -> Array:
-    """Return max(0, 1 - first[a] / second[b]) for all a != b; 0 on the diagonal."""
+def _compared(cells: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+    """Return the cells with rows, of kinds of rates that two groups have."""
+    known = [(rates[sizes > 0], sizes[sizes > 0]) for rates, sizes in cells]
+    return [one for one in known if len(one[0]) > 1]
+
+
+def _shortfall(first: Array, second: Array) -> Array:
+    """Return the largest of 0 and 1 - first[a] / second[b] for all a != b."""
     ratio = np.ones((len(first), len(second)))
     np.divide(first[:, None], second[None, :], out=ratio, where=second[None, :] > 0.0)
     np.fill_diagonal(ratio, 1.0)
-    return np.maximum(1.0 - ratio, 0.0)
+    return np.asarray(np.max(1.0 - ratio, initial=0.0))

@@ -7,10 +7,15 @@ import warnings
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_rows, ranked_cell
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_class
 from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+
+def _cell(scores: Array, weight: Array, rows: Array) -> Ranked:
+    """Return the scores of some rows, with weights that sum to one."""
+    return Ranked(scores[rows], weight[rows] / weight[rows].sum())
 
 
 def _above(first: Ranked, second: Ranked) -> float:
@@ -32,21 +37,21 @@ def _by_label(
     labels, scores, groups, weight = check_score_rows(
         y_true, y_pred, sensitive_features, sample_weight
     )
-    positive = positive_rows(labels, pos_label)
+    positive = labels == positive_class(labels, pos_label)
     positives, negatives, masses = [], [], []
     for k, name in enumerate(groups.labels):
         member = groups.codes == k
-        rows = [np.flatnonzero(member & positive), np.flatnonzero(member & ~positive)]
-        if not all(len(one) for one in rows):
-            missing = "positive" if not len(rows[0]) else "negative"
+        rows = member & positive, member & ~positive
+        if not all(one.any() for one in rows):
+            missing = "negative" if rows[0].any() else "positive"
             warnings.warn(
                 f"Group {name} has no {missing} rows; it is left out of the comparison.",
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
             continue
-        positives.append(ranked_cell(scores, weight, rows[0]))
-        negatives.append(ranked_cell(scores, weight, rows[1]))
+        positives.append(_cell(scores, weight, rows[0]))
+        negatives.append(_cell(scores, weight, rows[1]))
         masses.append(weight[member].sum())
     return positives, negatives, np.array(masses)
 
@@ -69,14 +74,8 @@ def group_auc_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Ignored; present for API consistency.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
+    y_true, y_pred, sensitive_features, sample_weight
+        See :func:`~fairconstrained.metrics.partial_demographic_parity_difference`.
 
     Returns
     -------
@@ -94,9 +93,7 @@ def group_auc_difference(
     0.5
     """
     _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
-    cells = [
-        ranked_cell(scores, weight, np.flatnonzero(groups.codes == k)) for k in range(len(groups))
-    ]
+    cells = [_cell(scores, weight, groups.codes == k) for k in range(len(groups))]
     above = [abs(_above(a, b) - 0.5) for k, a in enumerate(cells) for b in cells[:k]]
     return max(above, default=0.0)
 
@@ -178,16 +175,8 @@ def intra_group_auc_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The labels. There must be two classes.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
-    pos_label : label or None, default=None
-        The positive class; None means the second of the sorted classes.
+    y_true, y_pred, sensitive_features, sample_weight, pos_label
+        See :func:`inter_group_auc_difference`.
     method : {"between_groups", "to_overall"}, default="between_groups"
         Compare groups with each other, or each group with the mean of the others, weighted by
         their sizes, as the constraint does with ``against="overall"``.

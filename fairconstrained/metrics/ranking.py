@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
 
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
 from fairconstrained.data.labels import Queries, pairs_within
-from fairconstrained.metrics.inputs import check_scores, positive_rows
+from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.utils.numerics import grouped
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_count
@@ -70,19 +69,16 @@ def mean_ndcg(
     >>> round(mean_ndcg(y, scores, query=["a", "a", "a", "b", "b"]), 3)  # (1 / log2(3) + 1) / 2
     0.815
     """
-    check_same_rows(y_true=y_true, y_pred=y_pred, query=query, sample_weight=sample_weight)
-    found = query_ndcg(y_true, y_pred, query=query, k=k).to_numpy()
-    codes = Queries.encode(query, np.size(y_pred), rows="y_pred").codes
-    weight = check_weight("sample_weight", sample_weight, len(codes), rows="y_pred")
+    relevance, scores, queries = _ranked(y_true, y_pred, query, sample_weight=sample_weight)
+    weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
     rows = np.flatnonzero(weight)
-    if len(rows) < len(codes):
-        kept = [_safe_indexing(part, rows) for part in (y_true, y_pred, query)]
-        return mean_ndcg(kept[0], kept[1], query=kept[2], k=k, sample_weight=weight[rows])
-    weights = np.bincount(codes, weight) / np.bincount(codes)
-    counted = ~np.isnan(found)
+    codes = queries.take(rows).codes
+    ndcg = _ndcg(relevance[rows], scores[rows], codes, k)
+    weights = np.bincount(codes, weight[rows]) / np.bincount(codes)
+    counted = ~np.isnan(ndcg)
     if not counted.any():
         return float("nan")
-    return float(np.average(found[counted], weights=weights[counted]))
+    return float(np.average(ndcg[counted], weights=weights[counted]))
 
 
 def query_ndcg(
@@ -92,14 +88,8 @@ def query_ndcg(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The relevance of each row, >= 0; 0 and 1 for binary relevance.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    query : array-like of shape (n_samples,)
-        The query of each row; rows need not be sorted.
-    k : int or None, default=10
-        The number of ranks that count; None counts all.
+    y_true, y_pred, query, k
+        See :func:`mean_ndcg`.
 
     Returns
     -------
@@ -121,20 +111,16 @@ def query_ndcg(
     b    1.00
     Name: ndcg, dtype: float64
     """
-    check_same_rows(y_true=y_true, y_pred=y_pred, query=query)
-    scores = check_scores("y_pred", y_pred)
-    relevance = _relevance(check_labels("y_true", y_true, len(scores), rows="y_pred"))
-    queries = _queries(query, len(scores))
-    cutoff = len(scores) if k is None else check_count("k", k)
-    ideal = _discounted(relevance, relevance, queries.codes, cutoff)
-    gain = _discounted(relevance, scores, queries.codes, cutoff)
-    ndcg = np.divide(gain, ideal, out=np.full(len(ideal), np.nan), where=ideal > 0.0)
-    ndcg = np.minimum(ndcg, 1.0)  # rounding
+    relevance, scores, queries = _ranked(y_true, y_pred, query)
+    ndcg = _ndcg(relevance, scores, queries.codes, k)
     return pd.Series(ndcg, index=pd.Index(queries.names, name="query"), name="ndcg")
 
 
-def _relevance(labels: Array) -> Array:
-    """Return relevances as floats."""
+def _ranked(
+    y_true: ArrayLike, y_pred: ArrayLike, query: ArrayLike, **others: object
+) -> tuple[Array, Array, Queries]:
+    """Return relevances and scores as floats, and the queries."""
+    labels, scores, queries = _checked(y_true, y_pred, query, **others)
     try:
         relevance = labels.astype(float)
     except (TypeError, ValueError) as error:
@@ -143,7 +129,16 @@ def _relevance(labels: Array) -> Array:
         raise ValueError(
             f"y_true must hold relevances, numbers >= 0; the least one is {relevance.min():g}."
         )
-    return np.asarray(relevance)
+    return relevance, scores, queries
+
+
+def _ndcg(relevance: Array, scores: Array, codes: Array, k: int | None) -> Array:
+    """Return the gain of every query; nan without relevant rows."""
+    cutoff = len(scores) if k is None else check_count("k", k)
+    ideal = _discounted(relevance, relevance, codes, cutoff)
+    gain = _discounted(relevance, scores, codes, cutoff)
+    ndcg = np.divide(gain, ideal, out=np.full(len(ideal), np.nan), where=ideal > 0.0)
+    return np.asarray(np.minimum(ndcg, 1.0))  # rounding
 
 
 def _discounted(relevance: Array, scores: Array, codes: Array, cutoff: int) -> Array:
@@ -172,14 +167,8 @@ def pairwise_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The labels, of two classes.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    query : array-like of shape (n_samples,)
-        The query of each row; rows need not be sorted.
-    pos_label : label or None, default=None
-        The positive class; None means the second of the sorted classes.
+    y_true, y_pred, query, pos_label
+        See :func:`query_pairwise_errors`.
 
     Returns
     -------
@@ -214,10 +203,10 @@ def query_pairwise_errors(
         The scores.
     query : array-like of shape (n_samples,)
         The query of each row; rows need not be sorted.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
     pos_label : label or None, default=None
         The positive class; None means the second of the sorted classes.
+    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+        The groups. Rows with equal values in all columns form one group.
 
     Returns
     -------
@@ -277,16 +266,8 @@ def query_parity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The labels, of two classes.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    query : array-like of shape (n_samples,)
-        The query of each row; rows need not be sorted.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    pos_label : label or None, default=None
-        The positive class; None means the second of the sorted classes.
+    y_true, y_pred, query, sensitive_features, pos_label
+        See :func:`query_pairwise_errors`.
     quantile : float, default=1.0
         Which quantile of the queries' differences is returned, in [0, 1]: 1 is the largest, 0.5
         the median.
@@ -345,15 +326,18 @@ def _pairs(
     y_true: ArrayLike, y_pred: ArrayLike, query: ArrayLike, pos_label: object, **others: object
 ) -> tuple[Array, Array, Array, Queries]:
     """Return the scores, the rows of all pairs, and the queries."""
+    labels, scores, queries = _checked(y_true, y_pred, query, **others)
+    positive = labels == positive_class(labels, pos_label)
+    return scores, *pairs_within(positive, queries.codes), queries
+
+
+def _checked(
+    y_true: ArrayLike, y_pred: ArrayLike, query: ArrayLike | None, **others: object
+) -> tuple[Array, Array, Queries]:
+    """Return the labels, the scores and the queries."""
     check_same_rows(y_true=y_true, y_pred=y_pred, query=query, **others)
     scores = check_scores("y_pred", y_pred)
     labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
-    queries = _queries(query, len(scores))
-    return scores, *pairs_within(positive_rows(labels, pos_label), queries.codes), queries
-
-
-def _queries(query: ArrayLike | None, n_rows: int) -> Queries:
-    """Return the queries of the scores."""
     if query is None:
         raise ValueError("query must hold the query of each row of y_pred; got None.")
-    return Queries.encode(query, n_rows, rows="y_pred")
+    return labels, scores, Queries.encode(query, len(scores), rows="y_pred")

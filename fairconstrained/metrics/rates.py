@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import check_rows, counted
+from fairconstrained.metrics.inputs import check_rows, counted, positive_class
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -102,14 +102,7 @@ class Predictions:
         sample_weight: ArrayLike | None = None,
         pos_label: object = None,
     ) -> Predictions:
-        """Check the arguments of a metric of predictions, and drop the rows of weight zero.
-
-        Raises
-        ------
-        ValueError
-            If lengths differ, groups are missing, there are more than two classes, or the positive
-            class is ambiguous.
-        """
+        """Check the arguments of a metric of predictions, and drop the rows of weight zero."""
         labels, predictions, groups, weight = check_rows(
             y_true, y_pred, sensitive_features, sample_weight
         )
@@ -176,44 +169,6 @@ class Predictions:
 def group_labels(groups: Groups) -> list[str]:
     """Return the groups' names as text; of several attributes as "attribute=value"."""
     return [str(name) for name in groups.labels]
-
-
-def two_classes(values: Array) -> list[Any]:
-    """Return the classes of labels and predictions.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two.
-    """
-    classes: list[Any] = np.unique(values).tolist()
-    if len(classes) > 2:
-        raise ValueError(
-            f"Two classes are needed; labels and predictions have {len(classes)}: {classes[:5]}. "
-            "Pass predictions, not scores; with several classes, pass one class against the rest."
-        )
-    return classes
-
-
-def positive_class(values: Array, pos_label: object = None) -> Any:
-    """Return the positive class: `pos_label`, or the second of the sorted classes.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two classes, if `pos_label` is not one of them, or if there is a
-        single class that may be the positive or the negative one.
-    """
-    classes = two_classes(values)
-    if pos_label is not None:
-        if len(classes) == 2 and pos_label not in classes:
-            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
-        return pos_label
-    if len(classes) == 1 and classes[0] not in (-1, 0, 1):
-        raise ValueError(
-            f"All labels and predictions are {classes[0]!r}. Pass the positive class as pos_label."
-        )
-    return classes[-1] if len(classes) == 2 else 1
 
 
 def group_rates(

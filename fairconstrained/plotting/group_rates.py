@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.metrics import roc_curve
 
 from fairconstrained.inspection.scores import GroupScores, ranks_of
-from fairconstrained.metrics.rates import RATES, group_labels, positive_class
+from fairconstrained.metrics.inputs import positive_class
+from fairconstrained.metrics.rates import RATES, group_labels
 from fairconstrained.plotting.style import (
     GREY,
     MARKERS,

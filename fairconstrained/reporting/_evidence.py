@@ -200,7 +200,7 @@ def _findings(
     label, others = str(collected.positive), [*collected.classes]
     others.remove(collected.positive)
     names = np.array([str(others[0]) if len(others) == 1 else f"other than {label}", label])
-    status = {"trained": trained, "minimized": trained and minimizes_gap(last)}
+    minimized = trained and minimizes_gap(last)
     findings = []
     for name, constraint in constraints:
         if collected.labels is None and constraint.rates_compared != ("selection_rate",):
@@ -210,7 +210,7 @@ def _findings(
             )
         known = hasattr(last, "result_")
         found = assess(name, constraint.naming(names), rows, confidence, scores_known=known)
-        findings.append(replace(found, **status))
+        findings.append(replace(found, trained=trained, minimized=minimized))
     return findings
 
 

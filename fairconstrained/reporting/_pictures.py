@@ -359,9 +359,9 @@ def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -
     n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
     bins = []
     for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
-        limits = map(float, weighted_share(labels[rows], weight[rows], confidence))
+        rate, low, high = map(float, weighted_share(labels[rows], weight[rows], confidence))
         mean = float(np.average(probability[rows], weights=weight[rows]))
-        bins.append(Bin(mean, *limits, few=len(rows) < _ROWS_PER_BIN))
+        bins.append(Bin(mean, rate, low, high, len(rows) < _ROWS_PER_BIN))
     return bins
 
 

@@ -15,7 +15,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.inspection.models import groups_of
-from fairconstrained.metrics.inputs import check_scores, positive_rows
+from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.metrics.ranking import (
     pairwise_error,
     query_gaps,
@@ -171,7 +171,8 @@ def compare_rankers(
     if pos_label is None:
         pos_label = getattr(final_estimator(last), "pos_label_", None)
     n_rows = len(groups.codes)
-    relevant = positive_rows(check_labels("y", y, n_rows), pos_label)
+    labels = check_labels("y", y, n_rows)
+    relevant = labels == positive_class(labels, pos_label)
     rows = _Rows(relevant, check_labels("query", query, n_rows), groups.separate, k)
     scores = {name: _scores(model, X) for name, model in named.items()}
     measured = {

@@ -158,7 +158,7 @@ def test_labels_of_any_kind(decided):
 
 def test_invalid_input_raises(decided):
     y, groups = decided["y"], decided["groups"]
-    with pytest.raises(ValueError, match="have 3: "):
+    with pytest.raises(ValueError, match="there are 3: "):
         group_rates(np.arange(500) % 3, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="pos_label='maybe' is not one of"):
         group_rates(y, y, sensitive_features=groups, pos_label="maybe")
