@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fairconstrained.exceptions import (
         ConstantDecisionWarning,
         ConvergenceWarning,
+        GeneralizationWarning,
         IncompatibleSolverError,
         InfeasibleConstraintWarning,
         InputWarning,
@@ -65,6 +66,7 @@ __all__ = [
     "FairThresholds",
     "FairnessPath",
     "FairnessReport",
+    "GeneralizationWarning",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
     "InputWarning",
@@ -108,6 +110,7 @@ _MODULES = {
     "exceptions": (
         "ConstantDecisionWarning",
         "ConvergenceWarning",
+        "GeneralizationWarning",
         "IncompatibleSolverError",
         "InfeasibleConstraintWarning",
         "InputWarning",

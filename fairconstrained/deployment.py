@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
@@ -200,7 +201,16 @@ def trusted_types() -> list[str]:
     for name in public.__all__:  # imports the modules of all estimators
         getattr(public, name)
     bases = *_subclasses(BaseEstimator), *_subclasses(Parametrized)
-    found = {*bases, Result, Status, Trace, Certificate, DecisionSearch, ThresholdSearch}
+    found = {
+        *bases,
+        Result,
+        Status,
+        Trace,
+        Certificate,
+        DecisionSearch,
+        ThresholdSearch,
+        ExpectedGap,
+    }
     return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "ConstantDecisionWarning",
     "ConvergenceWarning",
+    "GeneralizationWarning",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
     "InputWarning",
@@ -22,6 +23,14 @@ class ConstantDecisionWarning(UserWarning):
     """The only model found that meets a bound on predictions predicts one class for every row.
 
     Raise `kappa`, merge small groups, or use more rows.
+    """
+
+
+class GeneralizationWarning(UserWarning):
+    """Predictions meet a bound on the training rows that they are expected to miss on new rows.
+
+    The gap that is expected on as many new rows is more than twice the bound; `decision_search_`
+    has the figures. Use more rows, merge small groups, or raise `kappa`.
     """
 
 

@@ -11,11 +11,17 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
+from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.several_classes import ClassCandidateSearch
 from fairconstrained.decisions.sharded import ShardedCandidateSearch
 from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
-from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
+from fairconstrained.exceptions import (
+    ConstantDecisionWarning,
+    GeneralizationWarning,
+    InfeasibleConstraintWarning,
+)
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, default_solver
@@ -30,33 +36,16 @@ _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model me
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _N_JOINED = 6  # models that are joined to the best one by lines
 _N_DRAWN = 40  # lines in random directions, where rates are coarse
+_MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 _N_NEAR = 12  # models between which these directions are
 
 
 class SearchTask(Protocol):
-    """What a search on decisions starts from, as far as tests on held-out rows use it.
-
-    Attributes
-    ----------
-    problem : Problem
-        The problem on the rows that the search uses.
-    y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights.
-    """
+    """What a search on decisions starts from, as far as tests on held-out rows use it."""
 
     @property
     def problem(self) -> Problem:
         """The problem."""
-
-    @property
-    def y(self) -> Array:
-        """The labels."""
-
-    @property
-    def sample_weight(self) -> Array:
-        """The weights."""
 
     @property
     def first_passes(self) -> float:
@@ -169,6 +158,9 @@ class DecisionSearch:
         The data passes of the fit on scores and of the search together.
     data_passes_on_scores : float
         The data passes of the fit on scores.
+    expected_gaps : tuple of ExpectedGap
+        For every rate that constraints compare: its gap on the training rows and the one expected
+        on new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
 
     Examples
     --------
@@ -196,9 +188,10 @@ class DecisionSearch:
     n_solves: int
     data_passes: float
     data_passes_on_scores: float
+    expected_gaps: tuple[ExpectedGap, ...] = ()
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if the bound is not met, or by constant decisions only."""
+        """Warn if the bound is not met, by constant decisions only, or hardly on new rows."""
         figures = (
             f"weighted training accuracy {self.accuracy:.3f}; without constraints it would be "
             f"{self.accuracy_unconstrained:.3f}"
@@ -220,25 +213,41 @@ class DecisionSearch:
                 stacklevel=stacklevel,
             )
 
+        elif self._far_gaps:
+            gap = self._far_gaps[0]
+            warnings.warn(
+                f"{self.what}: on new rows the gap of a rate is expected to be "
+                f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
+                f"on the training rows ({gap.name}: {gap.training:.3f}). Its groups have few rows. "
+                "Use more rows, merge small groups, or raise kappa; confidence tests the bound.",
+                GeneralizationWarning,
+                stacklevel=stacklevel,
+            )
+
+    @property
+    def _far_gaps(self) -> list[ExpectedGap]:
+        """The gaps that are expected to be more than twice their bound on new rows."""
+        gaps = [one for one in self.expected_gaps if one.expected > _MOST_EXPECTED * one.bound]
+        return sorted(gaps, key=lambda one: one.bound - one.expected)
+
     @property
     def accuracy_cost(self) -> float:
         """The training accuracy that the bound costs, compared with the unconstrained model."""
         return self.accuracy_unconstrained - self.accuracy
 
-    def result(self, problem: Problem, first: Result) -> Result:
+    def result(self, at: Evaluation, first: Result) -> Result:
         """Return a result for this model, with the status and trace of the fit on scores.
 
         Parameters
         ----------
-        problem : Problem
-            The problem with the surrogate.
+        at : Evaluation
+            The problem with the surrogate, at this model.
         first : Result
             The fit on scores.
         """
-        w = self.w
         if self.constant:  # thresholds of ranks that suit other scores say nothing
-            w = problem.start_at(w[: problem.objective.model.n_parameters])
-        at = problem.uncounted().at(w)
+            problem = at.problem
+            at = problem.at(problem.start_at(at.w[: problem.objective.model.n_parameters]))
         kkt = KKT.of(at, first.multipliers)
         message = (
             f"enforce='decision': violation on decisions {self.violation:.2e}; on scores the model "
@@ -247,7 +256,7 @@ class DecisionSearch:
         )
         return replace(
             first,
-            w=w,
+            w=at.w,
             objective=at.objective,
             violation=at.violation,
             zero_one_violation=at.zero_one_violation,

@@ -152,8 +152,18 @@ def _steeper(term: Term, factor: float) -> Term:
     return replace(term, function=steep)
 
 
-def effective_rows(term: CellMeans) -> Array:
-    """Return the effective number of rows of every cell, infinity where it has none."""
+def effective_rows(term: CellMeans, squares: Array | None = None) -> Array:
+    """Return the effective number of rows of every cell, infinity where it has none.
+
+    Parameters
+    ----------
+    term : CellMeans
+        The cells.
+    squares : ndarray of shape (n_rows,) or None, default=None
+        Where rows stand for several: the sum of their squared weights, over their squared sum.
+    """
     cells = term.cells
-    squares = np.bincount(cells.indices, cells.data**2, minlength=term.n_statistics)
-    return np.divide(1.0, squares, out=np.full(len(squares), np.inf), where=squares > 0.0)
+    each = np.ones(term.n_rows) if squares is None else squares
+    weights = cells.data**2 * np.repeat(each, np.diff(cells.indptr))
+    total = np.bincount(cells.indices, weights, minlength=term.n_statistics)
+    return np.divide(1.0, total, out=np.full(len(total), np.inf), where=total > 0.0)

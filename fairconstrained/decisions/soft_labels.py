@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from fairconstrained.decisions.smoothing import effective_rows
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
@@ -103,25 +104,38 @@ class SoftLabels:
         """
         if term.n_rows != len(self.y):
             return None
-        cells = dict(self._soft_cells(term))
+        cells = dict(self._soft_cells(term, _SOFT_ROWS))
         if not cells:
             return None
-        hard = term.cells.tocsr()
         positive = np.array([self.y[rows[0]] > 0.0 for rows, _ in rows_by_cell(term.cells)])
         used = abs(as_csr(term.combination))
         of_both = (used @ positive > 0.0) & (used @ ~positive > 0.0)
         outputs = np.flatnonzero((used[:, list(cells)].sum(axis=1) > 0.0) & ~of_both)
         if not len(outputs):
             return None
-        rows = [cells.get(k, hard[[k]]) for k in range(term.n_statistics)]
-        soft = replace(term.some_outputs(outputs), cells=sp.csc_array(sp.vstack(rows)))
+        soft = replace(term.some_outputs(outputs), cells=_with_rows(term.cells, cells))
         return part.with_outputs(soft, outputs)
 
-    def _soft_cells(self, term: CellMeans) -> Iterator[tuple[int, sp.csr_array]]:
-        """Yield the cells of few rows with their new weights, (1, n_rows)."""
+    def statistics(self, term: Term, scores: Array) -> Array | None:
+        """Return averages of a term with soft labels alone where cells have few rows.
+
+        None if there are no such cells, or it is not a term of averages of these rows.
+        """
+        if not isinstance(term, CellMeans) or term.n_rows != len(self.y):
+            return None
+        cells = dict(self._soft_cells(term, np.inf))
+        if not cells:
+            return None
+        return replace(term, cells=_with_rows(term.cells, cells)).forward(scores)[0]
+
+    def _soft_cells(self, term: CellMeans, prior: float) -> Iterator[tuple[int, sp.csr_array]]:
+        """Yield the cells of few rows with their new weights, (1, n_rows).
+
+        `prior` is the number of a cell's rows that count as much as its soft labels.
+        """
         cells, sizes = rows_by_cell(term.cells), effective_rows(term)
         for k in np.flatnonzero(sizes < _FEW_ROWS):
-            (rows, weights), share = cells[k], sizes[k] / (sizes[k] + _SOFT_ROWS)
+            (rows, weights), share = cells[k], 1.0 / (1.0 + prior / sizes[k])
             soft = self._soft_cell(rows)
             if soft is not None:
                 soft *= 1.0 - share
@@ -145,6 +159,12 @@ class SoftLabels:
         chance = self.probability if label > 0.0 else 1.0 - self.probability
         soft = np.where(inside, self.weight * chance, 0.0)
         return soft / soft.sum()
+
+
+def _with_rows(cells: SparseMatrix, rows: dict[int, sp.csr_array]) -> sp.csc_array:
+    """Return cells with other rows in the place of some."""
+    each = cells.tocsr()
+    return sp.csc_array(sp.vstack([rows.get(k, each[[k]]) for k in range(each.shape[0])]))
 
 
 def has_few_rows(problem: Problem) -> bool:

@@ -13,6 +13,7 @@ from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut, split
+from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
@@ -264,23 +265,23 @@ class Fit:
             self.data.y,
             self.data.loss_weight,
             self.unconstrained.result.w,
-            self._expected_constraints(),
+            () if self._soft_labels is None else self._soft_labels.constraints(self.problem),
         )
 
-    def _expected_constraints(self) -> tuple[CompositeFunction, ...]:
-        """Return estimates of the constraints on rates of few rows, none where all cells are large.
+    @cached_property
+    def _soft_labels(self) -> SoftLabels | None:
+        """The rows with the probability of their label, None where all cells are large.
 
-        The scores of the unconstrained model give the probability of the label.
+        The scores of the unconstrained model give the probability.
         """
         data, problem = self.data, self.problem
         in_memory = all(model.in_memory for model in problem.models)
         if not in_memory or data.several_classes or data.groups is None:
-            return ()
+            return None
         if data.y.min() == data.y.max() or not has_few_rows(problem):
-            return ()
+            return None
         scores, _ = self.unconstrained.weighted_scores(data)
-        labels = SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
-        return labels.constraints(problem)
+        return SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
 
     def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
@@ -295,8 +296,11 @@ class Fit:
         limited = replace(self, problem=problem)
         space = self.estimator._search_space(limited, replace(result, multipliers=multipliers))
         search, certificate = space.found(self.estimator.confidence)
-        search = replace(search, w=space.lift(search.w))
-        return Solution(search.result(self.problem, result), search, certificate)
+        data, at = self.data, self.problem.uncounted().at(space.lift(search.w))
+        squares = None if data.squares is None else data.squares / data.sample_weight**2
+        gaps = expected_gaps(at, self._soft_labels, squares)
+        search = replace(search, w=at.w, expected_gaps=gaps)
+        return Solution(search.result(at, result), search, certificate)
 
     def optimality(self, result: Result, at: Evaluation) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.

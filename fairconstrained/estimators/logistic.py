@@ -235,7 +235,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         With enforce="decision": whether the bound is met, the training accuracy (with the weights
         of the loss, `sample_weight` times `class_weight`) of this model, of
         the fit with enforce="score" and of the unconstrained model, the loss of accuracy
-        `accuracy_cost`, and the data passes; see
+        `accuracy_cost`, the gaps that are expected on new rows, and the data passes; see
         :class:`~fairconstrained.decisions.search.DecisionSearch`.
     certificate_ : Certificate or None
         With `confidence`: whether the constraints hold for the population, upper bounds on them,

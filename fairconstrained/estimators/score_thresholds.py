@@ -173,6 +173,8 @@ class FairThresholds(
         If `kappa` is given and no constraint uses it.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
+    GeneralizationWarning
+        If a gap expected on new rows is more than twice its bound.
 
     See Also
     --------

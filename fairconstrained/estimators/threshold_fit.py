@@ -14,6 +14,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.held_out import HeldOut
+from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
@@ -137,6 +138,7 @@ class ThresholdFit:
         part = len(self.choosing.y) < len(self.given.y)
         reported = self._problem_on(self.given, problem.constraints) if part else problem
         at = reported.at(search.w)
+        search = replace(search, expected_gaps=expected_gaps(at, None))
         bound = Bound.of_decisions(at, certificate)
         attributes = {
             **names_in_data(self.choosing),

@@ -140,6 +140,11 @@ def _search_results(last: Any) -> Iterator[tuple[str, str]]:
         beside = f" ({', '.join(fitted)})" if fitted else ""
         times = "" if getattr(last, "class_weight", None) is None else " times class_weight"
         yield f"accuracy, training rows{times}", f"{search.accuracy:.4f}{beside}"
+        for gap in search.expected_gaps:
+            figures = (
+                f"{gap.training:.4f} on training rows, {gap.expected:.4f} expected on new rows"
+            )
+            yield f"gap: {gap.name}", figures
     certificate = getattr(last, "certificate_", None)
     if certificate is not None:
         verdict = "" if certificate.certified else "not "

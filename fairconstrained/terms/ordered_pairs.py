@@ -46,7 +46,7 @@ class OrderedPairs:
     @cached_property
     def _starts(self) -> Array:
         """The position of the first pair of every family, and the number of all pairs."""
-        return np.cumsum([0, *(len(a) * _width(a, b) for a, b in self.families)])
+        return np.cumsum([0, *(n_pairs(a, b) for a, b in self.families)])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -190,6 +190,11 @@ class PairNames(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         """Yield all texts."""
         return iter(self[:])
+
+
+def n_pairs(a: range, b: range) -> int:
+    """Return the number of pairs of a family."""
+    return len(a) * _width(a, b)
 
 
 def _width(a: range, b: range) -> int:

@@ -13,6 +13,7 @@ from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.decisions.held_out import claims_on_all
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
+    GeneralizationWarning,
     InfeasibleConstraintWarning,
     InputWarning,
 )
@@ -67,7 +68,9 @@ def fit_both(kind, rows, options, chunks=400):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             estimator.fit(X, y, weight, sensitive_features=groups)
-        found.append((estimator, {one.category for one in caught}))
+        # memory has soft labels as well, which may expect larger gaps on new rows
+        kinds = {one.category for one in caught} - {GeneralizationWarning}
+        found.append((estimator, kinds))
     return found
 
 
