@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairconstrained.decisions.bands import Band
-from fairconstrained.decisions.threshold_choices import Choices, ThresholdChoices
+from fairconstrained.decisions.threshold_choices import Band, Choices, ThresholdChoices
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
@@ -58,16 +57,13 @@ class RangeMaxima:
     """
 
     def __init__(self, values: Array):
-        self.levels = [np.asarray(values, dtype=float)]
-        width = 1
-        while 2 * width <= len(values):
-            last = self.levels[-1]
-            self.levels.append(np.maximum(last[:-width], last[width:]))
-            width *= 2
-        self.table = np.full((len(self.levels), len(values)), -np.inf)
-        for k, level in enumerate(self.levels):
-            self.table[k, : len(level)] = level
-        self.levels = []
+        n = len(values)
+        self.table = np.full((n.bit_length(), n), -np.inf)
+        self.table[0] = values
+        for k in range(1, len(self.table)):
+            half = 1 << (k - 1)
+            last = self.table[k - 1]
+            self.table[k, : n - half] = np.maximum(last[:-half], last[half:])
 
     def of(self, start: Array, stop: Array) -> Array:
         """Return the maxima of values[start:stop]; minus infinity of empty ranges."""
@@ -99,16 +95,15 @@ class _Ladder:
 
 
 def can_be_searched(choices: ThresholdChoices) -> bool:
-    """Return whether bands are all constraints, and every cell has rows of one group only."""
-    if len(choices.others):
+    """Return whether constraints are bands, in which every group has one cell, of its rows only."""
+    if choices.bands is None:
         return False
-    owners = np.zeros(choices.n_cells, dtype=int)
-    for one in choices.groups:
-        owners[one.cells] += 1
-        for band in choices.bands:
-            if np.isin(band.cells, one.cells).sum() > 1:
-                return False
-    return bool(np.all(owners <= 1))
+    owners = np.bincount(np.concatenate([one.cells for one in choices.groups]), minlength=1)
+    return owners.max() <= 1 and all(
+        np.isin(band.cells, one.cells).sum() <= 1
+        for one in choices.groups
+        for band in choices.bands
+    )
 
 
 class BandSearch:
@@ -132,8 +127,8 @@ class BandSearch:
     """
 
     def __init__(self, choices: ThresholdChoices, resolution: float):
-        self.bands = choices.bands
-        self.ladders = [_ladder(one, choices.bands) for one in choices.groups]
+        self.bands = choices.bands or ()
+        self.ladders = [_ladder(one, self.bands) for one in choices.groups]
         self.resolution = resolution
         self.levels = []
         for k in range(len(self.bands)):
@@ -150,7 +145,7 @@ class BandSearch:
         while len(bound) and self.n_bounds < _MOST_BOUNDS:
             order = np.argsort(-bound, kind="stable")
             now, later = order[:_BATCH], order[_BATCH:]
-            self._try(*self._middles(first[now], last[now]))
+            self._try((first[now] + last[now]) // 2)
             low, high = self._divided(first[now], last[now])
             new = self._bounds(low, high)
             bound = np.concatenate([bound[later], new])
@@ -164,35 +159,32 @@ class BandSearch:
         proved = highest <= self.best + self.resolution
         return BandSolution(self._positions(), self.best, self.best if proved else highest)
 
+    def _box(self, first: Array, last: Array) -> tuple[Array, Array]:
+        """Return the lowest and the highest rates of boxes of levels, (n_boxes, n_bands) each."""
+        low = np.column_stack([one[at] for one, at in zip(self.levels, first.T, strict=True)])
+        each = zip(self.bands, self.levels, last.T, strict=True)
+        return low, np.column_stack([band.top(one[at]) for band, one, at in each])
+
     def _bounds(self, first: Array, last: Array) -> Array:
         """Return upper bounds on the accuracy for boxes of levels, (n_boxes,)."""
-        low = np.column_stack([self.levels[k][first[:, k]] for k in range(len(self.bands))])
-        high = np.column_stack(
-            [band.top(self.levels[k][last[:, k]]) for k, band in enumerate(self.bands)]
-        )
-        total = np.zeros(len(low))
+        box, total = self._box(first, last), np.zeros(len(first))
         for one in self.ladders:
-            total += one.maxima.of(*one.ranges(low, high))
-        self.n_bounds += len(low) * len(self.ladders)
+            total += one.maxima.of(*one.ranges(*box))
+        self.n_bounds += len(first) * len(self.ladders)
         return total
 
-    def _middles(self, first: Array, last: Array) -> tuple[Array, Array]:
-        middle = (first + last) // 2
-        return middle, middle
-
-    def _try(self, first: Array, last: Array) -> None:
+    def _try(self, levels: Array) -> None:
         """Keep the best of single levels, whose bounds are exact."""
-        found = self._bounds(first, last)
+        found = self._bounds(levels, levels)
         k = int(np.argmax(found))
         if found[k] > self.best:
-            self.best, self.best_at = float(found[k]), first[k]
+            self.best, self.best_at = float(found[k]), levels[k]
 
     def _divided(self, first: Array, last: Array) -> tuple[Array, Array]:
         """Return the halves of boxes along their widest sides; single levels were tried."""
-        widths = np.column_stack(
-            [self.levels[k][last[:, k]] - self.levels[k][first[:, k]] for k in range(len(first[0]))]
-        )
-        widths = np.where(last > first, widths, -1.0)
+        ends = zip(self.levels, first.T, last.T, strict=True)
+        widths = np.column_stack([one[high] - one[low] for one, low, high in ends])
+        widths[last == first] = -1.0
         side = np.argmax(widths, axis=1)
         wide = np.flatnonzero(widths.max(axis=1) >= 0.0)
         first, last, side = first[wide], last[wide], side[wide]
@@ -204,12 +196,9 @@ class BandSearch:
 
     def _positions(self) -> list[int]:
         """Return the choices at the best levels."""
-        at = self.best_at[None]
-        low = np.column_stack([self.levels[k][at[:, k]] for k in range(len(self.bands))])
-        high = np.column_stack([band.top(low[:, k]) for k, band in enumerate(self.bands)])
-        found = []
+        box, found = self._box(self.best_at[None], self.best_at[None]), []
         for one in self.ladders:
-            (start,), (stop,) = one.ranges(low, high)
+            (start,), (stop,) = one.ranges(*box)
             found.append(int(start + np.argmax(one.correct[start:stop])))
         return found
 

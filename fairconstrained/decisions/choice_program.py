@@ -8,10 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from fairconstrained.decisions.coordinate_search import coordinate_search, is_better
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
 _MOST_CHOICES = 600  # of all groups together in one program
@@ -19,7 +17,7 @@ _LEAST_CHOICES = 12  # of a group
 _NODES = 60_000  # times choices: what branch and bound may cost
 _GAP, _WIDE_GAP = 1e-9, 3e-4  # relative, at which a program with all choices, and with some, ends
 _MARGINS = (0.0, 2e-6)  # the second one exceeds the tolerance of the program's solver
-_N_REFINEMENTS = 2
+_FINER = 4  # how much nearer to each other the next choices are
 
 
 def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[list[int], float]:
@@ -32,15 +30,14 @@ def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[
         \sum_p x_{kp} = 1, \quad R \sum_{kp} \mathrm{rates}_{kp}\, x_{kp} + l \le 0.
 
     With few rows the program has all choices, and its answer is the best one. With many rows it has
-    choices at equal distances, and then those near its answer. Choices of a search by coordinates
-    are kept if they are better.
+    choices at equal distances, then those near its answer, until these are next to each other.
 
     Parameters
     ----------
     choices : ThresholdChoices
         The choices and the constraints.
     starts : sequence of sequences of int
-        Where the search by coordinates starts.
+        Choices that the answer is compared with.
 
     Returns
     -------
@@ -50,50 +47,39 @@ def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[
         No choices that meet the constraints add more to the accuracy; infinity if there is no
         proof, as with many rows.
     """
-    best = coordinate_search(choices, starts)
+    best = max(map(list, starts), key=choices.rank)
     lengths = np.array([len(one) for one in choices.groups])
     most = max(_MOST_CHOICES // len(lengths), _LEAST_CHOICES)
     if lengths.sum() <= _MOST_CHOICES or lengths.max() <= most:
         found, bound = _solved(choices, [np.arange(n) for n in lengths])
-        return (found if found and is_better(choices, found, best) else best), bound
-    spread = [_spread(n, most) for n in lengths]
-    for _ in range(1 + _N_REFINEMENTS):
-        found, _ = _solved(choices, spread)
-        if found:
-            best = coordinate_search(choices, [best, found], equal_rates=False)
-        around = [max(len(one) // 4, 1) for one in spread]
-        spread = [
-            _near(p, old, n, most, step)
-            for p, old, n, step in zip(best, spread, lengths, around, strict=True)
+        return max([best, *found], key=choices.rank), bound
+    steps = np.maximum(lengths // most, 1)
+    kept = [
+        np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(lengths, steps, strict=True)
+    ]
+    while True:
+        found, _ = _solved(choices, kept)
+        best = max([best, *found], key=choices.rank)
+        if steps.max() == 1:
+            return best, np.inf
+        steps = np.maximum(steps // _FINER, 1)
+        near = np.arange(-(most // 2), most // 2 + 1)
+        kept = [
+            np.unique(np.clip([0, *(p + s * near), n - 1], 0, n - 1))
+            for p, s, n in zip(best, steps, lengths, strict=True)
         ]
-    return best, np.inf
 
 
-def _near(position: int, old: Array, n: int, most: int, step: int) -> Array:
-    """Return choices around one, closer to each other than the old ones."""
-    place = int(np.searchsorted(old, position))
-    low = old[max(place - step, 0)]
-    high = old[min(place + step, len(old) - 1)]
-    points = np.linspace(low, high, min(int(high - low) + 1, most)).astype(int)
-    return np.unique(np.concatenate([points, [0, position, n - 1]]))
-
-
-def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[int], float]:
-    """Return the best of some choices, an empty list if none was found, and the bound on them."""
-    bound = np.inf
-    gap = _GAP if sum(map(len, kept)) == sum(map(len, choices.groups)) else _WIDE_GAP
+def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[list[int]], float]:
+    """Return the best of some choices in a list, empty if none was found, and the bound on them."""
+    bound, whole = np.inf, sum(map(len, kept)) == sum(map(len, choices.groups))
     for margin in _MARGINS:
-        shares, limit = _program(choices, kept, margin, gap)
+        shares, limit = _program(choices, kept, margin, _GAP if whole else _WIDE_GAP)
         bound = limit if margin == 0.0 else bound
         found = [int(rows[np.argmax(part)]) for rows, part in zip(kept, shares, strict=False)]
-        if not found or at_most(choices.violation(choices.rates(found))):
-            return found, bound
+        if not found or choices.rank(found)[0]:
+            return [found] if found else [], bound
     return [], bound
-
-
-def _spread(n_choices: int, most: int) -> Array:
-    """Return choices at equal distances."""
-    return np.unique(np.linspace(0, n_choices - 1, min(n_choices, most)).astype(int))
 
 
 def _program(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.decisions.bands import Band, split_bands
 from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.functions.base import Indicator
 from fairconstrained.models.scores import ThresholdModel
@@ -16,10 +16,79 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import OrderedPairs, n_pairs
+from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOST_ENTRIES = 2**24  # of a table of rates; with more, not every threshold is a choice
 _MOST_OUTPUTS = 2**22  # of constraints at several thresholds that are evaluated at once
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    r"""The constraints :math:`\alpha r_a - \beta r_b + l \le 0` for all cells a and b, a not b.
+
+    With alpha, beta > 0 they hold if and only if there is a level t with :math:`t \le r_a \le h(t)`
+    for all a, where :math:`h(t) = (\beta t - l) / \alpha` increases with t. Differences of rates
+    (:math:`h(t) = t + \kappa`), ratios (:math:`h(t) = t / \text{ratio}`) and balanced rates have
+    this form.
+
+    Attributes
+    ----------
+    cells : ndarray of int of shape (n_cells,)
+        The cells, at least two.
+    alpha, beta, level : float
+        The factors, and l; where shifts of the constraints differ, the largest l of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.decisions.threshold_choices import Band
+    >>> band = Band(np.array([0, 1, 2]), alpha=1.0, beta=1.0, level=-0.1)
+    >>> round(float(band.top(0.3)), 6), band.violation(np.array([0.3, 0.35, 0.45])).round(6)
+    (0.4, np.float64(0.05))
+    """
+
+    cells: Array
+    alpha: float
+    beta: float
+    level: float
+
+    def top(self, bottom: Array | float) -> Array:
+        """Return h(t), the largest rate that goes with a smallest one."""
+        return np.asarray((self.beta * np.asarray(bottom) - self.level) / self.alpha)
+
+    def violation(self, rates: Array) -> Array:
+        """Return the largest constraint for rates of shape (n_cells, ...)."""
+        largest, least = rates.max(axis=0), rates.min(axis=0)
+        return np.asarray(self.alpha * largest - self.beta * least + self.level)
+
+
+def bands_of(terms: Sequence[CellMeans], levels: Sequence[Array]) -> tuple[Band, ...] | None:
+    """Return the bands that constraints on rates are; None if some are others.
+
+    Parameters
+    ----------
+    terms : sequence of CellMeans
+        The constraints; their cells follow each other.
+    levels : sequence of ndarray of shape (n_outputs,)
+        Their values for rates of zero.
+    """
+    bands, below = [], 0
+    for term, level in zip(terms, levels, strict=True):
+        pairs: Any = term.combination
+        if not isinstance(pairs, OrderedPairs):
+            return None
+        numbers, stop = as_csr(pairs.numbers), 0
+        for a, b in pairs.families:
+            rows, start, stop = numbers[list(a)], stop, stop + n_pairs(a, b)
+            if a != b or np.any(rows.sum(axis=1) != 1.0) or np.any(np.diff(rows.indptr) != 1):
+                return None
+            if start < stop:
+                factors = max(pairs.first, pairs.second), -min(pairs.first, pairs.second)
+                bands.append(Band(below + rows.indices, *factors, float(level[start:stop].max())))
+        below += term.n_statistics
+    return tuple(bands)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +129,14 @@ class ThresholdChoices:
         R.
     level : ndarray of shape (n_constraints,)
         l.
-    bands : tuple of Band
-        Constraints that ask the rates of some cells to be close to each other.
-    others : ndarray of int
-        The constraints that are in no band.
+    bands : tuple of Band or None
+        The constraints as bands, None if some are not.
     """
 
     groups: tuple[Choices, ...]
     combination: SparseMatrix
     level: Array
-    bands: tuple[Band, ...]
-    others: Array
+    bands: tuple[Band, ...] | None
 
     @classmethod
     def of(
@@ -98,7 +164,12 @@ class ThresholdChoices:
         """
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
-        terms, cells = _terms_and_cells(problem, y, sample_weight)
+        terms = counted_terms(problem)
+        counted = [
+            correct_predictions(y, sample_weight),
+            *terms,
+        ]  # the first cell is the accuracy's
+        cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in counted]))
         scores, codes = model.given[model.rows], model.codes[model.rows]
         known, groups = {} if fixed is None else fixed, []
         for k in range(model.n_thresholds):
@@ -110,19 +181,7 @@ class ThresholdChoices:
         asked = zip(terms, problem.constraints, strict=True)
         levels = [term.head(np.zeros(term.n_statistics)) + part.level for term, part in asked]
         level = np.concatenate([np.zeros(0), *levels])
-        bands, others = split_bands(combination, level)
-        return cls(tuple(groups), combination, level, bands, others)
-
-    def with_level(self, level: Array) -> ThresholdChoices:
-        """Return the choices with other tolerances.
-
-        Parameters
-        ----------
-        level : ndarray of shape (n_constraints,)
-            l.
-        """
-        bands, others = split_bands(self.combination, level)
-        return replace(self, level=level, bands=bands, others=others)
+        return cls(tuple(groups), combination, level, bands_of(terms, levels))
 
     @property
     def n_cells(self) -> int:
@@ -144,36 +203,23 @@ class ThresholdChoices:
         """Return the thresholds that are chosen."""
         return np.array([one.thresholds[p] for one, p in zip(self.groups, positions, strict=True)])
 
-    def violation(self, rates: Array) -> float:
-        """Return the largest constraint at rates, (n_cells,); minus infinity without any."""
-        return float((self.combination @ rates + self.level).max(initial=-np.inf))
+    def violations(self, rates: Array) -> Array:
+        """Return the largest constraint at rates of shape (n_cells, n_points), (n_points,)."""
+        if self.bands is not None:
+            values = [band.violation(rates[band.cells]) for band in self.bands]
+            return np.max([np.full(rates.shape[1], -np.inf), *values], axis=0)
+        step = max(_MOST_OUTPUTS // max(len(self.level), 1), 1)
+        blocks = [
+            self.combination @ rates[:, k : k + step] + self.level[:, None]
+            for k in range(0, rates.shape[1], step)
+        ]
+        return np.concatenate([one.max(axis=0, initial=-np.inf) for one in blocks])
 
-    def common_violation(self) -> Array:
-        """Return the largest constraint for every choice of a single threshold, (n_choices,)."""
-        (one,) = self.groups
-        most = np.full(len(one), -np.inf)
-        rates = np.zeros((self.n_cells, len(one)))
-        rates[one.cells] = one.rates
-        for band in self.bands:
-            most = np.maximum(most, band.violation(rates[band.cells]))
-        if not len(self.others):
-            return most
-        rest = as_csr(self.combination[self.others])
-        step = max(_MOST_OUTPUTS // len(self.others), 1)
-        for start in range(0, len(one), step):
-            here = slice(start, start + step)
-            found = rest @ rates[:, here] + self.level[self.others][:, None]
-            most[here] = np.maximum(most[here], found.max(axis=0))
-        return most
-
-
-def _terms_and_cells(
-    problem: Problem, y: Array, sample_weight: Array
-) -> tuple[list[CellMeans], SparseMatrix]:
-    """Return the constraints' terms, and the cell of the accuracy above their cells."""
-    terms = counted_terms(problem)
-    counted = [correct_predictions(y, sample_weight), *terms]
-    return terms, sp.csc_array(sp.vstack([as_csr(term.cells) for term in counted]))
+    def rank(self, positions: Sequence[int]) -> tuple[bool, float]:
+        """Return what is larger for better choices: the bound first, then the accuracy."""
+        (violation,) = self.violations(self.rates(positions)[:, None])
+        met = bool(at_most(violation))
+        return met, self.correct(positions) if met else -float(violation)
 
 
 def counted_terms(problem: Problem) -> list[CellMeans]:

@@ -12,7 +12,6 @@ import numpy as np
 from fairconstrained.decisions.band_search import BandSearch, can_be_searched
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.choice_program import choose
-from fairconstrained.decisions.coordinate_search import coordinate_search
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
 from fairconstrained.problem.problem import Problem
@@ -144,28 +143,22 @@ def _constrained(task: ThresholdTask, free: list[int]) -> tuple[list[int], float
     choices = task.choices
     if len(choices.groups) == 1:
         return _common(choices)
-    starts, bound = [free, *_constants(choices)], np.inf
     if can_be_searched(choices):
         found = BandSearch(choices, task.resolution).run()
         if found is not None:
-            bound, starts = found.bound, [found.positions]
-            if found.bound <= found.correct:
-                return found.positions, bound
-        return coordinate_search(choices, starts), bound
-    return choose(choices, starts)
+            return found.positions, found.bound
+    ends = [[0] * len(choices.groups), [len(one) - 1 for one in choices.groups]]
+    return choose(choices, [free, *ends])
 
 
 def _common(choices: ThresholdChoices) -> tuple[list[int], float]:
     """Return the best choice of a single threshold, and its accuracy where it is feasible."""
-    (one,), violation = choices.groups, choices.common_violation()
+    (one,) = choices.groups
+    rates = np.zeros((choices.n_cells, len(one)))
+    rates[one.cells] = one.rates
+    violation = choices.violations(rates)
     met = at_most(violation)
     if not met.any():
         return [int(np.argmin(violation))], np.inf
     position = int(np.argmax(np.where(met, one.correct, -np.inf)))
     return [position], float(one.correct[position])
-
-
-def _constants(choices: ThresholdChoices) -> Iterator[list[int]]:
-    """Yield the choices of constant decisions."""
-    yield [0] * len(choices.groups)
-    yield [len(one) - 1 for one in choices.groups]
