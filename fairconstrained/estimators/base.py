@@ -211,8 +211,6 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
     Attributes
     ----------
-    quality : {"accuracy", "ndcg"}
-        What a model is worth beside its gap, on paths.
     needs_queries : bool
         Whether rows belong to queries: for rankers.
     """
@@ -230,7 +228,6 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     bound: bool = True
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}
-    quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False
     most_thresholds: ClassVar[int] = 12
 

@@ -166,7 +166,6 @@ class FairRanker(LeafTraining):
 
     __metadata_request__fit: ClassVar = {"query": True}
     __metadata_request__score: ClassVar = {"query": True, "sample_weight": True}
-    quality: ClassVar[str] = "ndcg"
     needs_queries: ClassVar[bool] = True
 
     # The options of classifiers that rankers do not have: see `Fit`.

@@ -12,9 +12,9 @@ import numpy as np
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.functions.base import Indicator
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
@@ -24,8 +24,6 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.result import SolverState
-from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.class_losses import correct_share
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
@@ -181,60 +179,35 @@ class Rows:
         The loss and the constraints on the rows.
     data : TrainingData
         The rows.
-    quality : {"accuracy", "ndcg"}
-        What a model is worth.
     """
 
     problem: Problem
     data: TrainingData
-    quality: str = "accuracy"
 
     def worth(self, w: Array, *, like: Evaluation | None = None) -> float:
-        """Return the accuracy of a classifier, the ``NDCG@10`` of a ranker."""
-        measure = {"accuracy": self.accuracy, "ndcg": self.ndcg}[self.quality]
-        return measure(w, like=like)
-
-    def ndcg(self, w: Array, *, like: Evaluation | None = None) -> float:
-        """Return the mean over queries of ``NDCG@10``."""
-        data = self.data
-        assert data.query is not None, "rankers have queries"
-        at = self.problem.at(w[: self.problem.n_variables], like=like)
-        scores = at.scores_of(self.problem.objective)
-        assert scores is not None
-        return mean_ndcg(
-            data.y > 0, scores, query=data.query.codes, sample_weight=data.sample_weight
-        )
-
-    def accuracy(self, w: Array, *, like: Evaluation | None = None) -> float:
-        """Return the weighted share of correct predictions."""
-        at = self._accuracy.at(w[: self._accuracy.n_variables], like=like)
-        return float(at.constraints[0])
+        """Return the weighted share of correct predictions, of rankers the mean ``NDCG@10``."""
+        data, queries = self.data, self.data.query
+        problem = self._accuracy if queries is None else self.problem
+        at = problem.at(w[: problem.n_variables], like=like)
+        if queries is None:
+            return float(at.constraints[0])
+        scores = at.scores_of(problem.objective)
+        return mean_ndcg(data.y > 0, scores, query=queries.codes, sample_weight=data.sample_weight)
 
     @cached_property
     def _accuracy(self) -> Problem:
         """The problem with the accuracy as its one constraint function, a sum over rows."""
-        function = CompositeFunction(self.problem.objective.model, self._correct())
+        data = self.data
+        y = data.class_positions if data.several_classes else data.y
+        correct = correct_share if data.several_classes else correct_predictions
+        function = CompositeFunction(self.problem.objective.model, correct(y, data.sample_weight))
         return self.problem.with_constraints([function])
-
-    def _correct(self) -> Term:
-        """Return the share of correct predictions."""
-        weight = self.data.sample_weight
-        if self.data.several_classes:
-            return correct_share(self.data.class_positions, weight)
-        positive, codes = np.unique(self.data.y > 0, return_inverse=True)
-        share = np.bincount(codes, weight) / weight.sum()
-        return CellMeans(
-            cell_matrix(codes, weight, len(share)),
-            Indicator(),
-            combination=np.where(positive, share, -share)[None, :],
-            constant=share[~positive].sum(),
-        )
 
     def measured(self, w: Array) -> dict[str, float]:
         """Return what a model is worth, its loss and its gaps."""
         at = self.problem.at(w[: self.problem.n_variables])
         return {
-            f"val_{self.quality}": self.worth(w, like=at),
+            f"val_{'accuracy' if self.data.query is None else 'ndcg'}": self.worth(w, like=at),
             "val_loss": at.objective,
             "val_gap": at.gap,
             "val_decision_gap": at.decided.gap,
@@ -247,4 +220,4 @@ def validation_rows(fit: Fit, *held_out: Any) -> Rows | None:
     See :meth:`~fairconstrained.data.validation.TrainingData.validation_rows`.
     """
     data = fit.data.validation_rows(*held_out)
-    return None if data is None else Rows(fit.problem_on(data), data, fit.estimator.quality)
+    return None if data is None else Rows(fit.problem_on(data), data)

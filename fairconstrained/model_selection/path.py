@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,11 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
+
+
+def _of_each(attribute: str, meaning: str) -> Any:
+    """Return a property of a path: an attribute of each of its estimators."""
+    return property(lambda path: path._each(attribute), doc=meaning)
 
 
 @dataclass(eq=False)
@@ -79,7 +85,11 @@ class FairnessPath:
     validation: dict[str, Array] = field(default_factory=dict, repr=False)
     pipeline: Pipeline | None = field(default=None, repr=False)
     validation_size: float = field(default=float("nan"), repr=False)
-    quality: str = field(default="accuracy", repr=False)
+
+    @property
+    def quality(self) -> str:
+        """The measure of `train_quality`."""
+        return "ndcg" if self.estimators[0].needs_queries else "accuracy"
 
     def _each(self, name: str) -> Array:
         return np.array([getattr(one, name) for one in self.estimators])
@@ -111,45 +121,18 @@ class FairnessPath:
         intercepts = self._each("intercept_")
         return intercepts[:, 0] if intercepts.shape[1] == 1 else intercepts
 
-    @property
-    def objectives(self) -> Array:
-        """Mean loss plus penalty."""
-        return self._each("objective_")
-
-    @property
-    def gaps(self) -> Array:
-        """The largest gaps of the surrogate."""
-        return self._each("gap_")
-
-    @property
-    def decision_gaps(self) -> Array:
-        """The largest gaps of the decisions."""
-        return self._each("decision_gap_")
-
-    @property
-    def violations(self) -> Array:
-        """The largest violations on scores."""
-        return self._each("violation_")
-
-    @property
-    def bounds_met(self) -> Array:
-        """Whether each model meets its bound."""
-        return self._each("bound_met_")
+    objectives = _of_each("objective_", "Mean loss plus penalty.")
+    gaps = _of_each("gap_", "The largest gaps of the surrogate.")
+    decision_gaps = _of_each("decision_gap_", "The largest gaps of the decisions.")
+    violations = _of_each("violation_", "The largest violations on scores.")
+    bounds_met = _of_each("bound_met_", "Whether each model meets its bound.")
+    kkt_residuals = _of_each("kkt_residual_", "The KKT residuals.")
+    multipliers = _of_each("multipliers_", "The multipliers.")
 
     @property
     def optimality_gaps(self) -> Array:
         """How far each objective is from the least one, at most."""
         return self._each("optimality_gap_").astype(float)
-
-    @property
-    def kkt_residuals(self) -> Array:
-        """The KKT residuals."""
-        return self._each("kkt_residual_")
-
-    @property
-    def multipliers(self) -> Array:
-        """The multipliers."""
-        return self._each("multipliers_")
 
     @property
     def statuses(self) -> Array:

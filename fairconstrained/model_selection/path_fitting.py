@@ -210,9 +210,7 @@ def follow(
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
-    path = FairnessPath(
-        chosen, list(estimators), passes, np.array(worth), columns, quality=estimator.quality
-    )
+    path = FairnessPath(chosen, list(estimators), passes, np.array(worth), columns)
     if validation is None:
         return path, farthest(far)
     weight = validation.data.sample_weight
@@ -330,7 +328,7 @@ def _points_at_share(
 
 def _training_rows(fit: Fit) -> Rows:
     """Return the rows on which all points of a fit are measured."""
-    return Rows(fit.problem.uncounted(), fit.data, fit.estimator.quality)
+    return Rows(fit.problem.uncounted(), fit.data)
 
 
 def _point(
