@@ -197,73 +197,65 @@ def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
 def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
     """Return codes and names of a column; missing values are of code -1 or the last group."""
     unknown = column.isna().to_numpy()
-    if not unknown.any():
-        return _encode_known(column, name, narrow)
-    if missing == "raise":
-        raise missing_values_error(name, int(unknown.sum()), len(column))
-    if unknown.all():
+    n_missing = np.count_nonzero(unknown)
+    if n_missing and missing == "raise":
+        raise missing_values_error(name, n_missing, len(column))
+    if n_missing == len(column) > 0:
         raise ValueError(
             f"{name} has only missing values in a column of {len(column)} rows: every attribute "
             "needs some known values."
         )
-    known, names = _encode_known(column[~unknown], name)
-    codes = np.full(len(column), -1)
-    codes[~unknown] = known
-    if missing == "ignore_in_constraint":
+    known = column[~unknown] if n_missing else column
+    _check_alike(known, name)
+    try:
+        if narrow and not n_missing:
+            names, codes = codes_in_blocks(len(known), lambda rows: known.iloc[rows].to_numpy())
+        else:
+            names, codes = unique_codes(known.to_numpy())
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold strings, numbers, bools or categories: {error}."
+        ) from error
+    if not n_missing:
         return codes, names
+    every = np.full(len(column), -1)
+    every[~unknown] = codes
+    if missing == "ignore_in_constraint":
+        return every, names
     if MISSING in names.tolist():
         raise ValueError(
             f"{name} has both missing values and a group called {MISSING!r}, the name that "
             "groups_missing='own_group' gives them; rename that group."
         )
-    extended = np.empty(len(names) + 1, dtype=object)
-    extended[:] = [*names.tolist(), MISSING]
-    return np.where(unknown, len(names), codes), extended
+    every[unknown] = len(names)
+    return every, np.append(names.astype(object), MISSING)
 
 
-def _encode_known(column: pd.Series, name: str, narrow: bool = False) -> tuple[Array, Array]:
-    """Return codes and sorted names of a column without missing values."""
-    _check_lengths(column, name)
-    kinds = _kinds(column)
+def _check_alike(column: pd.Series, name: str) -> None:
+    """Raise if the values of a column are of several types, or rows of values differ in length."""
+    if column.dtype != object:
+        return
+    if isinstance(column.iloc[0], tuple | list):
+        lengths = [len(row) if isinstance(row, tuple | list) else 1 for row in column]
+        k = next((k for k, length in enumerate(lengths) if length != lengths[0]), 0)
+        if k:
+            raise ValueError(
+                f"{name} has rows of several values, and they differ in length: row 0 has "
+                f"{lengths[0]}, {column.iloc[0]!r}, and row {k} has {lengths[k]}, "
+                f"{column.iloc[k]!r}. Give every row a value of each attribute, None where it is "
+                "not known."
+            )
+    if infer_dtype(column) not in ("mixed", "mixed-integer"):
+        return
+    named = ((bool | np.bool_, "bools"), (Number, "numbers"), (str, "strings"))
+    types = set(map(type, column))
+    kinds = {next((what for k, what in named if issubclass(t, k)), t.__name__) for t in types}
     if len(kinds) > 1:
         raise ValueError(
             f"{name} has values of several types in one column ({', '.join(sorted(kinds))}): the "
             "same group may be written in two ways. Convert them to one type, for instance with "
             "`astype(str)`."
         )
-    try:
-        if narrow:
-            names, codes = codes_in_blocks(len(column), lambda rows: column.iloc[rows].to_numpy())
-        else:
-            names, codes = unique_codes(column.to_numpy())
-    except TypeError as error:
-        raise ValueError(
-            f"{name} must hold strings, numbers, bools or categories: {error}."
-        ) from error
-    return codes, names
-
-
-def _check_lengths(column: pd.Series, name: str) -> None:
-    """Raise if rows of several values have different numbers of them."""
-    if column.dtype != object or not isinstance(column.iloc[0], tuple | list):
-        return
-    lengths = [len(row) if isinstance(row, tuple | list) else 1 for row in column]
-    for k, length in enumerate(lengths):
-        if length != lengths[0]:
-            raise ValueError(
-                f"{name} has rows of several values, and they differ in length: row 0 has "
-                f"{lengths[0]}, {column.iloc[0]!r}, and row {k} has {length}, {column.iloc[k]!r}. "
-                "Give every row a value of each attribute, None where it is not known."
-            )
-
-
-def _kinds(column: pd.Series) -> set[str]:
-    """Return what kinds of values a column without missing values has: numbers, bools, ..."""
-    if column.dtype != object or infer_dtype(column) not in ("mixed", "mixed-integer"):
-        return set()
-    named = ((bool | np.bool_, "bools"), (Number, "numbers"), (str, "strings"))
-    types = set(map(type, column))
-    return {next((what for k, what in named if issubclass(t, k)), t.__name__) for t in types}
 
 
 def check_groups(
