@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
@@ -23,7 +22,7 @@ from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, TopPairs
 from fairconstrained.terms.query_pairs import QueryPairs, differences
-from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.registry import Parametrized, check_option, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_ranks
 
@@ -77,7 +76,7 @@ class Objective(ABC):
         return self.bind(data.y, data.loss_weight)
 
 
-class MeanLoss(BaseEstimator, Objective):
+class MeanLoss(Parametrized, Objective):
     r"""The weighted mean of a loss over all rows.
 
     .. math::
@@ -136,7 +135,7 @@ def _by_label(y: Array, sample_weight: Array) -> Any:
     return cell_matrix(labels, sample_weight, 2)
 
 
-class PairwiseLoss(BaseEstimator, Objective):
+class PairwiseLoss(Parametrized, Objective):
     r"""The AUC loss: the mean of a loss over all pairs of a positive and a negative row.
 
     .. math::
@@ -198,7 +197,7 @@ class PairwiseLoss(BaseEstimator, Objective):
         return PairMeans(cells, np.array([[1, 0]]), names=names, function=loss)
 
 
-class PartialAUC(BaseEstimator, Objective):
+class PartialAUC(Parametrized, Objective):
     r"""The partial AUC loss: the mean over pairs whose negative row has a rank in a given range.
 
     With :math:`u_j(\beta)` the weight of negative j that is among the highest-scored share
@@ -280,7 +279,7 @@ _EXACT = {"squared_hinge": SquaredHinge, "hinge": Hinge}
 _AVERAGE = {"pairs": "every pair counts the same", "queries": "every query counts the same"}
 
 
-class QueryPairLoss(BaseEstimator, Objective):
+class QueryPairLoss(Parametrized, Objective):
     r"""The mean of a loss over all pairs of a positive and a negative row of the same query.
 
     .. math::

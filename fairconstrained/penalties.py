@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
+from fairconstrained.utils.registry import Parametrized
 from fairconstrained.utils.typing import Array
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Penalty(BaseEstimator, ABC):
+class Penalty(Parametrized, ABC):
     """A function p(w) of the weights, added to the objective or to a constraint.
 
     Attributes
@@ -49,11 +49,6 @@ class Penalty(BaseEstimator, ABC):
     quadratic: bool = False
     modulus: float = 0.0
     elastic_net: tuple[float, float, Array | float] | None = None
-
-    def check(self) -> None:
-        """Raise a ValueError if a parameter is not valid; estimators call it."""
-        for penalty in (self, *getattr(self, "terms", ())):
-            check_parameters(penalty)
 
     @abstractmethod
     def value(self, w: Array) -> float:
@@ -247,6 +242,11 @@ class Sum(Penalty):
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter of a summand is not valid."""
+        for term in self.terms:
+            check_parameters(term)
 
     @property
     def elastic_net(self) -> tuple[float, float, Array | float] | None:  # type: ignore[override]

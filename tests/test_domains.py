@@ -24,6 +24,7 @@ from fairconstrained.domains import (
     WeightedL1Ball,
     WholeSpace,
 )
+from fairconstrained.utils.parameter_constraints import check_parameters
 
 # Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
 vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
@@ -186,7 +187,7 @@ def test_non_finite_points_have_no_projection(domain, value):
 @pytest.mark.parametrize("ball", [L1Ball, L2Ball])
 def test_a_radius_is_a_number_above_zero(ball, radius):
     with pytest.raises(ValueError, match=f"The 'radius' parameter of {ball.__name__} must be a fl"):
-        ball(radius).check()
+        check_parameters(ball(radius))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_radius_is_a_number_above_zero(ball, radius):
 )
 def test_bounds_are_numbers_in_order(bounds):
     with pytest.raises(ValueError, match=r"(of Box must be|Box: lower and upper must)"):
-        Box(*bounds).check()
+        check_parameters(Box(*bounds))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_bounds_are_numbers_in_order(bounds):
         (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
         (Intervals("a", None), "The 'lower' parameter of Intervals must be a sequence of numbers"),
         (Enlarged(3, 1.0), "The 'domain' parameter of Enlarged must be an instance of"),
-        (Enlarged(L1Ball(-1.0), 1.0), "The 'radius' parameter of L1Ball must be"),
+        (Enlarged(L1Ball(-1.0), 1.0), "The 'radius' parameter of domain=L1Ball must be"),
         (Enlarged(L1Ball(), -1.0), "The 'factor' parameter of Enlarged must be"),
         (Blocks(L1Ball(), 0), "The 'n_blocks' parameter of Blocks must be"),
         (Blocks(None, 1), "The 'domain' parameter of Blocks must be an instance of"),
@@ -220,7 +221,7 @@ def test_bounds_are_numbers_in_order(bounds):
 )
 def test_parameters_of_other_domains(domain, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        domain.check()
+        check_parameters(domain)
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from operator import attrgetter
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from fairconstrained.utils.parameter_constraints import Count, Positive, check_parameters
+from fairconstrained.utils.parameter_constraints import Count, Positive
+from fairconstrained.utils.registry import Parametrized
 from fairconstrained.utils.typing import Array
 
 ON_THE_BOUNDARY = 1e-9  # relative: points nearer to the boundary count as lying on it
 
 
-class Domain(BaseEstimator, ABC):
+class Domain(Parametrized, ABC):
     """A closed convex set with an exact projection.
 
     Attributes
@@ -30,19 +30,6 @@ class Domain(BaseEstimator, ABC):
         """The number of variables, None for a set that exists for any number of them."""
         sizes = (np.size(value) for value in vars(self).values() if np.ndim(value))
         return next(sizes, None)
-
-    def check(self) -> None:
-        """Check the parameters, and those of a domain that this one is made of.
-
-        Raises
-        ------
-        ValueError, TypeError
-            With the parameter's name, what was found and what is valid.
-        """
-        check_parameters(self)
-        for value in self.get_params(deep=False).values():
-            if isinstance(value, Domain):
-                value.check()
 
     @abstractmethod
     def project(self, w: Array) -> Array:

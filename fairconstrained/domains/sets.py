@@ -45,9 +45,8 @@ class Box(Domain):
         self.lower = lower
         self.upper = upper
 
-    def check(self) -> None:
-        """Check that the bounds are numbers, and that there are points between them."""
-        super().check()
+    def check_parameters(self) -> None:
+        """Check that there are points between the bounds."""
         lower, upper = np.asarray(self.lower, dtype=float), np.asarray(self.upper, dtype=float)
         if lower.shape != upper.shape or not np.all(
             (lower <= upper) & (lower < np.inf) & (upper > -np.inf)

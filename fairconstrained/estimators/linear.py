@@ -20,12 +20,12 @@ from fairconstrained.data.feature_map import FeatureMap
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.domains import Domain
+from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import domain_of, penalty_of
+from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
 from fairconstrained.models.feature_scale import Features, FeatureScale
@@ -213,7 +213,7 @@ def linear_problem(estimator: Any, data: TrainingData) -> Problem:
     """Return the problem of linear scores without constraints, for rows or shards of rows."""
     options: Any = {
         "penalty": penalty_of(estimator.alpha),
-        "domain": domain_of(estimator.domain),
+        "domain": estimator.domain or WholeSpace(),
         "fit_intercept": estimator.fit_intercept,
     }
     model: LinearModel

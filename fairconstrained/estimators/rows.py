@@ -13,7 +13,6 @@ from fairconstrained.data.labels import given_queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
-from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.exceptions import InputWarning
@@ -151,17 +150,7 @@ def check_group_sizes(
 
 def penalty_of(alpha: float | Penalty) -> Penalty:
     """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty."""
-    penalty = alpha if isinstance(alpha, Penalty) else L2(float(alpha))
-    penalty.check()
-    return penalty
-
-
-def domain_of(domain: Domain | None) -> Domain:
-    """Return the whole space for None, else the domain, once its parameters are checked."""
-    if domain is None:
-        return WholeSpace()
-    domain.check()
-    return domain
+    return alpha if isinstance(alpha, Penalty) else L2(float(alpha))
 
 
 def checked_data(

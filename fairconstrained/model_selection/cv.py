@@ -29,7 +29,13 @@ from fairconstrained.model_selection.refit import BestScoreWithin
 from fairconstrained.solvers import Result
 from fairconstrained.utils.execution import splitter_params, with_callbacks, with_splitter, workers
 from fairconstrained.utils.meta_estimators import library_parameters
-from fairconstrained.utils.parameter_constraints import Jobs, NonNegative, Several, Splits
+from fairconstrained.utils.parameter_constraints import (
+    Jobs,
+    NonNegative,
+    Several,
+    Splits,
+    check_parameters,
+)
 from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
@@ -268,6 +274,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         try:
             alphas = [] if isinstance(self.alphas, str) else list(self.alphas)
             penalties = [penalty_of(alpha) for alpha in alphas]
+            for penalty in penalties:
+                check_parameters(penalty)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{_ALPHAS}; got {self.alphas!r}: {error}") from error
         if not penalties:

@@ -132,6 +132,8 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
         name: value for name, value in values.items() if value is not getattr(kind, name, ...)
     }
     validate_parameter_constraints(constraints_of(kind), others, f"{prefix}{kind.__name__}")
+    if isinstance(owner, Parametrized):
+        owner.check_parameters()
     for name, value in others.items():
         if isinstance(value, Parametrized):
             check_parameters(value, f"{name}=")

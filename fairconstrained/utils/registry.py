@@ -21,7 +21,7 @@ class Parametrized:
     """
 
     def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is not valid; objects with parameters override it."""
+        """Raise a ValueError if parameters are not valid in a way that their types do not say."""
 
     @classmethod
     @cache
