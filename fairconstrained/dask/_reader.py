@@ -84,7 +84,7 @@ class Reader:
         if self.sensitive and self._has_columns(X):
             return _columns(X, self.sensitive)
         estimator, columns = self._full
-        return columns.groups(estimator, columns.table(estimator, X))
+        return columns.groups(estimator, X)
 
     def features(self, X: Any, total: float) -> Matrix:
         """Return the features of a partition as a float ndarray or CSR; `total` is its weight."""

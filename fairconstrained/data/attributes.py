@@ -45,12 +45,12 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     Groups without names of columns, here or in `fit`, are matched by position.
     """
     values = _as_frame(values)
-    found = names_of_columns(values)
-    if not names or not found or found == names:
+    titles = names_of_columns(values) if names else ()
+    if not titles or titles == names:
         return values
-    if set(found) != set(names):
+    if set(titles) != set(names):
         raise ValueError(
-            f"{name} has the columns {list(found)}, and the groups in fit had {list(names)}: pass "
+            f"{name} has the columns {list(titles)}, and the groups in fit had {list(names)}: pass "
             "the columns of fit, or an array, whose columns are matched by position."
         )
     return values[list(names)]
@@ -88,7 +88,8 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
                 f"got {values.ndim}."
             )
         if values.ndim == 1:
-            return [_native(pd.Series(values, copy=False).infer_objects())]
+            column = pd.Series(values, copy=False)
+            return [_native(column.infer_objects() if column.dtype == object else column)]
         values = pd.DataFrame(values, copy=False).infer_objects()
     if values.shape[1] == 0:
         raise ValueError(f"{name} has no columns; give at least one attribute.")

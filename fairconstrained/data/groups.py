@@ -197,7 +197,7 @@ def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
 def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
     """Return codes and names of a column; missing values are of code -1 or the last group."""
     unknown = column.isna().to_numpy()
-    n_missing = np.count_nonzero(unknown)
+    n_missing = int(np.count_nonzero(unknown))
     if n_missing and missing == "raise":
         raise missing_values_error(name, n_missing, len(column))
     if n_missing == len(column) > 0:

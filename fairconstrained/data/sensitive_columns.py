@@ -201,6 +201,7 @@ class SensitiveColumns:
 
     def groups(self, estimator: BaseEstimator, X: Any) -> Any:
         """Return the values of the sensitive attributes, None without columns."""
+        X = self.table(estimator, X)
         if callable(self.columns):
             return self.columns(X)
         positions = self.positions(estimator)
@@ -234,9 +235,11 @@ class SensitiveColumns:
 
     def kept(self, estimator: BaseEstimator) -> Array:
         """Return the positions of the model's features; raise a ValueError if there are none."""
-        left_out = [] if self.use_sensitive else self.positions(estimator)
-        kept = np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
-        if len(left_out) and not kept.size:
+        kept = np.arange(estimator.n_features_in_)
+        if self.sees_all:
+            return kept
+        kept = np.delete(kept, self.positions(estimator))
+        if not kept.size:
             raise ValueError(
                 f"sensitive_columns={self.columns!r} are all the columns of X, and with "
                 "use_sensitive=False the model may not see them: no features are left."

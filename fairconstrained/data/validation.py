@@ -146,7 +146,6 @@ class TrainingData:
             sample_weight=sample_weight,
             query=query,
         )
-        X = columns.table(estimator, X)
         if features is None:
             features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
@@ -154,11 +153,7 @@ class TrainingData:
         weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         narrow = narrow and int(np.count_nonzero(weight)) >= MANY_ROWS
         labels = check_labels("y", y, n_rows)
-        values, source = sensitive_features, "sensitive_features"
-        if values is None:
-            values, source = columns.groups(estimator, X), "sensitive_columns"
-            check_same_rows(X=X, sensitive_columns=values)
-        groups = _groups(estimator, values, n_rows, name=source, narrow=narrow)
+        groups = groups_of(estimator, X, sensitive_features, n_rows, narrow=narrow)
         classes, labels = encode_labels(
             labels, estimator.pos_label, several=estimator.several_classes, narrow=narrow
         )
@@ -220,13 +215,10 @@ class TrainingData:
         arguments: dict[str, Any] = {rows: X, name: groups}
         check_same_rows(**arguments)
         columns = SensitiveColumns.of(self.estimator)
-        X = columns.table(self.estimator, X, rows)
         features = columns.features(self.estimator, X, reset=False, name=rows)
-        if groups is None:
-            groups, name = columns.groups(self.estimator, X), "sensitive_columns"
-        if groups is not None and self.groups is not None:
-            groups = in_order(groups, self.groups.column_names, name)
-        encoded = _groups(self.estimator, groups, features.shape[0], name=name, rows=rows)
+        names = () if self.groups is None else self.groups.column_names
+        n_rows = features.shape[0]
+        encoded = groups_of(self.estimator, X, groups, n_rows, names, name=name, rows=rows)
         return (features if self.expand is None else self.expand(features, X)), encoded
 
     def validation_rows(
@@ -279,9 +271,19 @@ class TrainingData:
         return rows.counted()
 
 
-def _groups(estimator: Any, values: Any, n_rows: int, **options: Any) -> Groups | None:
-    """Return the groups of rows by an estimator's options, None where there are none."""
-    if values is None:
+def groups_of(
+    estimator: Any, X: Any, passed: Any, n_rows: int, columns: tuple[str, ...] = (), **options: Any
+) -> Groups | None:
+    """Return the groups that are passed or in the sensitive columns of X, None without any.
+
+    `columns` are the names that their columns had in `fit`; `options` are those of `check_groups`.
+    """
+    if passed is None:
+        options["name"] = "sensitive_columns"
+        passed = SensitiveColumns.of(estimator).groups(estimator, X)
+        check_same_rows(X=X, sensitive_columns=passed)
+    if passed is None:
         return None
-    combine, missing = estimator.combine, estimator.groups_missing
-    return check_groups(values, n_rows, combine=combine, missing=missing, **options)
+    passed = in_order(passed, columns, options.get("name", "sensitive_features"))
+    options |= {"combine": estimator.combine, "missing": estimator.groups_missing}
+    return check_groups(passed, n_rows, **options)

@@ -26,7 +26,7 @@ from fairconstrained.utils.typing import Array, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairBoostingClassifier(
+class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     ProbabilitiesMixin, TreeParameters, LeafTraining, EarlyStoppedClassifier
 ):
     r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.

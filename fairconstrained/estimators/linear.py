@@ -15,11 +15,10 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.attributes import in_order, names_in_fit
+from fairconstrained.data.attributes import names_in_fit
 from fairconstrained.data.feature_map import FeatureMap
-from fairconstrained.data.groups import check_groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import TrainingData, groups_of
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.binding import loss_part
@@ -67,19 +66,20 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         feature_map = feature_map_of(self, data)
         if not feature_map.n_groups or data.groups is None:
             return data
-        columns, names = SensitiveColumns.of(self), data.groups.names
+        names, titles = data.groups.names, data.groups.column_names
 
         def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
-            values = columns.groups(self, X)
-            codes = self._group_codes(names, values, features.shape[0])
+            codes = self._group_codes(X, features.shape[0], names, titles)
             return feature_map.expand(features, codes)
 
         return data.with_features(feature_map.expand(data.X, data.groups.codes), of_other_rows)
 
-    def _group_codes(self, names: Array, values: MatrixLike, n_rows: int) -> Array:
+    def _group_codes(
+        self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
+    ) -> Array:
         """Return which of the groups in `fit` each row belongs to."""
-        source, missing = "sensitive_columns", self.groups_missing
-        groups = check_groups(values, n_rows, name=source, missing=missing)
+        groups = groups_of(self, X, None, n_rows, columns)
+        assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
     def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
@@ -134,12 +134,10 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
             With `group_interactions`, if a row belongs to a group that was not in the training
             rows.
         """
-        scores, columns = linear_scores(self, X), SensitiveColumns.of(self)
+        scores = linear_scores(self, X)
         if not self.group_interactions:
             return scores
-        groups = columns.groups(self, columns.table(self, X))
-        groups = in_order(groups, names_in_fit(self), "sensitive_columns")
-        codes = self._group_codes(self.groups_, groups, len(scores))
+        codes = self._group_codes(X, len(scores), self.groups_, names_in_fit(self))
         return scores.reshape(len(scores), -1)[np.arange(len(scores)), codes]
 
     def to_sklearn(self, *, sensitive: str = "zero") -> ClassifierMixin:

@@ -187,7 +187,7 @@ class ThresholdPredictions(BaseEstimator):
         columns.check_only_source(sensitive_features)
         if sensitive_features is None:
             name = "sensitive_columns"
-            sensitive_features = columns.groups(self, columns.table(self, X))
+            sensitive_features = columns.groups(self, X)
         if sensitive_features is None:
             raise ValueError(
                 "per_group=True: every group has a threshold of its own, so that the groups are "

@@ -14,6 +14,7 @@ Features = Array | SparseMatrix
 
 _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
 _SAMPLE = 255  # rows; a value of half the weight is a third of them, except once in ten million
+_STRATA = (np.arange(_SAMPLE) + np.random.default_rng(0).random(_SAMPLE)) / _SAMPLE
 
 
 def row_blocks(X: Features) -> Iterator[slice]:
@@ -186,8 +187,7 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
         NaN stands for no value.
     """
     ends, third = np.cumsum(sample_weight), _SAMPLE // 3
-    strata = (np.arange(_SAMPLE) + np.random.default_rng(0).random(_SAMPLE)) / _SAMPLE
-    sample = X[np.searchsorted(ends[:-1], strata * ends[-1], side="right")]
+    sample = X[np.searchsorted(ends[:-1], _STRATA * ends[-1], side="right")]
     values, columns = np.full((2, X.shape[1]), np.nan), np.arange(X.shape[1])
     if not isinstance(sample, np.ndarray):  # a frequent value of other columns is zero
         values[0] = 0.0
@@ -195,7 +195,7 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
         sample = sample[:, columns].toarray()
     places = [third, _SAMPLE - 1 - third]
     terciles = np.partition(sample, places, axis=0)[places]
-    frequent = (sample == terciles[:, None]).sum(axis=1) > third
+    frequent = np.count_nonzero(sample == terciles[:, None], axis=1) > third
     values[:, columns] = np.where(frequent, terciles, np.nan)
     values[1, values[1] == values[0]] = np.nan
     return values
@@ -249,7 +249,7 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     if not isinstance(X, np.ndarray):
         return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
     total, n = sample_weight.sum(), X.shape[1]
-    size = max(1, _BLOCK // max(1, n))
+    size = min(max(1, _BLOCK // max(1, n)), X.shape[0])
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
