@@ -114,7 +114,7 @@ def groups_of(
                 "No groups are known: pass sensitive_features. It may be omitted only for a "
                 "classifier of this library that has sensitive_columns."
             )
-        values = columns.groups(last, columns.table(last, last_step(estimator, X)[1]))
+        values = columns.groups(last, last_step(estimator, X)[1])
     names = names_in_fit(last)
     if set(names) == set(names_of_columns(values)):  # else these are other attributes
         values = in_order(values, names, name)
