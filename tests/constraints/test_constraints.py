@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from _support.labelled_rows import data
 from _support.registry_of_objects import CONSTRAINTS as OBJECTS
-from _support.registry_of_objects import missing
+from _support.registry_of_objects import label, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,11 +15,15 @@ from sklearn.base import clone
 
 from fairconstrained.constraints import (
     CONSTRAINTS,
+    BoundedGroupLoss,
     Constraint,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    IntersectionalLossParity,
+    MinorityRate,
     PredictiveEquality,
+    QueryParity,
 )
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
@@ -135,19 +139,6 @@ def test_a_cell_without_rows_is_named_and_nothing_is_asked_of_it(against):
 
 
 @AGAINST
-@PARITIES
-def test_one_group_alone_has_nothing_to_be_compared_with(kind, against):
-    y, _, weight, scores = data(5, 2)
-    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
-        term = kind(0.1, against=against).bind(y, np.full(len(y), 7), weight)
-    assert term.n_outputs == 0
-    assert term.value(scores).shape == (0,)
-    assert_array_equal(term.vjp(scores, np.zeros(0))[0], 0.0)
-    assert term.smooth
-    assert term.convex
-
-
-@AGAINST
 def test_an_event_without_rows_asks_nothing(against):
     y, groups, weight, scores = data(6, 2)
     with pytest.warns(VacuousConstraintWarning) as caught:
@@ -180,3 +171,56 @@ def test_with_defaults_fills_in_what_is_none():
     filled = constraint.with_defaults(kappa=0.3, surrogate="sigmoid", unheard_of=1)
     assert (filled.kappa, filled.surrogate) == (0.3, "ramp")
     assert constraint.kappa is None
+
+
+EVERY = pytest.mark.parametrize("constraint", OBJECTS, ids=label)
+COMPARED = [
+    constraint
+    for constraint in OBJECTS
+    if not isinstance(
+        constraint, BoundedGroupLoss | IntersectionalLossParity | MinorityRate | QueryParity
+    )
+]
+
+
+def values(constraint, y, groups, weight, scores):
+    """Return the sorted values of the term, and the gaps of decisions."""
+    term = constraint.bind(y, groups, weight)
+    strict = term.zero_one()
+    gaps = strict.gap(scores, strict.auxiliary_start)
+    return np.sort(term.value(scores, term.auxiliary_start)), np.sort(gaps)
+
+
+@EVERY
+def test_weights_are_repetitions(constraint):
+    y, groups, _, scores = data(6)
+    times = np.random.default_rng(0).integers(1, 4, size=len(y))
+    again = [np.repeat(column, times) for column in (y, groups, np.ones(len(y)), scores)]
+    for one, other in zip(
+        values(constraint, y, groups, times.astype(float), scores),
+        values(constraint, *again),
+        strict=True,
+    ):
+        assert_allclose(one, other, atol=1e-9)
+
+
+@EVERY
+def test_neither_names_of_groups_nor_the_order_of_rows_matter(constraint):
+    y, groups, weight, scores = data(7)
+    renamed = np.array([{"f": 3, "b": 20, "d": 1}[name] for name in groups])
+    order = np.random.default_rng(0).permutation(len(y))
+    moved = [column[order] for column in (y, renamed, weight, scores)]
+    for one, other in zip(
+        values(constraint, y, groups, weight, scores), values(constraint, *moved), strict=True
+    ):
+        assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("constraint", COMPARED, ids=label)
+def test_one_group_alone_has_nothing_to_be_compared_with(constraint):
+    y, _, weight, scores = data(5, 2)
+    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
+        term = constraint.bind(y, np.full(len(y), 7), weight)
+    assert term.n_outputs == term.n_auxiliary == 0
+    assert term.value(scores).shape == term.zero_one().gap(scores).shape == (0,)
+    assert_array_equal(term.vjp(scores, np.zeros(0))[0], 0.0)

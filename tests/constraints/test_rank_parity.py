@@ -15,7 +15,6 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )
-from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import (
     partial_demographic_parity_difference,
@@ -23,8 +22,6 @@ from fairconstrained.metrics import (
 )
 from fairconstrained.metrics.distributions import distance, within_ranks
 from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient
-
-BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
 
 
 def data(seed=0, n_rows=60, n_groups=3):
@@ -157,15 +154,6 @@ def test_weak_partial_parity_is_its_formula(seed, shift):
         y, scores, sensitive_features=groups, sample_weight=weight, ranks=(low, high)
     )
     assert term.zero_one().gap(scores).max() == pytest.approx(metric, abs=1e-9)
-
-
-@BOTH
-def test_one_group_alone_asks_nothing(kind):
-    y, _, weight, scores = data()
-    with pytest.warns(VacuousConstraintWarning, match="fewer than two groups"):
-        term = kind().bind(y, np.zeros(len(y)), weight)
-    assert term.n_outputs == term.n_auxiliary == 0
-    assert term.value(scores).size == term.zero_one().gap(scores).size == 0
 
 
 def test_any_gap_is_allowed_by_kappa_one():

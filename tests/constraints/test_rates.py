@@ -193,39 +193,6 @@ class TestBoundedGroupLoss:
         assert BoundedGroupLoss(0.5).with_defaults(kappa=0.3).bound == 0.5
 
 
-ALL = [
-    ErrorRateParity(0.1),
-    ErrorRateParity(ratio=0.9, against="overall"),
-    DisparateImpact(),
-    EqualizedOdds(ratio=0.8),
-    BalancedRate(0.9, 0.7),
-    BoundedGroupLoss(0.6),
-    IntersectionalLossParity(0.1),
-    MinorityRate(0.3),
-]
-EACH = pytest.mark.parametrize("constraint", ALL, ids=lambda one: repr(one)[:50])
-
-
-@EACH
-def test_weights_are_repetitions(constraint):
-    y, groups, _, scores = data(6)
-    times = np.random.default_rng(0).integers(1, 4, size=len(y))
-    weighted = constraint.bind(y, groups, times.astype(float))
-    repeated = constraint.bind(np.repeat(y, times), np.repeat(groups, times), np.ones(times.sum()))
-    again = np.repeat(scores, times)
-    assert_allclose(weighted.value(scores), repeated.value(again), atol=1e-12)
-    assert_allclose(weighted.zero_one().gap(scores), repeated.zero_one().gap(again), atol=1e-12)
-
-
-@EACH
-def test_neither_names_nor_order_of_groups_matter(constraint):
-    y, groups, weight, scores = data(7)
-    other = np.array([{"f": 3, "b": 20, "d": 1}[name] for name in groups])
-    one, two = constraint.bind(y, groups, weight), constraint.bind(y, other, weight)
-    assert_allclose(np.sort(one.value(scores)), np.sort(two.value(scores)), atol=1e-12)
-    assert_allclose(np.sort(one.gap(scores)), np.sort(two.gap(scores)), atol=1e-12)
-
-
 ACTIVE = {
     "error rates": (ErrorRateParity(0.001), {}),
     "error rates, 3 groups": (ErrorRateParity(0.005, against="overall"), {"n_groups": 3}),

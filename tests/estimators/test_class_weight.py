@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE
+from _support.classifiers import SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
@@ -102,21 +102,3 @@ def test_paths_weigh_the_held_out_loss_as_the_loss(rows):
     margins = np.where(y > 0, 1.0, -1.0)[~seen] * path.estimators[0].decision_function(X[~seen])
     expected = np.average(np.logaddexp(0.0, -margins), weights=np.where(y[~seen] > 0, 5.0, 1.0))
     assert path.validation["val_loss"][0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ("auto", "must be None, 'balanced' or a mapping"),
-        (2.0, "must be None, 'balanced' or a mapping"),
-        ({"yes": 1.0}, "names the label 'yes', which y does not have"),
-        ({1: 0.0}, "the label 1 has 0.0"),
-        ({1: "2"}, "the label 1 has '2'"),
-        ({1: np.nan}, "the label 1 has nan"),
-    ],
-)
-@pytest.mark.parametrize("name", EVERY)
-def test_wrong_values_are_named(rows, name, wrong, message):
-    X, y, groups, _ = rows
-    with pytest.raises(ValueError, match=message):
-        EVERY[name](class_weight=wrong).fit(X, y, sensitive_features=groups)

@@ -219,20 +219,6 @@ class TestSampleWeight:
         assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
         assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
 
-    @pytest.mark.parametrize("sparse", [False, True])
-    def test_weight_zero_is_no_row(self, data, sparse):
-        X, y, groups = data
-        X = sp.csr_array(X) if sparse else X.copy()
-        weight = np.where(np.arange(len(y)) % 3, 1.0, 0.0)
-        if not sparse:
-            X[weight == 0] *= 1e6  # not even units see these rows
-        groups = np.where(weight == 0, 99, groups)  # nor is this a group
-        rows = np.flatnonzero(weight)
-        weighted = fitted((X, y, groups), weight)
-        without = fitted((X[rows], y[rows], groups[rows]))
-        assert_array_equal(weighted.coef_, without.coef_)
-        assert_array_equal(weighted.groups_, [0, 1])
-
     def test_a_number_is_a_weight_for_all(self, data):
         assert_array_equal(fitted(data, 1.0).coef_, fitted(data).coef_)
 

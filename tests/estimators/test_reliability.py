@@ -65,20 +65,6 @@ class TestUnits:
         assert_array_equal(other.predict(coded), plain.predict(X))
         assert_allclose(-2.0 * other.coef_[0, :5], plain.coef_[0, :5], atol=1e-7)
 
-    def test_scales_without_an_intercept(self, constraint):
-        X, y, groups = biased()
-        units = 10.0 ** np.linspace(-3, 3, 10)
-        options = {"constraint": constraint, "fit_intercept": False}
-        plain = reliable(X, y, groups, **options)
-        other = reliable(X * units, y, groups, **options)
-        assert_array_equal(other.predict(X * units), plain.predict(X))
-        assert plain.intercept_ == other.intercept_ == 0.0
-
-    def test_single_precision(self, constraint):
-        X, y, groups = biased()
-        units = 10.0 ** np.linspace(-3, 3, 10)
-        reliable((X * units + 3 * units).astype(np.float32), y, groups, constraint=constraint)
-
 
 def one_hot(seed=0):
     """Four columns of eight levels; the first is skewed towards one of the groups."""

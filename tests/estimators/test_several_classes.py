@@ -1,6 +1,5 @@
 """Classifiers of several classes: every class's rate is constrained, against all others."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -207,10 +206,6 @@ class TestPredictions:
         plain = clf.to_sklearn()
         assert_allclose(plain.predict_proba(X), clf.predict_proba(X))
         assert_array_equal(plain.predict(X), clf.predict(X))
-
-    def test_pickle(self):
-        clf = fitted()
-        assert_array_equal(pickle.loads(pickle.dumps(clf)).predict(X), clf.predict(X))
 
 
 class TestInvariance:

@@ -174,25 +174,6 @@ def test_a_favourable_label_that_comes_first_is_cut_at_its_own_probability(rows)
     assert_allclose(clf.intercept_, -same.intercept_, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", SINGLE)
-def test_exported_models_decide_at_the_threshold(rows, name):
-    X, _, _ = rows
-    clf = fitted(name, rows)
-    if name == "boosting":
-        assert_allclose(clf.to_lightgbm().predict(X), clf.predict_proba(X)[:, 1], atol=1e-12)
-        return
-    if name == "network":
-        import torch
-
-        with torch.no_grad():
-            scores = clf.to_torch()(torch.tensor(X)).numpy()
-        assert_allclose(scores, clf.decision_function(X), atol=1e-10)
-        return
-    plain = clf.to_sklearn()
-    assert type(plain).__module__.startswith("sklearn.")
-    assert_array_equal(plain.predict(X), clf.predict(X))
-
-
 def test_warm_starts_and_paths(rows):
     X, y, groups = rows
     clf = FairLogisticClassifier(kappa=0.03, threshold=0.3, warm_start=True)
@@ -250,26 +231,6 @@ def test_displays_show_the_threshold(rows):
         for method in ("predict_proba", "decision_function")
     }
     assert shown == {"predict_proba": 0.3, "decision_function": clf.score_threshold_}
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong", "message"),
-    [
-        ("logistic", 0.0, "must be a probability between 0 and 1"),
-        ("logistic", 1.0, "must be a probability between 0 and 1"),
-        ("boosting", 1.5, "must be a probability between 0 and 1"),
-        ("network", -0.1, "must be a probability between 0 and 1"),
-        ("cv", 2, "must be a probability between 0 and 1"),
-        ("logistic", "half", "threshold must be None"),
-        ("logistic", True, "threshold must be None"),
-        ("hinge", np.nan, "threshold must be None"),
-        ("hinge", np.inf, "threshold must be None"),
-    ],
-)
-def test_wrong_values_are_named(rows, name, wrong, message):
-    X, y, groups = rows
-    with pytest.raises(ValueError, match=message):
-        EVERY[name](threshold=wrong).fit(X, y, sensitive_features=groups)
 
 
 def test_a_threshold_needs_an_intercept(rows):

@@ -1,6 +1,5 @@
 """Weights of rows: units, rows of weight zero, and `class_weight`, for every estimator."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from _support.classifiers import EVERY, SINGLE, small_estimators
@@ -14,7 +13,6 @@ from fairconstrained import (
     NeymanPearsonClassifier,
     make_biased_classification,
 )
-from fairconstrained import dask as on_dask
 from fairconstrained.datasets import make_biased_ranking
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
@@ -103,18 +101,6 @@ def test_coefficients_with_class_weights_under_a_penalty(classes):
     by_row.fit(X, labels, np.array([weights[k] for k in labels.tolist()]))
     assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
     assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-12)
-
-
-def test_class_weights_of_dask_collections():
-    options = {"class_weight": "balanced", "alpha": 0.1, "tol": 1e-7}
-    local = EVERY["logistic"](**options).fit(X, Y, WEIGHT, sensitive_features=GROUPS)
-    chunks = (da.from_array(one, chunks=150) for one in (X, Y, WEIGHT, GROUPS))
-    rows, labels, weight, groups = chunks
-    ours = on_dask.FairLogisticClassifier(**options)
-    ours.fit(rows, labels, weight, sensitive_features=groups)
-    assert_allclose(ours.coef_, local.coef_, atol=1e-4)
-    assert_allclose(ours.feature_scale_, local.feature_scale_, rtol=1e-9)
-    assert_array_equal(ours.classes_, local.classes_)
 
 
 def test_class_weights_of_many_rows_that_are_read_once():

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from _support.problems import NON_SMOOTH, PROBLEMS
+from _support.problems import PROBLEMS
 
-from fairconstrained.solvers import ConEx, SwitchingSubgradient
+from fairconstrained.solvers import ConEx
 from fairconstrained.solvers.base import Start
-
-
-def test_non_smooth_problem_is_solved_better_than_by_switching_subgradients() -> None:
-    problem = NON_SMOOTH["hinge"]()
-    found = ConEx().minimize(problem)
-    other = SwitchingSubgradient(max_iter=2000).minimize(problem)
-    assert found.violation <= 1e-4
-    assert found.objective <= other.objective + 1e-3
 
 
 def test_warm_multipliers_are_taken_over() -> None:

@@ -84,14 +84,6 @@ def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     assert result.objective <= direct.objective + 1e-4
 
 
-def test_an_infeasible_start_leads_to_a_solution() -> None:
-    problem = rate_between(0.8, 0.9)
-    assert problem.at(problem.start()).violation > 0.2
-    result = IDCA().minimize(problem)
-    assert result.status is Status.CONVERGED
-    assert max(result.trace.violation) <= 1e-4
-
-
 @pytest.mark.parametrize("oracle", [None, ConEx(max_iter=100), ORACLES["online, batches"]])
 def test_a_contradiction_ends_at_the_least_violation(oracle) -> None:
     result = IDCA(oracle).minimize(rate_between(0.6, 0.2), random_state=0)
@@ -129,11 +121,3 @@ def test_a_point_that_diverged_is_measured_where_constraints_sort_scores() -> No
     problem = FairLogisticClassifier("partial_dp", kappa=0.05).bind(X, y, None, groups).problem
     kkt = certify(problem.at(np.full(problem.n_variables, np.nan)), None, 1e-4)[1]
     assert np.isnan(kkt.residual) and np.isnan(kkt.violation)
-
-
-def test_stochastic_runs_repeat_with_their_random_state() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    solver = IDCA(ORACLES["online, batches"], max_iter=2, safeguard=False, polish=False)
-    first, again, other = (solver.minimize(problem, random_state=seed).w for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)

@@ -44,20 +44,6 @@ def test_no_problem_of_a_network_is_known_to_be_convex() -> None:
         assert problem.modulus == -np.inf
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_gradients_are_the_differences_of_values(name: str) -> None:
-    problem, rng = NETWORKS["smooth"](), np.random.default_rng(0)
-    w, step = rng.normal(size=(2, problem.n_variables))
-    multipliers = np.array([0.7, 0.3])
-
-    def lagrangian(t: float) -> float:
-        at = problem.at(w + t * step)
-        return at.objective + multipliers @ at.constraints
-
-    slope = (lagrangian(1e-5) - lagrangian(-1e-5)) / 2e-5
-    assert problem.at(w).gradient(multipliers) @ step == pytest.approx(slope, rel=1e-6)
-
-
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "solver"), RUNS)
 def test_solvers_that_can_train_a_fair_network(name: str, solver: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
+from _support.problems import PROBLEMS, rate_between, reference
 from sklearn.exceptions import ConvergenceWarning
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.solvers import Regularization, Smoothing, Status
+from fairconstrained.solvers import Regularization, Smoothing
 
 
 def test_strength_above_the_multipliers_solves_the_constrained_problem() -> None:
@@ -35,20 +35,6 @@ def test_strength_is_raised_until_the_constraints_hold() -> None:
     assert raised.violation <= 1e-4
     assert raised.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
     assert Regularization(1.0, max_iter=1000).minimize(problem).violation > 1e-2
-
-
-def test_paper_preset_takes_constant_steps_of_a_given_strength() -> None:
-    solver = Regularization.paper(strength=0.5, max_iter=200)
-    assert (solver.strength, solver.eta, solver.decay) == (0.5, 1e-3, 0.0)
-    result = solver.minimize(PROBLEMS["demographic parity"]())
-    assert result.status is Status.ITERATION_LIMIT
-    assert result.objective < np.log(2.0)
-
-
-def test_kinks_of_the_loss_are_no_obstacle() -> None:
-    result = Regularization(max_iter=1500).minimize(NON_SMOOTH["hinge"]())
-    assert result.violation <= 1e-4
-    assert result.objective == pytest.approx(reference(NON_SMOOTH["hinge"](), starts=1), rel=1e-2)
 
 
 def test_a_fit_keeps_the_answer_of_a_given_strength() -> None:

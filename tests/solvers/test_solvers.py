@@ -32,6 +32,7 @@ from fairconstrained.solvers import (
     Smoothing,
     Solver,
     Status,
+    StochasticSwitchingSubgradient,
     SwitchingSubgradient,
     available_solvers,
     default_solver,
@@ -174,7 +175,7 @@ def test_automatic_takes_the_first_preferred_one() -> None:
     assert isinstance(default_solver(NON_SMOOTH["ramp"]()), Smoothing)
 
 
-@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian()], ids=repr)
+@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), SQP()], ids=repr)
 def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     with pytest.raises(IncompatibleSolverError, match=r"functions:.*smoothing") as raised:
         solver.minimize(NON_SMOOTH["ramp"]())
@@ -296,15 +297,22 @@ def test_warm_start_needs_fewer_passes_and_finds_the_same() -> None:
     assert warm.objective == pytest.approx(cold.objective, rel=1e-4)
 
 
-STOCHASTIC = ["3s-econ-stochastic", "plada-stochastic", "multiplier-model"]
+SMALL_BATCHES = {
+    "ssg": StochasticSwitchingSubgradient(batch_size=100),
+    "3s-econ": GRID["3s-econ-stochastic"][0],
+    "plada": GRID["plada-stochastic"][0],
+    "idca": IDCA(StochasticSwitchingSubgradient(batch_size=100, max_iter=3)),
+    "multiplier-model": GRID["multiplier-model"][0],
+}
 
 
-@pytest.mark.parametrize("solver_name", STOCHASTIC)
-def test_stochastic_runs_repeat_with_their_random_state(solver_name: str) -> None:
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("name", SMALL_BATCHES)
+def test_stochastic_runs_repeat_with_their_random_state(name: str) -> None:
     problem, points = PROBLEMS["two constraints"](), []
     for seed in (0, 0, 1):
         start = Start(problem.start(), random_state=np.random.RandomState(seed))
-        points.append(list(islice(GRID[solver_name][0].iterate(problem, start), 2))[-1].at.w)
+        points.append(list(islice(SMALL_BATCHES[name].iterate(problem, start), 3))[-1].at.w)
     assert np.array_equal(points[0], points[1])
     assert not np.array_equal(points[0], points[2])
 

@@ -10,15 +10,9 @@ from _support.problems import PROBLEMS, classification, rate_between, reference
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    IncompatibleSolverError,
-    make_biased_classification,
-)
+from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import PartialDemographicParity, ROCParity
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
@@ -85,11 +79,6 @@ def test_start_that_violates_is_left_in_a_few_steps() -> None:
     result = SQP().minimize(rate_between(0.8, 0.9))
     assert result.converged
     assert result.n_iter <= 20
-
-
-def test_non_smooth_problem_is_refused() -> None:
-    with pytest.raises(IncompatibleSolverError, match="smooth"):
-        SQP().minimize(classification(DemographicParity(0.05), loss=Hinge()))
 
 
 @pytest.mark.parametrize("name", ITS_OWN)

@@ -11,8 +11,6 @@ from _support.problems import PROBLEMS
 from fairconstrained.solvers import IDCA, IPC, SQP, AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.result import SolverState
-from fairconstrained.solvers.sqp import SQPState
-from fairconstrained.solvers.successive import SuccessiveState
 
 SOLVERS = [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()]
 
@@ -55,12 +53,3 @@ def test_state_of_another_kind_of_solver_is_ignored(solver) -> None:
     )
     np.testing.assert_array_equal(with_state.w, without.w)
     assert with_state.data_passes == without.data_passes
-
-
-def test_states_of_subproblem_solvers_are_nested() -> None:
-    state = IPC().minimize(PROBLEMS["demographic parity"]()).state
-    assert isinstance(state, SuccessiveState)
-    assert isinstance(state.subproblem, SQPState)
-    assert SQPState.of(state) is None
-    assert SuccessiveState.of(state) is state
-    assert SuccessiveState.of(None) is None

@@ -17,7 +17,7 @@ from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, Int
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import Indicator, SubgradientError
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
-from fairconstrained.functions.surrogates import PositivePart, Ramp, ShiftedSquare, Sigmoid
+from fairconstrained.functions.surrogates import PositivePart, Ramp, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import OBJECTIVES as NAMED
 from fairconstrained.objectives import Objective, PairwiseLoss, PartialAUC
@@ -26,7 +26,6 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.terms.difference_sums import pair_sum
-from fairconstrained.terms.pairs import QuadraticPairs
 from fairconstrained.terms.ranked import Ranked
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
@@ -111,18 +110,6 @@ def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng)
     assert_allclose(found, a @ error.value(x[:, None] - y) @ b, rtol=1e-8)
 
 
-def test_pairs_are_not_sampled(rng):
-    x, y = rng.normal(size=600), rng.normal(size=500)
-    a, b = rng.dirichlet(np.ones(600)), rng.dirichlet(np.ones(500))
-    for function in (Ramp(), Sigmoid(), Logistic()):
-        found, slopes = pair_sum(function, Ranked(x, a), Ranked(y, b))
-        differences = x[:, None] - y
-        phi = function.value(differences)
-        assert_allclose(found, a @ phi @ b, atol=1e-9)
-        slope = a[:, None] * function.derivative(differences, phi) * b
-        assert_allclose(slopes()[0], slope.sum(axis=1), atol=1e-10)
-
-
 @PARITIES
 @pytest.mark.parametrize("against", ["pairs", "overall"])
 @pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
@@ -149,21 +136,6 @@ def test_zero_one_values_are_the_probabilities_with_ties_counted_half(kind, agai
     if against == "pairs":
         metric = METRICS[kind](y, scores, sensitive_features=groups, sample_weight=weight)
         assert max(gaps.values()) == pytest.approx(metric, abs=1e-10)
-
-
-def test_moments_are_what_pairs_give(rng):
-    y, groups, weight, scores = data(1, 4)
-    for kind in KINDS:
-        term = kind(0.1).bind(y, groups, weight)
-        assert isinstance(term, QuadraticPairs)
-        pairs = term._with_function(ShiftedSquare())
-        assert_allclose(term.value(scores), pairs.value(scores), rtol=1e-10, atol=1e-12)
-        v = rng.normal(size=term.n_outputs)
-        expected = pairs.vjp(scores, v)[0]
-        assert_allclose(term.vjp(scores, v)[0], expected, rtol=1e-10, atol=1e-12)
-        rows = rng.integers(len(y), size=15)  # a batch is the sum over its pairs as well
-        batches = [one.batch(rows).value(scores[rows]) for one in (term, pairs)]
-        assert_allclose(*batches, rtol=1e-10, atol=1e-12)
 
 
 def every_draw(strata, sizes):
@@ -246,54 +218,6 @@ def test_a_group_without_a_class_is_named_and_left_out(kind):
     assert term.names == expected.names
     assert_allclose(term.value(scores), expected.value(scores[rest]), atol=1e-12)
     assert_array_equal(term.vjp(scores, np.ones(2))[0][~rest], 0.0)
-
-
-@PARITIES
-@pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
-@pytest.mark.parametrize("against", ["pairs", "overall"])
-def test_one_group_alone_has_nothing_to_be_compared_with(kind, surrogate, against):
-    y, _, weight, scores = data(5)
-    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
-        term = kind(0.1, surrogate=surrogate, against=against).bind(y, np.full(len(y), 7), weight)
-    assert term.value(scores).shape == term.zero_one().gap(scores).shape == (0,)
-    assert_array_equal(term.vjp(scores, np.zeros(0))[0], 0.0)
-
-
-@PARITIES
-@pytest.mark.parametrize("kappa", [-0.1, np.nan, "0.1", True])
-def test_kappa_must_be_a_number_that_is_not_negative(kind, kappa):
-    y, groups, weight, _ = data(6)
-    with pytest.raises(ValueError, match="kappa must be a number between 0 and inf"):
-        kind(kappa).bind(y, groups, weight)
-
-
-@PARITIES
-def test_unknown_settings_list_the_valid_ones(kind):
-    y, groups, weight, _ = data(7)
-    with pytest.raises(ValueError, match=r"surrogate='cubic' is unknown.*'quadratic', 'sigmoid'"):
-        kind(surrogate="cubic").bind(y, groups, weight)
-    with pytest.raises(ValueError, match=r"against='all' is unknown.*'pairs', 'overall'"):
-        kind(against="all").bind(y, groups, weight)
-
-
-@PARITIES
-def test_the_order_of_rows_and_the_names_of_groups_change_nothing(kind, rng):
-    y, groups, weight, scores = data(8)
-    order, renamed = rng.permutation(len(y)), np.char.add("z", groups)
-    one = kind(0.1).bind(y, groups, weight).value(scores)
-    other = kind(0.1).bind(y[order], renamed[order], weight[order]).value(scores[order])
-    assert_allclose(np.sort(one), np.sort(other), atol=1e-12)
-
-
-@PARITIES
-def test_doubled_weights_are_doubled_rows(kind):
-    y, groups, _, scores = data(9)
-    weight = np.where(np.arange(len(y)) < 10, 2.0, 1.0)
-    twice = np.repeat(np.arange(len(y)), weight.astype(int))
-    one = kind(0.1).bind(y, groups, weight)
-    other = kind(0.1).bind(y[twice], groups[twice], np.ones(len(twice)))
-    assert_allclose(one.value(scores), other.value(scores[twice]), atol=1e-12)
-    assert_allclose(one.zero_one().value(scores), other.zero_one().value(scores[twice]), atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", [Quadratic(), Hinge(), SquaredHinge(), Logistic()], ids=repr)

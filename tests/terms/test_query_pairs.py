@@ -117,16 +117,6 @@ def bound(request):
     return TERMS[request.param](y, groups, weight, query), scores
 
 
-def test_gradients_are_those_of_finite_differences(bound, rng):
-    term, scores = bound
-    v, h = rng.normal(size=term.n_outputs), 1e-6
-    found = term.vjp(scores, v)[0]
-    for i in range(term.n_rows):
-        step = h * (np.arange(term.n_rows) == i)
-        change = v @ (term.value(scores + step) - term.value(scores - step)) / (2 * h)
-        assert found[i] == pytest.approx(change, rel=1e-5, abs=1e-8)
-
-
 def test_batches_of_one_query_are_unbiased(bound, rng):
     term, scores = bound
     v, blocks = rng.normal(size=term.n_outputs), term.blocks()
@@ -161,27 +151,6 @@ def test_the_outputs_of_a_query_are_exact_on_its_rows(rng):
         full[outputs] = v
         expected = term.vjp(scores, full)[0][chosen]
         assert_allclose(part.vjp(scores[chosen], v)[0], expected, rtol=1e-11, atol=1e-14)
-
-
-def test_the_tangent_touches_and_a_majorant_is_convex_and_above(rng):
-    y, groups, weight, query, scores = rows()
-    term = QueryParity(0.1).bind(y, groups, weight, query)
-    majorant = term.convexify(scores)
-    assert majorant.convex
-    assert_array_equal(majorant.blocks(), term.blocks())
-    assert_allclose(majorant.value(scores), term.value(scores), atol=1e-12)
-    for other in rng.normal(scale=2.0, size=(20, term.n_rows)):
-        assert np.all(majorant.value(other) >= term.value(other) - 1e-12)
-
-
-def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(rng):
-    y, groups, weight, query, _ = rows()
-    term = QueryParity(0.1, loss="logistic").bind(y, groups, weight, query)
-    bend = term.weak_curvature()
-    assert np.all(bend > 0.0)
-    for a, b in rng.normal(scale=2.0, size=(30, 2, term.n_rows)):
-        left, middle, right = (term.value(s) + 0.5 * (bend @ s**2) for s in (a, 0.5 * (a + b), b))
-        assert np.all(middle <= 0.5 * (left + right) + 1e-12)
 
 
 def test_pairs_within_are_all_pairs_sorted_by_query(rng):
