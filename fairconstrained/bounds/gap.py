@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -9,6 +11,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
+from fairconstrained.bounds.branching import Branching
 from fairconstrained.bounds.lagrangian import Lagrangian
 from fairconstrained.bounds.relaxation import Relaxation, RelaxedPoint
 from fairconstrained.functions.losses import Logistic
@@ -71,7 +74,13 @@ NOT_ASKED_FOR = OptimalityGap(None, "it was not asked for")
 
 
 def optimality_gap(
-    at: Evaluation, multipliers: Array, *, stop: float = 0.01, data_passes: float = np.inf
+    at: Evaluation,
+    multipliers: Array,
+    *,
+    stop: float = 0.01,
+    data_passes: float = np.inf,
+    seconds: float | None = None,
+    watch: Callable[[float], bool] | None = None,
 ) -> OptimalityGap:
     r"""Return a proved bound on how far a point is from the best one that meets the constraints.
 
@@ -89,6 +98,11 @@ def optimality_gap(
         The gap that suffices.
     data_passes : float, default=inf
         The passes over the rows after which the search ends.
+    seconds : float or None, default=None
+        The time after which it ends. With a time it goes on with boxes of coefficients, where at
+        most ten features have more than eight values.
+    watch : callable or None, default=None
+        It is called with the gap so far after every step, and ends the search by returning True.
     """
     at = _in_memory(at)
     reason = why_unknown(at.problem)
@@ -99,16 +113,30 @@ def optimality_gap(
     near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
     chosen = np.union1d(chosen, near)
     lagrangian = Lagrangian.of(at, chosen)
-    search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows)
-    bound = search.run(at.w, multipliers[chosen])
+    deadline = np.inf if seconds is None else time.monotonic() + seconds
+    target = at.objective - stop * abs(at.objective)
+
+    def over(bound: float) -> bool:
+        stopped = watch is not None and watch(_gap(at.objective, bound))
+        return stopped or bound >= target or time.monotonic() >= deadline
+
+    search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows, over)
+    best = search.run(at.w, multipliers[chosen])
+    bound = best.bound
+    if seconds is not None and not over(bound):
+        bound = max(bound, Branching(best, at.objective, target, over).run())
     if bound <= 0.0:
         return OptimalityGap(
             None, "the bound that was found is not above zero, which all losses are"
         )
-    gap = max(0.0, 1.0 - bound / at.objective)
+    gap = _gap(at.objective, bound)
     model = cast("LinearModel", at.problem.models[0])
     kind = f"{model.kind} with these constraints on scores"
     return OptimalityGap(gap, "", search.rows / at.problem.n_rows, kind)
+
+
+def _gap(objective: float, bound: float) -> float:
+    return max(0.0, 1.0 - bound / objective)
 
 
 def _in_memory(at: Evaluation) -> Evaluation:
@@ -174,45 +202,55 @@ class _Search:
         The gap that suffices.
     most : float
         The rows that it may read.
+    over : callable
+        Whether the search is to end, for the bound so far.
     """
 
-    def __init__(self, lagrangian: Lagrangian, objective: float, stop: float, most: float):
+    def __init__(
+        self,
+        lagrangian: Lagrangian,
+        objective: float,
+        stop: float,
+        most: float,
+        over: Callable[[float], bool],
+    ):
         self.lagrangian, self.objective, self.stop, self.most = lagrangian, objective, stop, most
-        self.rows = 0.0
+        self.over, self.rows = over, 0.0
 
-    def run(self, w: Array, multipliers: Array) -> float:
-        """Return the largest bound, from a point and its multipliers."""
-        bound = self._at(Relaxation.of(self.lagrangian, multipliers), w).bound
+    def run(self, w: Array, multipliers: Array) -> RelaxedPoint:
+        """Return where the largest bound is, from a point and its multipliers."""
+        best = self._at(Relaxation.of(self.lagrangian, multipliers), w)
         searchable = len(multipliers) and self.lagrangian.model.n_parameters <= _MOST_COLUMNS
-        if self._done(bound) or not searchable:
-            return bound
+        if self._done(best) or not searchable:
+            return best
         self.lagrangian = self.lagrangian.pooled()
         relaxed = Relaxation.of(self.lagrangian, multipliers)
         far = float((np.abs(relaxed.c) / relaxed.n).max()) / _FAR
         if far > 1.0:
             relaxed = Relaxation.of(self.lagrangian, multipliers / far)
         last = self._at(relaxed, w)
-        rates = np.abs(self.lagrangian.slopes(*np.zeros((3, len(last.scores))))[1])
+        bends = np.abs(self.lagrangian.rates / last.relaxed.n).max(axis=1)
         # the change of a multiplier that bends the rows of its constraint as much as the loss does
-        unit = 1.0 / np.maximum((rates / last.relaxed.n).max(axis=1), _TINY)
+        unit = 1.0 / np.maximum(bends, _TINY)
         kept, radius, small = None, 1.0, 0
         for step in range(_STEPS):
             if step % _SAME == 0:
                 units = self._units(last)
             last = self._minimized(last, units)
-            gain = (last.bound - bound) / abs(self.objective)
+            gain = (last.bound - best.bound) / abs(self.objective)
             small = small + 1 if kept is not None and 0.0 < gain < _SMALL else 0
             if kept is None or gain > 0.0:
-                kept, radius, bound = last, 2.0 * radius, max(bound, last.bound)
+                kept, radius = last, 2.0 * radius
+                best = max(best, last, key=lambda point: point.bound)
             else:
                 radius *= 0.25
-            if small > 1 or radius < _LEAST_RADIUS or self._done(bound):
+            if small > 1 or radius < _LEAST_RADIUS or self._done(best):
                 break
             last = self._next(kept, units, radius, unit)
-        return bound
+        return best
 
-    def _done(self, bound: float) -> bool:
-        return self.rows >= self.most or self.objective - bound <= self.stop * abs(self.objective)
+    def _done(self, best: RelaxedPoint) -> bool:
+        return self.rows >= self.most or self.over(best.bound)
 
     def _at(self, relaxed: Relaxation, w: Array) -> RelaxedPoint:
         self.rows += self.lagrangian.model.n_rows

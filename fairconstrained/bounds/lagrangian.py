@@ -1,4 +1,4 @@
-"""Lagrangians as sums over pooled rows of losses and sigmoids of one score."""
+"""Lagrangians as sums over points of losses and sigmoids of one score."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
@@ -13,94 +14,51 @@ from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
 
 
 @dataclass(frozen=True, eq=False)
-class Functions:
-    """Some outputs of a part, as sums over rows of l(s), l(-s) or sigmoid(s), sigmoid(-s).
-
-    Attributes
-    ----------
-    term : CellMeans
-        The term of the part.
-    outputs : ndarray of int of shape (n_functions,)
-        Its outputs.
-    level : ndarray of shape (n_functions,) or float
-        What is added to them.
-    """
-
-    term: CellMeans
-    outputs: Array
-    level: Array | float
-
-    @classmethod
-    def of(cls, part: CompositeFunction, outputs: Array, violation: float = 0.0) -> Functions:
-        """Return some outputs of a part, less a violation."""
-        return cls(cast("CellMeans", part.term), outputs, part.level_of(outputs) - violation)
-
-    @property
-    def of_loss(self) -> bool:
-        """Whether it is l that is averaged."""
-        return isinstance(self.term.function, Logistic)
-
-    def weights(self, multipliers: Array) -> tuple[Array, Array]:
-        """Return what rows weigh in the weighted sum of the functions, by their sign, (n_rows,)."""
-        on_averages = self.term.vjp_of(self._zeros, self.outputs, multipliers)
-        by_row = self.term._spread(on_averages)
-        if self.term.signs is None:
-            return by_row, np.zeros_like(by_row)
-        positive = self.term.signs > 0.0
-        return np.where(positive, by_row, 0.0), np.where(positive, 0.0, by_row)
-
-    @property
-    def _zeros(self) -> Array:
-        return np.zeros(self.term.n_statistics)
-
-    @property
-    def constants(self) -> Array:
-        """The functions where the averages are zero."""
-        return self.term.values_of(self._zeros, self.outputs) + self.level
-
-    def values(self, up: Array, down: Array) -> Array:
-        """Return the functions, for values by row of what is averaged at s and at -s."""
-        by_row = up if self.term.signs is None else np.where(self.term.signs > 0.0, up, down)
-        return self.term.values_of(self.term._sums(by_row), self.outputs) + self.level
-
-
-@dataclass(frozen=True, eq=False)
 class Lagrangian:
-    """The functions whose weighted sum it is, of pooled rows: the objective comes first.
+    """The objective and constraints, as sums over points of l(s), l(-s) and sigmoid(s).
 
     Attributes
     ----------
     model : LinearModel
-        Of the pooled rows.
-    points : ndarray of int of shape (n_rows,) or None
-        Which of these every row is; None where rows are not pooled.
-    parts : list of Functions
-        The objective, and constraints less a violation that is allowed.
+        Of the points: rows, or rows with the same features together.
+    of_loss : ndarray of bool of shape (1 + n_constraints,)
+        Which functions, the objective first, are sums of l; the others are sums of the sigmoid.
+    up, down : ndarray of shape (n_of_loss, n_points)
+        The weights of l(s) and l(-s) in these.
+    share : ndarray of shape (n_others, n_points)
+        The weights of sigmoid(s) in the others.
+    level : ndarray of shape (1 + n_constraints,)
+        What is added to each function.
     penalty : Penalty
         An elastic net on the coefficients.
     """
 
     model: LinearModel
-    points: Array | None
-    parts: list[Functions]
+    of_loss: Array
+    up: Array
+    down: Array
+    share: Array
+    level: Array
     penalty: Penalty
 
     @classmethod
     def of(cls, at: Evaluation, chosen: Array) -> Lagrangian:
         """Return that of the objective and of some constraints, less the violation at a point."""
         problem = at.problem
-        parts = [Functions.of(problem.objective, np.zeros(1, int))]
+        each = [_weights(problem.objective, np.zeros(1, int))]
         for part, place in zip(problem.constraints, problem.places[1:], strict=True):
             outputs = chosen[(chosen >= place.start) & (chosen < place.stop)] - place.start
-            parts.append(Functions.of(part, outputs, at.violation))
-        model = cast("LinearModel", problem.models[0])
-        return cls(model, None, parts, problem.objective.penalty)
+            each.append(_weights(part, outputs))
+        of_loss, up, down, share, level = map(np.concatenate, zip(*each, strict=True))
+        level[1:] -= at.violation
+        model, penalty = cast("LinearModel", problem.models[0]), problem.objective.penalty
+        return cls(model, of_loss, up, down, share, level, penalty)
 
     @property
     def strengths(self) -> tuple[float, float, Array | float]:
@@ -113,55 +71,58 @@ class Lagrangian:
         pooled = pooled_rows(self.model)
         if pooled is None:
             return self
-        first, points = pooled
-        model = replace(self.model.batch(first), is_batch=False)
-        return replace(self, model=model, points=points)
+        first, place = pooled
+        shares = sp.csr_array((np.ones(len(place)), place, np.arange(len(place) + 1)))
+        return self.spread(replace(self.model.batch(first), is_batch=False), shares)
 
-    def _pool(self, by_row: Array) -> Array:
-        if self.points is None:
-            return by_row
-        return np.bincount(self.points, by_row, minlength=self.model.n_rows)
+    def spread(self, model: LinearModel, shares: SparseMatrix) -> Lagrangian:
+        """Return the same with every point spread over those of a model, (n_points, n_others)."""
+        up, down, share = (each @ shares for each in (self.up, self.down, self.share))
+        return replace(self, model=model, up=up, down=down, share=share)
 
     def combined(self, multipliers: Array) -> tuple[Array, Array, Array, float]:
-        """Return the weights of l(s), l(-s) and sigmoid(s) by pooled row, and what is added."""
-        p, q, c = np.zeros((3, self.model.n_rows))
-        ends, level = np.cumsum([len(part.outputs) for part in self.parts])[:-1], 0.0
-        each = np.split(np.append(1.0, multipliers), ends)
-        for part, factors in zip(self.parts, each, strict=True):
-            above, below = part.weights(factors)
-            level += float(factors @ part.constants)
-            if part.of_loss:
-                p, q = p + self._pool(above), q + self._pool(below)
-            else:  # sigmoid(-s) = 1 - sigmoid(s)
-                c, level = c + self._pool(above - below), level + float(below.sum())
-        return p, q, c, level
+        """Return the weights of l(s), l(-s) and sigmoid(s) by point, and what is added."""
+        each = np.append(1.0, multipliers)
+        on_loss, on_share = each[self.of_loss], each[~self.of_loss]
+        return on_loss @ self.up, on_loss @ self.down, on_share @ self.share, self.level @ each
+
+    def price(self, multipliers: Array) -> Array | float:
+        """Return G: half of G times the squared parameters is to be subtracted."""
+        return 0.0
 
     def values(self, up: Array, down: Array, share: Array) -> Array:
-        """Return the constraints where pooled rows have these values of l(s), l(-s), sigmoid(s)."""
-        if self.points is not None:
-            up, down, share = (each[self.points] for each in (up, down, share))
-        kinds = {True: (up, down), False: (share, 1.0 - share)}
-        values = [part.values(*kinds[part.of_loss]) for part in self.parts[1:]]
-        return np.concatenate([np.zeros(0), *values])
+        """Return the constraints where points have these values of l(s), l(-s), sigmoid(s)."""
+        values = self.level.copy()
+        values[self.of_loss] += self.up @ up + self.down @ down
+        values[~self.of_loss] += self.share @ share
+        return values[1:]
 
-    def slopes(self, on_up: Array, on_down: Array, on_share: Array) -> tuple[Array, Array]:
-        """Return the derivatives of the constraints in the scores, and weights in rates alone.
+    def slopes(self, on_up: Array, on_down: Array, on_share: Array) -> Array:
+        """Return derivatives of the constraints in the scores, from those of their summands."""
+        slopes = np.empty((len(self.level), len(on_up)))
+        slopes[self.of_loss] = self.up * on_up + self.down * on_down
+        slopes[~self.of_loss] = self.share * on_share
+        return slopes[1:]
 
-        Both are of shape (n_constraints, n_points), for derivatives of l(s), l(-s) and sigmoid(s).
-        """
-        rows, rates = [np.zeros((0, len(on_up)))], [np.zeros((0, len(on_up)))]
-        for part in self.parts[1:]:
-            for unit in np.eye(len(part.outputs)):
-                above, below = part.weights(unit)
-                if part.of_loss:
-                    row = self._pool(above) * on_up + self._pool(below) * on_down
-                    rate = np.zeros_like(row)
-                else:
-                    rate = self._pool(above - below)
-                    row = rate * on_share
-                rows.append(row[None])
-                rates.append(rate[None])
-        return np.concatenate(rows), np.concatenate(rates)
+    @property
+    def rates(self) -> Array:
+        """The weights of sigmoid(s) in the constraints, zero for those on losses."""
+        return self.slopes(*np.zeros((2, self.model.n_rows)), np.ones(self.model.n_rows))
+
+
+def _weights(part: CompositeFunction, outputs: Array) -> tuple[Array, ...]:
+    """Return, for outputs of a part, the attributes of a Lagrangian from `of_loss` to `level`."""
+    term = cast("CellMeans", part.term)
+    zero, none = np.zeros(term.n_statistics), np.zeros((0, term.n_rows))
+    rows = [term._spread(term.vjp_of(zero, outputs, unit)) for unit in np.eye(len(outputs))]
+    weights = np.reshape(rows, (len(outputs), term.n_rows))
+    level = term.values_of(zero, outputs) + part.level_of(outputs)
+    positive = np.ones(term.n_rows) if term.signs is None else (term.signs > 0.0).astype(float)
+    up, down = weights * positive, weights * (1.0 - positive)
+    if isinstance(term.function, Logistic):
+        return np.ones(len(outputs), bool), up, down, none, level
+    # sigmoid(-s) = 1 - sigmoid(s)
+    return np.zeros(len(outputs), bool), none, none, up - down, level + down.sum(axis=1)
 
 
 def pooled_rows(model: LinearModel) -> tuple[Array, Array] | None:

@@ -18,22 +18,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
 from fairconstrained.bounds.lagrangian import Lagrangian
 from fairconstrained.models.base import Pullback
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.typing import Array
 
 _ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
 _FLOOR = 0.02  # of the curvature of the loss: envelopes are straight where they replace rates
 _TINY = 1e-300
+_BISECTIONS = 20  # of an interval of a few units: tangents then end 1e-6 below the function
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Intervals of the parameters, (n_parameters,) each."""
+
+    low: Array
+    high: Array
+
+    @property
+    def width(self) -> Array:
+        """The lengths of the intervals."""
+        return self.high - self.low
+
+    def scores(self, model: LinearModel) -> tuple[Array, Array]:
+        """Return the least and the largest score of every point."""
+        middle = model.scores(0.5 * (self.low + self.high))
+        coef, intercept = model.coefficients(0.5 * self.width)
+        shift = 0.0 if model.shift is None else model.shift
+        room = (
+            np.abs(model.X - shift) @ coef[0]
+            + intercept
+            + coef @ np.broadcast_to(shift, coef[0].shape)
+        )
+        room *= 1.0 + 1e-9  # more than rounding
+        return middle - room, middle + room
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """A convex function of the parameters below the Lagrangian at some multipliers.
+    """A convex function of the parameters below the Lagrangian at some multipliers, in a box.
 
     Attributes
     ----------
@@ -45,6 +74,10 @@ class Relaxation:
         The weights of l(s), l(-s) and sigmoid(s).
     level : float
         What is added.
+    tilt : ndarray of shape (n_parameters,) or float, default=0.0
+        The slopes of a linear function of the parameters, which is added too.
+    box : Box or None, default=None
+        Where it is below the Lagrangian; None stands for the whole space.
     """
 
     lagrangian: Lagrangian
@@ -53,11 +86,18 @@ class Relaxation:
     q: Array
     c: Array
     level: float
+    tilt: Array | float = 0.0
+    box: Box | None = None
 
     @classmethod
-    def of(cls, lagrangian: Lagrangian, multipliers: Array) -> Relaxation:
+    def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> Relaxation:
         """Return the relaxation at some multipliers."""
-        return cls(lagrangian, multipliers, *lagrangian.combined(multipliers))
+        *weights, level = lagrangian.combined(multipliers)
+        if box is None:
+            return cls(lagrangian, multipliers, *weights, level)
+        half = 0.5 * lagrangian.price(multipliers)
+        tilt, level = -half * (box.low + box.high), level + float(np.sum(half * box.low * box.high))
+        return cls(lagrangian, multipliers, *weights, level, tilt, box)
 
     @cached_property
     def n(self) -> Array:
@@ -65,24 +105,88 @@ class Relaxation:
         return self.p + self.q
 
     @cached_property
-    def _tangent(self) -> tuple[Array, Array, Array]:
-        """On which side of t the envelope is straight (0: nowhere), t, and its slope there."""
-        n = self.n
-        side = np.where(self.c > n, 1.0, np.where(self.c < -n, -1.0, 0.0))
-        share = np.full(len(n), 0.5)  # sigmoid(t)
-        np.divide(n, self.c, out=share, where=side != 0.0)
-        share = np.where(side < 0.0, 1.0 + share, share)
+    def pieces(self) -> Pieces:
+        """Where envelopes are straight."""
+        side = np.where(self.c > self.n, 1.0, np.where(self.c < -self.n, -1.0, 0.0))
+        share = np.full(len(side), 0.5)  # sigmoid(t), mirrored for side = -1
+        np.divide(self.n, np.abs(self.c), out=share, where=side != 0.0)
         with np.errstate(divide="ignore"):
             t = np.log(share) - np.log1p(-share)
-        return side, t, np.where(side > 0.0, self.q, -self.p)
+        if self.box is not None:
+            return self._pieces_in_box(side, t)
+        return Pieces(side, side * t, np.where(side > 0.0, self.q, -self.p))
+
+    def _pieces_in_box(self, side: Array, t: Array) -> Pieces:
+        """Return the pieces for scores in an interval, where lines end at the function."""
+        assert self.box is not None
+        low, high = self.box.scores(self.lagrangian.model)
+        low, high = np.where(side < 0.0, -high, low), np.where(side < 0.0, -low, high)
+        p, q = np.where(side < 0.0, self.q, self.p), np.where(side < 0.0, self.p, self.q)
+        n, c = self.n, np.abs(self.c)
+
+        def value_and_slope(s: Array) -> tuple[Array, Array]:
+            up, down, share = logistic(s)
+            slope = n * share - p + c * share * (1.0 - share)
+            return p * up + q * down + c * share, slope
+
+        bent = side != 0.0
+        share = np.where(bent, (n + c) / (2.0 * np.where(bent, c, n)), 0.5)
+        last = np.minimum(np.log(share) - np.log1p(-share), high)  # of the convex part
+        t = np.where(bent, np.minimum(t, last), 0.0)
+        top = value_and_slope(high)[0]
+        for _ in range(_BISECTIONS):  # the tangent at t ends below the function at `high`
+            middle = 0.5 * (t + last)
+            value, slope = value_and_slope(middle)
+            below = value + slope * (high - middle) <= top
+            t, last = np.where(below, middle, t), np.where(below, last, middle)
+        t = np.maximum(t, low)
+        value, slope = value_and_slope(t)
+        chord = bent & (t == low) & (high > low)
+        np.divide(top - value, high - t, out=slope, where=chord)
+        return Pieces(side, side * t, side * slope, side * high, chord)
 
     def at(self, w: Array) -> RelaxedPoint:
         """Return the relaxation at a point: one forward pass."""
-        side, t, slope = self._tangent
+        side, t, slope, *_ = pieces = self.pieces
         scores, pullback = self.lagrangian.model.forward(w)
-        beyond = side * (scores - t) > 0.0
+        beyond = (side * (scores - t) > 0.0) | pieces.chord
         touching = np.where(beyond, t, scores)
         return RelaxedPoint(self, w, scores, pullback, beyond, touching, slope)
+
+
+class Pieces(NamedTuple):
+    """The straight parts of envelopes, (n_points,) each.
+
+    Attributes
+    ----------
+    side : ndarray
+        On which side of t an envelope is straight, 0: nowhere.
+    t : ndarray
+        Where it begins.
+    slope : ndarray
+        Its slope.
+    end : ndarray
+        Where it meets the function again, in a box.
+    chord : ndarray of bool or bool
+        Whether the envelope is straight everywhere.
+    """
+
+    side: Array
+    t: Array
+    slope: Array
+    end: Array | float = np.inf
+    chord: Array | bool = False
+
+
+def logistic(s: Array) -> tuple[Array, Array, Array]:
+    """Return l(s), l(-s) and the sigmoid of s."""
+    small = np.exp(-np.abs(s))
+    loss, rest = np.log1p(small), 1.0 / (1.0 + small)
+    return (
+        loss - np.minimum(s, 0.0),
+        loss + np.maximum(s, 0.0),
+        np.where(s < 0.0, small * rest, rest),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +222,7 @@ class RelaxedPoint:
     @cached_property
     def _losses(self) -> tuple[Array, Array, Array]:
         """l(t), l(-t) and the sigmoid where envelopes touch the functions."""
-        small = np.exp(-np.abs(self.touching))
-        loss, rest = np.log1p(small), 1.0 / (1.0 + small)
-        up, down = loss - np.minimum(self.touching, 0.0), loss + np.maximum(self.touching, 0.0)
-        return up, down, np.where(self.touching < 0.0, small * rest, rest)
+        return logistic(self.touching)
 
     @cached_property
     def _values(self) -> Array:
@@ -147,15 +248,21 @@ class RelaxedPoint:
     def _shrunk(self) -> Array:
         """By which slopes are multiplied for their sum to be zero, if there is an intercept."""
         theta = self._slopes
-        if not self.relaxed.lagrangian.model.fit_intercept:
+        if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
             return np.ones(len(theta))
         fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
-        return min(fall, rise) / np.where(theta < 0.0, max(fall, _TINY), max(rise, _TINY))
+        excess = rise - fall + self._tilts[-1]
+        of_falls = (fall + min(excess, 0.0)) / max(fall, _TINY)
+        return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, _TINY))
+
+    @property
+    def _tilts(self) -> Array:
+        return np.broadcast_to(self.relaxed.tilt, len(self.w))
 
     @cached_property
     def _gradient(self) -> Array:
-        """The derivatives in the parameters of the scores weighted by the slopes so multiplied."""
-        return self.pullback(self._shrunk * self._slopes)
+        """The derivatives in the parameters of all but penalty and rest, of slopes so multiplied."""
+        return self.pullback(self._shrunk * self._slopes) + self.relaxed.tilt
 
     @cached_property
     def bound(self) -> float:
@@ -171,36 +278,57 @@ class RelaxedPoint:
         :math:`-\psi^*(\theta) = \psi(s) - \theta s`. The intercept has no penalty, so that slopes
         must sum to zero: those of the heavier sign are multiplied by some r <= 1, for which
         :math:`-\psi^*(r \theta) \ge r (\psi(s) - \theta s) + (1 - r) \inf \psi`, as
-        :math:`\psi^*` is convex. A centre of the penalty adds its product with d. Rounding is
-        counted as 1e-12 of the sum of all magnitudes.
+        :math:`\psi^*` is convex. In a box the sum over j is that of the least values of
+        :math:`d_j w_j` plus penalty in an interval, also for the intercept, and no slope is
+        multiplied. Rounding is counted as 1e-12 of the sum of all magnitudes.
         """
         at, shrunk = self.relaxed, self._shrunk
-        if min(at.p.min(), at.q.min()) < 0.0:  # of a loss that is subtracted: not bounded below
+        # a loss that is subtracted is not bounded below, nor is a slope that no loss balances
+        if min(at.p.min(), at.q.min(), shrunk.min()) < 0.0:
             return -np.inf
-        least = xlogy(at.n, at.n) - xlogy(at.p, at.p) - xlogy(at.q, at.q) + np.minimum(at.c, 0.0)
-        parts = shrunk * (self._values - self._slopes * self.scores) + (1.0 - shrunk) * least
-        l1, l2, center = at.lagrangian.strengths
-        gradient = self._gradient[: at.lagrangian.model.n_coefficients]
-        excess = np.maximum(np.abs(gradient) - l1, 0.0)
-        conjugate = 0.5 * float(excess @ excess) / l2 - float(np.sum(gradient * center))
-        total = float(np.abs(parts).sum()) + abs(conjugate) + abs(at.level)
-        return float(parts.sum()) - conjugate + at.level - _ROUNDING * total
+        parts = shrunk * (self._values - self._slopes * self.scores)
+        if at.box is None:
+            least = xlogy(at.n, at.n) - xlogy(at.p, at.p) - xlogy(at.q, at.q)
+            parts += (1.0 - shrunk) * (least + np.minimum(at.c, 0.0))
+        rest = self._least_of_parameters()
+        total = float(np.abs(parts).sum()) + float(np.abs(rest).sum()) + abs(at.level)
+        return float(parts.sum()) + float(rest.sum()) + at.level - _ROUNDING * total
+
+    def _least_of_parameters(self) -> Array:
+        """Return the least value of the gradient times each parameter plus its penalty."""
+        (l1, l2, center), box = self.relaxed.lagrangian.strengths, self.relaxed.box
+        gradient, n = self._gradient, self.relaxed.lagrangian.model.n_coefficients
+        excess = np.maximum(np.abs(gradient[:n]) - l1, 0.0)
+        away = -np.sign(gradient[:n]) * excess / l2
+        ends = np.zeros(len(gradient) - n)
+        if box is not None:
+            away = np.clip(away, box.low[:n] - center, box.high[:n] - center)
+            ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
+        least = gradient[:n] * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
+        return np.append(least, ends)
 
     @cached_property
     def value(self) -> float:
         """The relaxed Lagrangian at the point."""
         penalty = self.relaxed.lagrangian.penalty.value(self.w)
-        return float(self._values.sum()) + penalty + self.relaxed.level
+        rest = float(np.sum(self.relaxed.tilt * self.w)) + self.relaxed.level
+        return float(self._values.sum()) + penalty + rest
 
     @cached_property
     def slope(self) -> Array:
         """About the gradient of the value: exact where no slope is shrunk, as at a minimiser."""
         lagrangian = self.relaxed.lagrangian
         n, (l1, *_) = lagrangian.model.n_coefficients, lagrangian.strengths
-        of_loss = np.append(self._gradient[:n], np.full(len(self.w) - n, self._slopes.sum()))
+        of_loss = np.append(self._gradient[:n], self._slopes.sum() + self._tilts[n:])
         kinks = (self.w == 0.0) & (np.arange(len(self.w)) < n)
         shortest = np.sign(of_loss) * np.maximum(np.abs(of_loss) - l1, 0.0)
         return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))
+
+    @property
+    def losses(self) -> Array:
+        """How far envelopes are below the functions, (n_points,)."""
+        at, (up, down, share) = self.relaxed, logistic(self.scores)
+        return at.p * up + at.q * down + at.c * share - self._values
 
     @cached_property
     def curvatures(self) -> Array:
@@ -214,9 +342,23 @@ class RelaxedPoint:
     def gradient(self) -> Array:
         """A supergradient of the least value in lambda, if the point is a minimiser."""
         (up, down, share), c = self._losses, self.relaxed.c
+        if self.relaxed.box is not None:
+            return self._gradient_in_box()
         up = up - np.where(c < 0.0, self._after, 0.0)
         down = down + np.where(c > 0.0, self._after, 0.0)
         return self.relaxed.lagrangian.values(up, down, share)
+
+    def _gradient_in_box(self) -> Array:
+        """Return the same of lines that end at the function: values are averages of both ends."""
+        *_, end, _ = self.relaxed.pieces
+        part = np.zeros(len(end))
+        np.divide(
+            self._after, end - self.touching, out=part, where=self.beyond & (end != self.touching)
+        )
+        near, far = self._losses, logistic(end)
+        return self.relaxed.lagrangian.values(
+            *((1.0 - part) * a + part * b for a, b in zip(near, far))
+        )
 
     def moves(self) -> tuple[Array, Array]:
         """Return how `gradient` moves with w, and with lambda as it moves the touching points."""
@@ -224,8 +366,9 @@ class RelaxedPoint:
         on_up = np.where(self.beyond, np.where(at.c > 0.0, 0.0, -1.0), share - 1.0)
         on_down = np.where(self.beyond, np.where(at.c > 0.0, 1.0, 0.0), share)
         on_share = np.where(self.beyond, 0.0, share * (1.0 - share))
-        rows, rates = at.lagrangian.slopes(on_up, on_down, on_share)
+        moves = at.lagrangian.model.rows_times(at.lagrangian.slopes(on_up, on_down, on_share))
+        assert moves is not None  # rows have one score
         turned = np.zeros(len(share))
         np.divide(-at.n, at.c**2, out=turned, where=self.beyond)
-        moves = np.reshape([self.pullback(row) for row in rows], (len(rows), len(self.w)))
+        rates = at.lagrangian.rates
         return moves, (rates * turned) @ rates.T
