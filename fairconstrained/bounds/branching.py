@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -119,8 +120,7 @@ class Branching:
         if not few or not np.any(self.multipliers) or l1 > 0.0 or np.any(center):
             return -np.inf
         w = self._rotate(self.start.w)
-        none = Relaxation.of(self.lagrangian, np.zeros_like(self.multipliers))
-        least = self._minimized(none, w, self._exact)
+        least = self._relaxed(self.lagrangian, np.zeros_like(self.multipliers), None, w)
         self.grids, box = self._grids(np.abs(least.w)), self._first_box(least)
         if not self.grids or box is None:
             return -np.inf
@@ -177,7 +177,7 @@ class Branching:
         return hessian
 
     def _minimized(self, relaxed: Relaxation, w: Array, excess: float) -> RelaxedPoint:
-        """Return a point in the box where the bound is nearly the least value, by Newton's method."""
+        """Return a point in the box, with a bound near the least value, by Newton's method."""
         box = relaxed.box or Box(np.full(len(w), -np.inf), np.full(len(w), np.inf))
         at = relaxed.at(np.clip(w, box.low, box.high))
         for _ in range(_NEWTON):
@@ -206,7 +206,7 @@ class Branching:
                 return None
             direction = np.zeros(len(least.w))
             direction[j] = 1.0 - 2.0 * sign
-            slope, most = np.sqrt(2.0 * room / inverse[j, j]), np.inf  # that of a quadratic
+            slope, most = float(np.sqrt(2.0 * room / inverse[j, j])), np.inf  # that of a quadratic
             w = least.w + slope * inverse @ direction
             for _ in range(_SECANT):
                 tilted = replace(least.relaxed, tilt=-slope * direction)
@@ -215,52 +215,46 @@ class Branching:
                 rise = at.value + slope * float(direction @ at.w) - least.value
                 if abs(rise - room) < 0.3 * room:
                     break
-                slope, w = slope * np.clip((room / max(rise, 1e-12)) ** 0.5, 0.2, 5.0), at.w
+                slope, w = slope * min(max((room / max(rise, 1e-12)) ** 0.5, 0.2), 5.0), at.w
             sides.append(most)
         return Box(-np.array(sides[1::2]), np.array(sides[::2]))
 
     def _solved(self, box: Box, w: Array, multipliers: Array, grid: int, changes: int) -> Node:
-        """Return a box with its bound, by the grid of its parent, a coarser and a finer one."""
-        best = None
-        for other in (grid, grid + 1, grid - 1):
-            if not 0 <= other < len(self.grids) or (best and other < grid < best.grid):
-                continue  # a coarser grid was better: a finer one is not
-            point = self._bounded(self.grids[other], box, w, multipliers, changes)
-            if best is None or point.bound > best.point.bound:
-                best = Node(box, point, other)
-            w, multipliers = best.point.w, best.point.relaxed.multipliers
-            if best.point.bound >= self.target:
-                break
-        assert best is not None
-        return best
+        """Return a box with its bound, by the best of a grid, a coarser and a finer one."""
+        others = range(max(grid - 1, 0), min(grid + 2, len(self.grids)))
+        points = {other: self._relaxed(self.grids[other], multipliers, box, w) for other in others}
+        grid = max(points, key=lambda other: points[other].bound)
+        return Node(box, self._raised(points[grid], changes), grid)
 
-    def _bounded(
-        self, lagrangian: Lagrangian, box: Box, w: Array, multipliers: Array, changes: int
+    def _relaxed(
+        self, lagrangian: Lagrangian, multipliers: Array, box: Box | None, w: Array
     ) -> RelaxedPoint:
+        return self._minimized(Relaxation.of(lagrangian, multipliers, box), w, self._exact)
+
+    def _raised(self, start: RelaxedPoint, changes: int) -> RelaxedPoint:
         """Return the point of the best bound over some multipliers."""
-        unit = np.maximum(multipliers, 0.05 * multipliers.max() + 1e-12)
-        points: list[RelaxedPoint] = []
+        relaxed, points = start.relaxed, [start]
+        unit = np.maximum(relaxed.multipliers, 0.05 * relaxed.multipliers.max() + 1e-12)
 
         def negative(x: Array) -> tuple[float, Array]:
-            start = points[-1].w if points else w
-            relaxed = Relaxation.of(lagrangian, x * unit, box)
-            point = self._minimized(relaxed, start, self._exact)
-            points.append(point)
-            if point.bound >= self.target:
+            multipliers = x * unit
+            if np.any(multipliers != relaxed.multipliers):
+                points.append(
+                    self._relaxed(relaxed.lagrangian, multipliers, relaxed.box, points[-1].w)
+                )
+            if points[-1].bound >= self.target:
                 raise StopIteration
-            return -point.bound, -point.gradient * unit
+            return -points[-1].bound, -points[-1].gradient * unit
 
-        try:
+        with suppress(StopIteration):
             minimize(
                 negative,
-                multipliers / unit,
+                relaxed.multipliers / unit,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, None)] * len(unit),
                 options={"maxfun": changes, "maxiter": changes},
             )
-        except StopIteration:
-            pass
         return max(points, key=lambda point: point.bound)
 
     def _halves(self, node: Node) -> list[Box]:
@@ -313,8 +307,14 @@ def interpolated(lagrangian: Lagrangian, reach: Array, spacing: float) -> Lagran
     on_grid = replace(model, X=points, is_batch=False)
     moved = lagrangian.spread(on_grid, shares)
     held = moved.up[0] + moved.down[0] > 0.0
-    parts = {name: getattr(moved, name)[:, held] for name in ("up", "down", "share")}
-    others = {"of_loss": moved.of_loss, "level": moved.level, "penalty": moved.penalty}
-    variances = np.maximum(variances, 0.0) * (1.0 + _ROUNDING)
-    on_grid = on_grid.batch(np.flatnonzero(held))
-    return Interpolated(model=on_grid, **parts, **others, rows=lagrangian, variances=variances)
+    return Interpolated(
+        on_grid.batch(np.flatnonzero(held)),
+        moved.of_loss,
+        moved.up[:, held],
+        moved.down[:, held],
+        moved.share[:, held],
+        moved.level,
+        moved.penalty,
+        rows=lagrangian,
+        variances=np.maximum(variances, 0.0) * (1.0 + _ROUNDING),
+    )

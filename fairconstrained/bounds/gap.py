@@ -136,7 +136,7 @@ def optimality_gap(
 
 
 def _gap(objective: float, bound: float) -> float:
-    return max(0.0, 1.0 - bound / objective)
+    return float(max(0.0, 1.0 - bound / objective))
 
 
 def _in_memory(at: Evaluation) -> Evaluation:

@@ -107,7 +107,8 @@ class Lagrangian:
     @property
     def rates(self) -> Array:
         """The weights of sigmoid(s) in the constraints, zero for those on losses."""
-        return self.slopes(*np.zeros((2, self.model.n_rows)), np.ones(self.model.n_rows))
+        none = np.zeros(self.model.n_rows)
+        return self.slopes(none, none, none + 1.0)
 
 
 def _weights(part: CompositeFunction, outputs: Array) -> tuple[Array, ...]:

@@ -31,7 +31,7 @@ from fairconstrained.utils.typing import Array
 _ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
 _FLOOR = 0.02  # of the curvature of the loss: envelopes are straight where they replace rates
 _TINY = 1e-300
-_BISECTIONS = 20  # of an interval of a few units: tangents then end 1e-6 below the function
+_TANGENTS = 6  # steps to the tangent of an envelope in an interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +92,12 @@ class Relaxation:
     @classmethod
     def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> Relaxation:
         """Return the relaxation at some multipliers."""
-        *weights, level = lagrangian.combined(multipliers)
+        p, q, c, level = lagrangian.combined(multipliers)
         if box is None:
-            return cls(lagrangian, multipliers, *weights, level)
+            return cls(lagrangian, multipliers, p, q, c, level)
         half = 0.5 * lagrangian.price(multipliers)
         tilt, level = -half * (box.low + box.high), level + float(np.sum(half * box.low * box.high))
-        return cls(lagrangian, multipliers, *weights, level, tilt, box)
+        return cls(lagrangian, multipliers, p, q, c, level, tilt, box)
 
     @cached_property
     def n(self) -> Array:
@@ -114,36 +114,55 @@ class Relaxation:
             t = np.log(share) - np.log1p(-share)
         if self.box is not None:
             return self._pieces_in_box(side, t)
-        return Pieces(side, side * t, np.where(side > 0.0, self.q, -self.p))
+        slope, infinite = np.where(side > 0.0, self.q, -self.p), np.full(len(side), np.inf)
+        return Pieces(side, side * t, slope, infinite, np.zeros(len(side), bool))
 
-    def _pieces_in_box(self, side: Array, t: Array) -> Pieces:
-        """Return the pieces for scores in an interval, where lines end at the function."""
+    def _pieces_in_box(self, side: Array, first: Array) -> Pieces:
+        """Return the pieces for scores in an interval, where lines end at the function.
+
+        A tangent that is below the function at the end of the interval is below it everywhere: the
+        function is convex, then concave. The best one is found from such tangents by Newton's
+        method, from `first`. Where tangents from the whole interval end above the function, its
+        chord is the envelope.
+        """
         assert self.box is not None
-        low, high = self.box.scores(self.lagrangian.model)
-        low, high = np.where(side < 0.0, -high, low), np.where(side < 0.0, -low, high)
-        p, q = np.where(side < 0.0, self.q, self.p), np.where(side < 0.0, self.p, self.q)
-        n, c = self.n, np.abs(self.c)
+        bent = np.flatnonzero(side)
+        sign, n, c = side[bent], self.n[bent], np.abs(self.c[bent])
+        low, high = (sign * each[bent] for each in self.box.scores(self.lagrangian.model))
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        p, q = np.where(sign > 0.0, self.p[bent], self.q[bent]), self.n[bent]
+        q = q - p
 
-        def value_and_slope(s: Array) -> tuple[Array, Array]:
+        def function(s: Array) -> Array:
             up, down, share = logistic(s)
-            slope = n * share - p + c * share * (1.0 - share)
-            return p * up + q * down + c * share, slope
+            bend = share * (1.0 - share)
+            slope = n * share - p + c * bend
+            curvature = bend * (n + c * (1.0 - 2.0 * share))
+            return np.array([p * up + q * down + c * share, slope, curvature])
 
-        bent = side != 0.0
-        share = np.where(bent, (n + c) / (2.0 * np.where(bent, c, n)), 0.5)
-        last = np.minimum(np.log(share) - np.log1p(-share), high)  # of the convex part
-        t = np.where(bent, np.minimum(t, last), 0.0)
-        top = value_and_slope(high)[0]
-        for _ in range(_BISECTIONS):  # the tangent at t ends below the function at `high`
-            middle = 0.5 * (t + last)
-            value, slope = value_and_slope(middle)
-            below = value + slope * (high - middle) <= top
-            t, last = np.where(below, middle, t), np.where(below, last, middle)
-        t = np.maximum(t, low)
-        value, slope = value_and_slope(t)
-        chord = bent & (t == low) & (high > low)
-        np.divide(top - value, high - t, out=slope, where=chord)
-        return Pieces(side, side * t, side * slope, side * high, chord)
+        def above(s: Array, at: Array) -> Array:
+            return at[0] + at[1] * (high - s) - top
+
+        top, share = function(high)[0], (n + c) / (2.0 * c)
+        at = function(low)
+        chord = above(low, at) >= 0.0
+        t, last = np.maximum(first[bent], low), np.log(share) - np.log1p(-share)
+        t, last = np.where(chord, low, t), np.minimum(last, high)
+        at = function(t)
+        failed = np.zeros(len(bent), bool)
+        for _ in range(_TANGENTS):
+            newton = at[2] * (high - t)
+            np.divide(-above(t, at), newton, out=newton, where=newton > 0.0)
+            other = np.where(failed, 0.5 * (t + last), np.minimum(t + newton, last))
+            there = function(other)
+            failed = chord | (above(other, there) > 0.0)
+            t, last = np.where(failed, t, other), np.where(failed, other, last)
+            at = np.where(failed, at, there)
+        slope = at[1]
+        np.divide(top - at[0], high - t, out=slope, where=chord & (high > t))
+        every = np.zeros((4, len(side)))
+        every[:, bent] = sign * t, sign * slope, sign * high, chord
+        return Pieces(side, every[0], every[1], every[2], every[3] > 0.0)
 
     def at(self, w: Array) -> RelaxedPoint:
         """Return the relaxation at a point: one forward pass."""
@@ -166,16 +185,16 @@ class Pieces(NamedTuple):
     slope : ndarray
         Its slope.
     end : ndarray
-        Where it meets the function again, in a box.
-    chord : ndarray of bool or bool
+        Where it meets the function again; infinity in the whole space.
+    chord : ndarray of bool
         Whether the envelope is straight everywhere.
     """
 
     side: Array
     t: Array
     slope: Array
-    end: Array | float = np.inf
-    chord: Array | bool = False
+    end: Array
+    chord: Array
 
 
 def logistic(s: Array) -> tuple[Array, Array, Array]:
@@ -246,7 +265,7 @@ class RelaxedPoint:
 
     @cached_property
     def _shrunk(self) -> Array:
-        """By which slopes are multiplied for their sum to be zero, if there is an intercept."""
+        """By which slopes are multiplied for no slope in a free intercept to be left."""
         theta = self._slopes
         if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
             return np.ones(len(theta))
@@ -261,7 +280,7 @@ class RelaxedPoint:
 
     @cached_property
     def _gradient(self) -> Array:
-        """The derivatives in the parameters of all but penalty and rest, of slopes so multiplied."""
+        """The derivatives in the parameters of all but the penalty, of slopes so multiplied."""
         return self.pullback(self._shrunk * self._slopes) + self.relaxed.tilt
 
     @cached_property
@@ -356,9 +375,8 @@ class RelaxedPoint:
             self._after, end - self.touching, out=part, where=self.beyond & (end != self.touching)
         )
         near, far = self._losses, logistic(end)
-        return self.relaxed.lagrangian.values(
-            *((1.0 - part) * a + part * b for a, b in zip(near, far))
-        )
+        averages = ((1.0 - part) * a + part * b for a, b in zip(near, far, strict=True))
+        return self.relaxed.lagrangian.values(*averages)
 
     def moves(self) -> tuple[Array, Array]:
         """Return how `gradient` moves with w, and with lambda as it moves the touching points."""

@@ -10,7 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns, feature_kind
@@ -27,6 +29,8 @@ from fairconstrained.estimators.solution import (
     warn_of_predictions,
 )
 from fairconstrained.estimators.solving import (
+    Attributes,
+    Progress,
     best_of,
     minimize_by_default,
     sampled_start,
@@ -36,64 +40,26 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
-from fairconstrained.solvers.base import Callback, Measured, Start
+from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.utils.execution import CallbackSupportMixin, FitTasks, Passed, limited_threads
+from fairconstrained.utils.execution import (
+    CallbackSupportMixin,
+    Passed,
+    limited_threads,
+    with_callbacks,
+)
 from fairconstrained.utils.parameter_constraints import (
+    BelowOne,
     Count,
     Positive,
     Seed,
     Strength,
     Verbosity,
+    check_arguments,
     one_of,
 )
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-
-
-class Progress(FitTasks):
-    """A solver's callback that prints lines and calls the estimator's callbacks.
-
-    Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
-    that the begin of a task is reported just before its end; its `init_time` is when it began.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator that is being fitted.
-    passed : tuple
-        The arguments X, y and sample_weight of `fit`.
-    attributes : callable
-        From the solver's variables to the attributes that `predict` uses.
-    """
-
-    def __init__(
-        self, estimator: Any, passed: Passed, attributes: Callable[[Array], Mapping[str, Any]]
-    ):
-        super().__init__(estimator, passed)
-        self.attributes = attributes
-        self.iteration = self.fit_task.subcontext(task_name="iteration")
-
-    def __call__(self, measured: Measured) -> bool:
-        """Report an iterate; return whether a callback wants to stop."""
-        if self.estimator.verbose:
-            print(
-                f"[{type(self.estimator).__name__}] iteration {measured.iterate.iteration}: "
-                f"objective {measured.objective:.6f}, violation {measured.violation:.2e}, "
-                f"KKT residual {measured.kkt_residual:.2e}"
-            )
-        self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-        w = measured.iterate.at.w
-        stop: bool = self.iteration.call_on_fit_task_end(
-            estimator=self.estimator,
-            **self.data,
-            reconstruction_attributes=lambda: self.attributes(w),
-        )
-        self.iteration = self.fit_task.subcontext(task_name="iteration")
-        return stop
-
-
-Attributes = Callable[[Array], Mapping[str, Any]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -258,6 +224,71 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """
         rows = X, y, sensitive_features, sample_weight, query
         return Fit.of(self, rows, validation, path=path)
+
+    @with_callbacks
+    def certify(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
+        query: ArrayLike | None = None,
+        gap: BelowOne = 0.005,
+        seconds: Positive = 10.0,
+    ) -> OptimalityGap:
+        """Search longer than `fit` for how far the model is from the best one, at most.
+
+        The dual problem is solved. With at most 30 features and 30,000 different rows, boxes of
+        coefficients are halved then, in which the bounds are tighter. `verbose` and callbacks see
+        every step. If the gap is smaller than `optimality_gap_`, that and `result_` are replaced.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features, query
+            The rows that the model was fitted to.
+        gap : float, default=0.005
+            The gap that suffices.
+        seconds : float, default=10.0
+            The time after which the search ends; a step is not interrupted.
+
+        Returns
+        -------
+        gap : OptimalityGap
+            `gap`, `reason` if it is None, and as text what it says.
+
+        Raises
+        ------
+        ValueError
+            If the objective of the model on these rows is not `objective_`.
+        """
+        check_is_fitted(self)
+        check_arguments(type(self).certify, gap=gap, seconds=seconds)
+        before, passed = dict(vars(self)), (X, y, sample_weight)
+        fit = self.bind(*passed, sensitive_features, query=query)
+        self.__dict__ = before  # binding sets what it has read of the features
+        at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
+        if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
+            raise ValueError(
+                "certify needs the rows that the model was fitted to: its objective on these is "
+                f"{at.objective:.6g}, objective_ is {self.objective_:.6g}."
+            )
+        progress = Progress(self, passed, fit.attributes)
+
+        def watch(gap: float) -> bool:
+            return progress.report(f"optimality gap {100.0 * gap:.4g}%", at.w)
+
+        with limited_threads(fit.data.X):
+            optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
+        progress.close(lambda: fit.attributes(at.w))
+        if optimality.gap is not None and not optimality.gap >= (self.optimality_gap_ or np.inf):
+            attributes = {
+                "optimality_gap_": optimality.gap,
+                "optimality_gap_reason_": optimality.reason,
+                "result_": replace(self.result_, optimality=str(optimality)),
+            }
+            self.__dict__ = vars(self) | attributes
+        return optimality
 
     @property
     def _stops_early(self) -> bool:

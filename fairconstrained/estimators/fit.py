@@ -302,10 +302,11 @@ class Fit:
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
 
-    def optimality(self, result: Result, at: Evaluation) -> OptimalityGap:
+    def optimality(self, result: Result, at: Evaluation, **options: Any) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.
 
-        It takes at most half the data passes of the fit, or 16, of at most 20,000 rows in all.
+        Without options, see :func:`optimality_gap`, it takes at most half the data passes of the
+        fit, or 16, of at most 20,000 rows in all.
         """
         estimator = self.estimator
         if estimator.goal == "fairness":
@@ -315,7 +316,7 @@ class Fit:
         at = self.problem.uncounted().at(result.w, like=at)
         cheap = min(_PASSES_FOR_BOUND, _ROWS_FOR_BOUND / at.problem.n_rows)
         passes = max(_SHARE_FOR_BOUND * result.data_passes, cheap)
-        return optimality_gap(at, result.multipliers, data_passes=passes)
+        return optimality_gap(at, result.multipliers, **(options or {"data_passes": passes}))
 
     def attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""

@@ -1,8 +1,9 @@
-"""How the problem of a fit is solved: other solvers besides the first, and starts from samples."""
+"""How the problem of a fit is solved: progress, other solvers and starts from samples."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,11 @@ from fairconstrained.solvers import (
     Status,
     default_solver,
 )
-from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.base import Callback, Measured, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.solvers.sqp import SQPState
-from fairconstrained.utils.execution import in_fold
+from fairconstrained.utils.execution import FitTasks, Passed, in_fold
+from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0
 _FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
@@ -39,6 +41,52 @@ _SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors co
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
 _ITERATIONS = 20  # of L-BFGS for every start
+
+
+Attributes = Callable[[Array], Mapping[str, Any]]
+
+
+class Progress(FitTasks):
+    """A solver's callback that prints lines and calls the estimator's callbacks.
+
+    Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
+    that the begin of a task is reported just before its end; its `init_time` is when it began.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is being fitted.
+    passed : tuple
+        The arguments X, y and sample_weight of `fit`.
+    attributes : callable
+        From the solver's variables to the attributes that `predict` uses.
+    """
+
+    def __init__(self, estimator: Any, passed: Passed, attributes: Attributes):
+        super().__init__(estimator, passed)
+        self.attributes = attributes
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+
+    def __call__(self, measured: Measured) -> bool:
+        """Report an iterate; return whether a callback wants to stop."""
+        text = (
+            f"iteration {measured.iterate.iteration}: objective {measured.objective:.6f}, "
+            f"violation {measured.violation:.2e}, KKT residual {measured.kkt_residual:.2e}"
+        )
+        return self.report(text, measured.iterate.at.w)
+
+    def report(self, text: str, w: Array) -> bool:
+        """Report a step and the variables after it; return whether a callback wants to stop."""
+        if self.estimator.verbose:
+            print(f"[{type(self.estimator).__name__}] {text}")
+        self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        stop: bool = self.iteration.call_on_fit_task_end(
+            estimator=self.estimator,
+            **self.data,
+            reconstruction_attributes=lambda: self.attributes(w),
+        )
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+        return stop
 
 
 def with_beta(solver: Solver, beta: float | None) -> Solver:

@@ -1,5 +1,7 @@
 """No model that meets the constraints has an objective below the bound."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,9 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.bounds import optimality_gap
+from fairconstrained.bounds.branching import interpolated
 from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.bounds.relaxation import Relaxation
+from fairconstrained.bounds.relaxation import Box, Relaxation
 from fairconstrained.constraints import BoundedGroupLoss
 from fairconstrained.penalties import L1, L2
 
@@ -70,6 +73,45 @@ def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
             multipliers = source.exponential(size=problem.n_constraints)
             w = at.w + source.normal(size=2)
             assert Relaxation.of(each, multipliers).at(w).bound <= best
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
+def test_no_point_of_a_box_is_below_its_bound(constraint):
+    _, problem, at = fitted(constraint, rows(1))
+    plain = replace(problem.models[0], X=problem.models[0].X, shift=None, scale=None)
+    lagrangian = replace(Lagrangian.of(at, np.arange(problem.n_constraints)), model=plain)
+    grid = interpolated(lagrangian, np.ones(1), 0.3)
+    assert grid.model.n_rows < lagrangian.model.n_rows
+    source = np.random.default_rng(0)
+    for _ in range(20):
+        multipliers = source.exponential(size=problem.n_constraints)
+        middle, width = source.normal(size=2), source.exponential(size=2) * 0.5
+        box = Box(middle - width, middle + width)
+        values = []
+        for w in middle + width * source.uniform(-1.0, 1.0, size=(50, 2)):
+            scores = plain.scores(w)
+            up, down = np.logaddexp(0.0, -scores), np.logaddexp(0.0, scores)
+            p, q, c, level = lagrangian.combined(multipliers)
+            value = p @ up + q @ down + c @ (1.0 / (1.0 + np.exp(-scores))) + level
+            values.append(value + lagrangian.penalty.value(w))
+        for each in (lagrangian, grid):
+            point = Relaxation.of(each, multipliers, box).at(middle)
+            assert point.bound <= min(values) + 1e-12
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS[:4], ids=str)
+def test_boxes_bring_the_bound_to_the_best_model(constraint):
+    model, problem, at = fitted(constraint, rows(3, n=300))
+    gaps = [optimality_gap(at, model.multipliers_, stop=0.0).gap]
+    result = optimality_gap(at, model.multipliers_, stop=1e-3, seconds=60.0)
+    gaps.append(result.gap)
+    assert gaps[1] <= max(1e-3, gaps[0])
+    slopes, intercepts = np.meshgrid(np.linspace(-2, 2, 41), np.linspace(-3, 3, 41))
+    points = [problem.at(np.array(w)) for w in zip(slopes.ravel(), intercepts.ravel(), strict=True)]
+    feasible = [point.objective for point in points if point.violation <= at.violation]
+    assert at.objective * (1.0 - result.gap) <= min([at.objective, *feasible])
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS[:4], ids=str)
@@ -154,6 +196,27 @@ def test_leaf_values_are_compared_given_the_trees():
     model = FairBoostingClassifier(n_estimators=20, kappa=0.05).fit(X, y, sensitive_features=groups)
     assert 0.0 <= model.optimality_gap_ < 0.5
     assert "model of the same trees" in str(model.result_) or model.optimality_gap_ <= 1e-5
+
+
+def test_certify_goes_further_and_keeps_what_it_proved(capsys):
+    X, y, groups = make_biased_classification(400, n_features=2, gap=0.2, random_state=0)
+    model = FairLogisticClassifier(kappa=0.02, verbose=0).fit(X, y, sensitive_features=groups)
+    before, coef = model.optimality_gap_, model.coef_
+    assert before > 0.1
+    model.verbose = 1
+    gap = model.certify(X, y, sensitive_features=groups, gap=0.05, seconds=60.0)
+    assert "optimality gap" in capsys.readouterr().out
+    assert model.optimality_gap_ == gap.gap <= 0.05
+    assert str(gap) == model.result_.optimality
+    assert model.coef_ is coef
+    weaker = model.certify(X, y, sensitive_features=groups, gap=0.9)
+    assert model.optimality_gap_ == gap.gap < weaker.gap
+    with pytest.raises(ValueError, match="needs the rows that the model was fitted to"):
+        model.certify(X[::-1], y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="'seconds' parameter of certify"):
+        model.certify(X, y, sensitive_features=groups, seconds=0.0)
+    decided = FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
+    assert "enforce='decision'" in decided.certify(X, y, sensitive_features=groups).reason
 
 
 @pytest.mark.parametrize(
