@@ -5,12 +5,11 @@ The ``fetch_*`` functions read files from the folder in the environment variable
 the same table, with the rows in the same order.
 """
 
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ _N_TRAIN, _N_TEST, _TRAIN_POSITIVES = 32561, 16281, 7841  # UCI's split of Adult
 _SUBSETS = {"all": slice(None), "train": slice(_N_TRAIN), "test": slice(_N_TRAIN, None)}
 _Subset = Literal["all", "train", "test"]
 _Dir = str | os.PathLike[str] | None
-P = ParamSpec("P")
 
 
 def _above_zero(label: pd.Series) -> pd.Series:
@@ -237,44 +235,7 @@ def _numeric_or_categorical(column: pd.Series) -> Any:
         return pd.Categorical(column)
 
 
-_SHARED_DOC = """
-return_X_y : bool, default=False
-    Return ``(data, target)`` instead of a Bunch.
-data_home : str or path-like, default=None
-    The cache folder for OpenML, as in :func:`sklearn.datasets.fetch_openml`.
-
-Returns
--------
-Bunch or tuple
-    ``data`` (the features, including the sensitive ones; text columns have dtype ``category``),
-    ``target`` (0 or 1), ``sensitive_features``, ``feature_names``, ``target_names``, ``frame``
-    (None), ``DESCR`` and, if the function has a parameter ``subset``, ``split`` ("train" or "test"
-    for each row).
-
-Raises
-------
-ValueError
-    If an argument is not valid.
-FileNotFoundError
-    If a file is missing in the folder ``FAIRCONSTRAINED_DATA``, or if that is not set and OpenML
-    has no copy.
-
-Examples
---------
->>> X, y = {name}(return_X_y=True)  # doctest: +SKIP
-"""
-
-
-def _with_shared_doc(fetcher: Callable[P, Any]) -> Callable[P, Any]:
-    """Append the common part of the documentation of all loaders."""
-    doc = inspect.getdoc(fetcher) or ""
-    if "Parameters\n" not in doc:
-        doc += "\n\nParameters\n----------"
-    fetcher.__doc__ = doc + _SHARED_DOC.format(name=fetcher.__name__)
-    return checked(fetcher)
-
-
-@_with_shared_doc
+@checked
 def fetch_adult(
     *, subset: _Subset = "all", return_X_y: bool = False, data_home: _Dir = None
 ) -> Any:
@@ -286,11 +247,36 @@ def fetch_adult(
     ----------
     subset : {"all", "train", "test"}, default="all"
         The part of UCI's split; "all" is the training part followed by the test part.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    data_home : str or path-like, default=None
+        The cache folder for OpenML, as in :func:`sklearn.datasets.fetch_openml`.
+
+    Returns
+    -------
+    Bunch or tuple
+        ``data`` (the features, including the sensitive ones; text columns have dtype ``category``),
+        ``target`` (0 or 1), ``sensitive_features``, ``feature_names``, ``target_names``, ``frame``
+        (None), ``DESCR`` and, if the function has a parameter ``subset``, ``split`` ("train" or
+        "test" for each row).
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+    FileNotFoundError
+        If a file is missing in the folder ``FAIRCONSTRAINED_DATA``, or if that is not set and
+        OpenML has no copy.
+
+    Examples
+    --------
+    >>> from fairconstrained.datasets import fetch_adult
+    >>> X, y = fetch_adult(return_X_y=True)  # doctest: +SKIP
     """
     return _fetch(_ADULT, return_X_y, data_home, subset)
 
 
-@_with_shared_doc
+@checked
 def fetch_bank(
     *,
     version: Literal["full", "additional"] = "full",
@@ -307,11 +293,13 @@ def fetch_bank(
     ----------
     version : {"full", "additional"}, default="full"
         "full" has shape 45,211 x 16; "additional" has shape 41,188 x 20 and is not on OpenML.
+    return_X_y, data_home
+        See :func:`fetch_adult`, also for what is returned.
     """
     return _fetch(_BANK[version], return_X_y, data_home)
 
 
-@_with_shared_doc
+@checked
 def fetch_compas(*, filtered: bool = True, return_X_y: bool = False, data_home: _Dir = None) -> Any:
     """Load COMPAS (6,172 x 9): predict whether a defendant is charged again within two years.
 
@@ -325,21 +313,28 @@ def fetch_compas(*, filtered: bool = True, return_X_y: bool = False, data_home: 
     filtered : bool, default=True
         Apply ProPublica's filter: charged within 30 days of the screening, known outcome, no
         ordinary traffic offence, score present. Without the filter there are 7,214 rows.
+    return_X_y, data_home
+        See :func:`fetch_adult`, also for what is returned.
     """
     return _fetch(_COMPAS if filtered else replace(_COMPAS, rows=None), return_X_y, data_home)
 
 
-@_with_shared_doc
+@checked
 def fetch_law_school(*, return_X_y: bool = False, data_home: _Dir = None) -> Any:
     """Load Law School (20,798 x 11): predict whether a student passes the bar exam.
 
     Sensitive features: ``race`` (White or Non-White) and ``male`` (1 or 0). The copy on OpenML,
     law-school-admission-bianry, lacks ``zfygpa`` and ``zgpa`` and has another label.
+
+    Parameters
+    ----------
+    return_X_y, data_home
+        See :func:`fetch_adult`, also for what is returned.
     """
     return _fetch(_LAW_SCHOOL, return_X_y, data_home)
 
 
-@_with_shared_doc
+@checked
 def fetch_communities(
     *, drop_missing: bool = True, return_X_y: bool = False, data_home: _Dir = None
 ) -> Any:
@@ -353,11 +348,13 @@ def fetch_communities(
     ----------
     drop_missing : bool, default=True
         Drop the 23 of 122 features that have missing values.
+    return_X_y, data_home
+        See :func:`fetch_adult`, also for what is returned.
     """
     return _fetch(replace(_COMMUNITIES, drop_missing=drop_missing), return_X_y, data_home)
 
 
-@_with_shared_doc
+@checked
 def fetch_a9a(
     *, subset: _Subset = "train", return_X_y: bool = False, data_home: _Dir = None
 ) -> Any:
@@ -369,5 +366,7 @@ def fetch_a9a(
     ----------
     subset : {"train", "test", "all"}, default="train"
         The 32,561 training rows, the 16,281 test rows, or both in this order.
+    return_X_y, data_home
+        See :func:`fetch_adult`, also for what is returned.
     """
     return _fetch(_A9A, return_X_y, data_home, subset)

@@ -90,10 +90,8 @@ class ScoreDensityDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes, matplotlib Figure
+        The axes and the figure.
     lines_ : dict of str to matplotlib StepPatch
         The outlines of the histograms.
     threshold_line_ : matplotlib Line2D
@@ -244,18 +242,7 @@ class ScoreDensityDisplay(AxesDisplay):
         return cls(edges, densities, threshold=scores.threshold, unit=scores.unit, ranks=ranks)
 
     def plot(self, *, ax: Axes | None = None) -> ScoreDensityDisplay:
-        """Draw the densities.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        display : ScoreDensityDisplay
-            The display itself.
-        """
+        """Draw the densities on axes, those of a new figure if None, and return the display."""
         in_rows, n = len(self.densities) > _MOST_OVERLAID, len(self.densities)
         self._start(ax, (5.6, 1.3 + 0.42 * n if in_rows else 4.2))
         self.lines_, self.shades_ = {}, {}

@@ -60,10 +60,8 @@ class GroupMetricsDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes, matplotlib Figure
+        The axes and the figure.
     dots_ : dict of (str, str) to matplotlib Line2D
         The dots of each model and shown group, one for each metric.
     intervals_ : dict of (str, str) to matplotlib LineCollection
@@ -113,14 +111,12 @@ class GroupMetricsDisplay(AxesDisplay):
         estimator : classifier or mapping of str to classifier
             A fitted classifier, a pipeline or a search; or several by name, for example
             ``{"before": ..., "after": ...}``.
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
+        X, sample_weight, ax
+            See :meth:`ScoreDensityDisplay.from_estimator`.
         y : array-like of shape (n_samples,) or None
             The labels; not needed for the selection rate.
         sensitive_features : array-like, DataFrame or None, default=None
             The groups; None reads them from the `sensitive_columns` of the (last) classifier.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The sample weights.
         metrics : sequence of str, optional
             Metrics among "selection_rate", "true_positive_rate", "false_positive_rate", "accuracy",
             "error_rate", "precision" and "base_rate". The default is the first four.
@@ -129,8 +125,6 @@ class GroupMetricsDisplay(AxesDisplay):
         pos_label : label or None, default=None
             The positive class; None means the favourable class of the classifiers. Of several
             classes it is the one that is compared with all others.
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -211,18 +205,7 @@ class GroupMetricsDisplay(AxesDisplay):
         return GroupDots.of(list(self.tables.values()), self.metrics[0]).choice
 
     def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
-        """Draw the dots.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure of size `figsize`.
-
-        Returns
-        -------
-        display : GroupMetricsDisplay
-            The display itself.
-        """
+        """Draw the dots on axes, those of a new figure if None, and return the display."""
         if not self.tables or not self.metrics:
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")
         self._start(ax, self.figsize)

@@ -82,10 +82,8 @@ class GroupRateDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes, matplotlib Figure
+        The axes and the figure.
     lines_ : dict of str to matplotlib Line2D
         The curves.
     points_ : dict of str to matplotlib Line2D
@@ -135,35 +133,21 @@ class GroupRateDisplay(AxesDisplay):
 
         Parameters
         ----------
-        estimator : classifier
-            A fitted classifier, a pipeline or a search.
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
+        estimator, X, sensitive_features, sample_weight, threshold, pos_label, ax
+            See :meth:`ScoreDensityDisplay.from_estimator`.
         y : array-like of shape (n_samples,) or None
             The labels; not needed for the selection rate.
-        sensitive_features : array-like, DataFrame or None, default=None
-            The groups; None reads them from the `sensitive_columns` of the classifier.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The sample weights.
         rate : str, default="selection_rate"
             "selection_rate", "true_positive_rate" or "false_positive_rate".
         reference : group or None, default=None
             The group on the horizontal axis; None means the largest group.
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             The method that gives the scores. The curves are the same for both methods.
-        threshold : float or None, default=None
-            The decision threshold. None takes that of the classifier, or 1/2 for probabilities and
-            0 for other scores if it has none.
         ranks : tuple of float or None, default=None
             The range of ranks to mark; None uses the range of the classifier's constraint, if it
             has one.
         kappa : float or None, default=None
             The largest gap allowed, marked as a band along the diagonal.
-        pos_label : label or None, default=None
-            The positive class; None takes that of the classifier. Of several classes it is needed:
-            the scores are then those of this class minus the highest of the others.
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -249,18 +233,7 @@ class GroupRateDisplay(AxesDisplay):
         return cls(curves, reference=against_name, rate=rate, ranks=ranks, kappa=kappa)
 
     def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        display : GroupRateDisplay
-            The display itself.
-        """
+        """Draw the curves on axes, those of a new figure if None, and return the display."""
         self._start(ax, self._figsize)
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}

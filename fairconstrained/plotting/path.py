@@ -14,21 +14,28 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import rate_gaps
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.plotting._path_parts import apart, checked, measures_of
-from fairconstrained.plotting.style import COLOURS, GREY, MARKERS, AxesDisplay, legend_above
+from fairconstrained.plotting.style import (
+    COLOURS,
+    MARKERS,
+    AxesDisplay,
+    labels_in_margin,
+    legend_above,
+)
 from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_finite, is_number
+from fairconstrained.utils.validation import check_confidence, check_finite, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-_DISTANCE = 0.07  # of labels in the margin, as a share of the height
+_QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 _MARKS: dict[str, dict[str, Any]] = {
     "chosen": {
         "color": COLOURS[1], "marker": "o", "markersize": 11.0, "markerfacecolor": "none",
@@ -72,10 +79,8 @@ class FairnessPathDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes, matplotlib Figure
+        The axes and the figure.
     line_ : matplotlib Line2D
         The line of the path.
     unconstrained_, chosen_ : matplotlib Line2D or None
@@ -137,12 +142,8 @@ class FairnessPathDisplay(AxesDisplay):
             The confidence level of the band; None draws no band.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
         """
-        measures, nearest = measures_of(path, rows, confidence), None
+        measures, nearest = _measures_of(path, rows, confidence), None
         if chosen is not None:
             nearest = int(np.argmin(np.abs(path.kappas - check_finite("chosen", chosen))))
         display = cls(**measures, unconstrained=unconstrained, points=points, chosen=nearest)
@@ -175,16 +176,12 @@ class FairnessPathDisplay(AxesDisplay):
             Additional arguments of :func:`~fairconstrained.fairness_path`, such as `n_kappas`,
             `X_val` and `y_val`. The path starts at the unconstrained model, which is then marked,
             unless `kappas` is given or a constraint has a tolerance of its own.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         path = fairness_path(estimator, X, y, sensitive_features=sensitive_features, **options)
         constraints, free = resolve_constraints(final_estimator(estimator).constraint), None
         if options.get("kappas") is None and all(one.takes_kappa for one in constraints):
-            measures = measures_of(path, rows, None)
+            measures = _measures_of(path, rows, None)
             free = float(measures["gaps"][0]), float(measures["accuracies"][0])
         return cls.from_path(path, rows=rows, unconstrained=free, points=points, ax=ax)
 
@@ -224,60 +221,36 @@ class FairnessPathDisplay(AxesDisplay):
         accuracy : callable, default=sklearn.metrics.accuracy_score
             The metric on the vertical axis, called as
             ``accuracy(y_true, y_pred, sample_weight=...)``.
-        gap_name, accuracy_name : str
-            The labels of the axes.
-        points, ax
-            See :meth:`from_path`.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
+        gap_name, accuracy_name, points, ax
+            See :class:`FairnessPathDisplay` and :meth:`from_path`.
         """
-        rows: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
+        weight: dict[str, Any] = {"sample_weight": sample_weight}
+        rows = weight | {"sensitive_features": sensitive_features}
 
         def evaluate(y_pred: ArrayLike) -> tuple[float, float]:
-            share_correct = accuracy(y_true, y_pred, sample_weight=sample_weight)
-            if gap is None:
-                return float(rate_gaps(y_true, y_pred, **rows)["gap"].iloc[0]), share_correct
-            return gap(y_true, y_pred, **rows), share_correct
+            distance = (gap or _selection_gap)(y_true, y_pred, **rows)
+            return distance, accuracy(y_true, y_pred, **weight)
 
-        kappas = list(y_preds) if isinstance(y_preds, Mapping) else None
-        given = y_preds.values() if isinstance(y_preds, Mapping) else y_preds
+        kappas, given = None, y_preds
+        if isinstance(y_preds, Mapping):
+            kappas, given = list(y_preds), list(y_preds.values())
         measures = np.array([evaluate(y_pred) for y_pred in given]).reshape(-1, 2)
-        display = cls(
-            *measures.T,
-            kappas=kappas,
-            unconstrained=None if unconstrained is None else evaluate(unconstrained),
-            points=points,
-            gap_name=gap_name,
-            accuracy_name=accuracy_name,
-        )
+        free = None if unconstrained is None else evaluate(unconstrained)
+        names: dict[str, Any] = {"gap_name": gap_name, "accuracy_name": accuracy_name}
+        display = cls(*measures.T, kappas=kappas, unconstrained=free, points=points, **names)
         return display.plot(ax=ax)
 
     def plot(
         self, *, ax: Axes | None = None, line_kw: Mapping[str, object] | None = None
     ) -> FairnessPathDisplay:
-        """Draw the path.
+        """Draw the path on axes, those of a new figure if None, and return the display.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            The axes to draw on; None creates a new figure.
-        line_kw : mapping or None, default=None
-            Additional properties of the line of the path, such as its label.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
-            The display itself.
+        `line_kw` are additional properties of the line of the path, such as its label.
         """
-        gaps = checked("gaps", self.gaps, (None,), "finite numbers, one for each model")
+        gaps = _checked("gaps", self.gaps, (None,), "finite numbers, one for each model")
         n, numbers = len(gaps), f"{len(gaps)} finite numbers, as many as gaps"
-        accuracies = checked("accuracies", self.accuracies, (n,), numbers)
-        kappas = None if self.kappas is None else checked("kappas", self.kappas, (n,), numbers)
+        accuracies = _checked("accuracies", self.accuracies, (n,), numbers)
+        kappas = None if self.kappas is None else _checked("kappas", self.kappas, (n,), numbers)
         order = np.argsort(gaps if kappas is None else kappas, kind="stable")
         if not isinstance(self.points, Mapping | None):
             raise TypeError(
@@ -295,7 +268,7 @@ class FairnessPathDisplay(AxesDisplay):
         self.band_ = None
         if self.noise is not None:
             what = f"a lower and an upper end for each of the {n} models"
-            ends = checked("noise", self.noise, (n, 2), what)
+            ends = _checked("noise", self.noise, (n, 2), what)
             by_gap = np.argsort(gaps, kind="stable")
             self.band_ = self.ax_.fill_between(
                 gaps[by_gap], *ends[by_gap].T, color=COLOURS[0], alpha=0.13, linewidth=0.0,
@@ -323,14 +296,13 @@ class FairnessPathDisplay(AxesDisplay):
         if self.chosen is not None:
             if not is_number(self.chosen, Integral) or not 0 <= self.chosen < n:
                 raise ValueError(
-                    f"chosen must be the position of one of the {n} models, from 0; got "
-                    f"{self.chosen!r}."
+                    f"chosen must be the position of a model, 0 to {n - 1}; got {self.chosen!r}."
                 )
             text = "chosen" if kappas is None else f"chosen, κ = {kappas[self.chosen]:.2g}"
             self.chosen_ = self._mark("chosen", text, gaps[self.chosen], accuracies[self.chosen])
         if self.unconstrained is not None:
             what = "two finite numbers, (gap, accuracy)"
-            x, y = checked("unconstrained", self.unconstrained, (2,), what)
+            x, y = _checked("unconstrained", self.unconstrained, (2,), what)
             self.unconstrained_ = self._mark("unconstrained", "unconstrained", x, y)
 
     def add_points(self, name: str, points: ArrayLike, **kw: Any) -> FairnessPathDisplay:
@@ -344,15 +316,11 @@ class FairnessPathDisplay(AxesDisplay):
             A pair (gap, accuracy), or several pairs, which are joined by a thin line.
         **kw : dict
             Additional properties of the line and its markers.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
         """
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
         what = "a pair (gap, accuracy), or pairs of shape (n, 2)"
-        places = checked(f"points of {name!r}", points, (None, 2), what)
+        places = _checked(f"points of {name!r}", points, (None, 2), what)
         places = places[np.argsort(places[:, 0], kind="stable")]
         i = len(self.points_)
         style = {
@@ -381,20 +349,51 @@ class FairnessPathDisplay(AxesDisplay):
         least = min(float(np.min(line.get_xdata())) for line in self.ax_.lines)
         if left < 0.0 <= least:
             self.ax_.set_xlim(left=-0.008 * right)
-        self._draw_labels()
-        legend_above(self.ax_)
-
-    def _draw_labels(self) -> None:
-        """Draw the labels in the right margin, at the heights of their points but not overlaid."""
         for text in self._texts:
             text.remove()
-        low, high = self.ax_.get_ylim()
-        heights = np.array([(y - low) / (high - low) for _, _, y in self._labels])
-        line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
-        self._texts = [
-            self.ax_.annotate(
-                text, (x, y), (1.02, height), textcoords="axes fraction", fontsize="small",
-                color=GREY, ha="left", va="center", arrowprops=line, zorder=2.5,
-            )
-            for (text, x, y), height in zip(self._labels, apart(heights, _DISTANCE), strict=True)
-        ]  # fmt: skip
+        self._texts = labels_in_margin(self.ax_, self._labels)
+        legend_above(self.ax_)
+
+
+def _checked(argument: str, values: ArrayLike, shape: tuple[int | None, ...], what: str) -> Array:
+    """Return finite numbers as an array of a shape, in which None stands for any length."""
+    try:
+        numbers = np.array(values, dtype=float, ndmin=len(shape))
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    fits = numbers.size and numbers.ndim == len(shape) and np.isfinite(numbers).all()
+    if not fits or any(n not in (None, m) for n, m in zip(shape, numbers.shape, strict=True)):
+        raise ValueError(f"{argument} must be {what}; got {values!r}.")
+    return numbers
+
+
+def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict[str, Any]:
+    """Return measures and axis labels of a path, on rows that :meth:`from_path` describes.
+
+    Intervals are those of shares of validation rows: other qualities have none.
+    """
+    if not isinstance(path, FairnessPath):
+        raise TypeError(f"path must be the FairnessPath of fairness_path; got {path!r}.")
+    check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
+    if rows == "validation" and not path.validation:
+        raise ValueError("rows='validation': the path has none; pass X_val and y_val to it.")
+    measured = path.validation if rows != "training" else {}
+    where = "validation rows" if measured else "training rows"
+    accuracies, noise = measured.get(f"val_{path.quality}", path.train_quality), None
+    if confidence is not None and measured and path.quality == "accuracy":
+        sizes = np.full(len(accuracies), path.validation_size)
+        limits = clopper_pearson(accuracies, sizes, check_confidence(confidence))
+        noise = np.column_stack([limits.low, limits.high])
+    return {
+        "gaps": measured.get("val_decision_gap", path.decision_gaps),
+        "accuracies": accuracies,
+        "kappas": path.kappas,
+        "noise": noise,
+        "gap_name": f"gap of the predictions, {where}",
+        "accuracy_name": f"{_QUALITIES[path.quality]}, {where}",
+    }
+
+
+def _selection_gap(*labels: ArrayLike, **rows: Any) -> float:
+    """Return the largest gap of the selection rates."""
+    return float(rate_gaps(*labels, **rows)["gap"].iloc[0])

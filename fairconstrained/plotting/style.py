@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
+    from matplotlib.text import Annotation
 
 # The palette of Okabe and Ito, safe for colour-blind readers, without its yellow, which is hardly
 # visible on paper. Line styles, markers and hatches distinguish groups in black and white.
@@ -20,6 +22,7 @@ STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "P", "X")
 HATCHES = ("", "///", "...", "\\\\\\", "xx", "ooo", "++", "---", "**")
 GREY = "0.35"
+_DISTANCE = 0.07  # of labels in the margin, as a share of the height
 
 
 def line_style(i: int) -> dict[str, Any]:
@@ -73,6 +76,23 @@ def style_axes(ax: Axes) -> None:
 def ranks_label(ranks: tuple[float, float]) -> str:
     """Return a range of ranks as text."""
     return "ranks {:g}% to {:g}%".format(*(100.0 * end for end in ranks))
+
+
+def labels_in_margin(ax: Axes, labels: Sequence[tuple[str, float, float]]) -> list[Annotation]:
+    """Draw texts of points in the right margin, at their heights but not overlaid."""
+    low, high = ax.get_ylim()
+    heights = np.array([(y - low) / (high - low) for _, _, y in labels])
+    order, steps = np.argsort(-heights, kind="stable"), _DISTANCE * np.arange(len(heights))
+    below = np.minimum.accumulate(heights[order] + steps) - steps
+    heights[order] = np.maximum(below, steps[::-1])
+    line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
+    return [
+        ax.annotate(
+            text, (x, y), (1.02, height), textcoords="axes fraction", fontsize="small",
+            color=GREY, ha="left", va="center", arrowprops=line, zorder=2.5,
+        )
+        for (text, x, y), height in zip(labels, heights, strict=True)
+    ]  # fmt: skip
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -> Legend:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -44,19 +43,18 @@ class Table:
     rows: list[tuple[str, list[str]]]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> Table:
+    def of(
+        cls, table: pd.DataFrame, heads: Mapping[str, str] | None = None, interval: str = ""
+    ) -> Table:
         """Return the text of a table; names of several levels are joined by colons.
 
-        Parameters
-        ----------
-        table : DataFrame
-            The values.
-        heads : mapping of str to str or None, default=None
-            The heads of the columns to show, those that the table has. Their values have the
-            intervals in the columns with the suffixes ``_low`` and ``_high``, as "0.12 [0.08,
-            0.17]". None shows all columns by their names.
+        `heads` has those of the columns to show, if the table has them; None shows all by their
+        names. Values have the intervals in the columns with the suffixes ``_low`` and ``_high``, as
+        "0.12 [0.08, 0.17]"; those of the column `interval` are called "low" and "high".
         """
-        shown = dict(zip(table, map(str, table), strict=True)) if heads is None else heads
+        if interval:
+            table = table.rename(columns={end: f"{interval}_{end}" for end in ("low", "high")})
+        shown: Mapping[Any, str] = {name: str(name) for name in table} if heads is None else heads
         shown = {name: head for name, head in shown.items() if name in table}
         columns = []
         for name in shown:
@@ -116,6 +114,17 @@ def markdown(text: str) -> str:
     return text
 
 
+def spaced(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose names, of several levels the last ones, have spaces."""
+    return table.rename(index=lambda name: str(name).replace("_", " "), level=-1)
+
+
+def with_change(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the change from the first of several columns to the last."""
+    change = (table.iloc[:, -1] - table.iloc[:, 0]).map("{:+.3f}".format, na_action="ignore")
+    return table if table.shape[1] < 2 else table.assign(change=change.fillna("-"))
+
+
 def _is_number(cell: str) -> bool:
     return cell == "-" or cell.lstrip("+-")[:1].isdigit()
 
@@ -153,6 +162,7 @@ _ENVIRONMENT = jinja2.Environment(
     auto_reload=False,  # templates do not change while a program runs
 )
 _ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown, kind=kind)
+_ENVIRONMENT.filters.update(table=Table.of, spaced=spaced, with_change=with_change)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),
@@ -177,7 +187,7 @@ def sentence(name: str, *content: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Report(ABC):
+class Report:
     """Tables of numbers that templates show as text, Markdown and HTML; the first is the default.
 
     Parameters
@@ -265,9 +275,9 @@ class Report(ABC):
         content = {"report": self, "level": level_of(self.confidence), **self._content()}
         return render(name, template=self._template, **content, **options)
 
-    @abstractmethod
     def _content(self) -> dict[str, Any]:
         """Return what the templates show, besides the report itself."""
+        return {}
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
@@ -282,11 +292,8 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries, the index included."""
     keep = isinstance(table.index, pd.MultiIndex) or table.index.name is not None
     flat = table.reset_index() if keep else table
-    columns = [str(name) for name in flat.columns]
-    return [
-        {name: plain(value) for name, value in zip(columns, row, strict=True)}
-        for row in flat.itertuples(index=False, name=None)
-    ]
+    records = flat.to_dict("records")
+    return [{str(name): plain(value) for name, value in row.items()} for row in records]
 
 
 def plain(value: Any) -> Any:

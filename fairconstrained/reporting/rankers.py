@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from fairconstrained.constraints import QueryParity, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows
 from fairconstrained.exceptions import without_vacuous_warnings
+from fairconstrained.inspection.deciding import stacked
 from fairconstrained.inspection.models import groups_of
 from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.metrics.ranking import (
@@ -22,19 +23,12 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
-from fairconstrained.reporting.forms import Report, Table
+from fairconstrained.reporting.forms import Report
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
 _LEVELS = ["model", "group"]
-
-
-class Ranker(Protocol):
-    """A fitted model whose predictions are scores."""
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the scores."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +75,9 @@ class RankerComparison(Report):
     groups: pd.DataFrame
     errors: pd.DataFrame
 
-    def _content(self) -> dict[str, Any]:
-        heads = {
-            name: name.replace("_", " ").replace("ndcg", "NDCG") for name in map(str, self.summary)
-        }
-        measures = {k: head for k, head in heads.items() if not k.endswith(("_low", "_high"))}
-        return {
-            "summary": Table.of(self.summary, measures),
-            "groups": Table.of(
-                self.groups, {"rows": "rows", "relevant": "relevant", "ndcg": "NDCG"}
-            ),
-            "errors": Table.of(self.errors),
-        }
-
 
 def compare_rankers(
-    models: Ranker | Mapping[str, Ranker],
+    models: Any | Mapping[str, Any],
     X: MatrixLike,
     y: ArrayLike,
     sensitive_features: MatrixLike | None = None,
@@ -173,17 +154,17 @@ def compare_rankers(
     n_rows = len(groups.codes)
     labels = check_labels("y", y, n_rows)
     relevant = labels == positive_class(labels, pos_label)
-    rows = _Rows(relevant, check_labels("query", query, n_rows), groups.separate, k)
+    rows = _Rows(relevant, check_labels("query", query, n_rows), groups, k)
     scores = {name: _scores(model, X) for name, model in named.items()}
-    measured = {
-        name: rows.summary(scores[name], confidence) | rows.bound(model, scores[name])
-        for name, model in named.items()
-    }
+    measured = [
+        rows.summary(of_rows, confidence) | rows.bound(named[name], of_rows)
+        for name, of_rows in scores.items()
+    ]
     return RankerComparison(
         title=f"{', '.join(scores)} on {n_rows} rows of {len(np.unique(rows.query))} queries, "
         f"{int(relevant.sum())} of them relevant",
         confidence=confidence,
-        summary=pd.DataFrame.from_dict(measured, orient="index").rename_axis("model"),
+        summary=pd.DataFrame(measured, index=pd.Index(list(scores), name="model")),
         groups=pd.concat({name: rows.by_group(s) for name, s in scores.items()}, names=_LEVELS),
         errors=pd.concat({name: rows.errors(s) for name, s in scores.items()}, names=_LEVELS),
     )
@@ -195,7 +176,7 @@ class _Rows:
 
     relevant: Array
     query: Array
-    groups: tuple[Groups, ...]
+    groups: Groups
     k: int | None
 
     def summary(self, scores: Array, level: float) -> dict[str, float]:
@@ -204,7 +185,7 @@ class _Rows:
         mean = float(ndcg.mean())
         deviation = float(ndcg.std()) / max(len(ndcg), 1) ** 0.5
         width = float(norm.isf((1.0 - level) / 2.0)) * deviation
-        by_query = [self._errors(one, scores) for one in self.groups]
+        by_query = [self._errors(one, scores) for one in self.groups.separate]
         gaps = pd.Series(np.concatenate([query_gaps(errors) for errors in by_query]))
         means = [query_gaps(errors.mean().to_frame().T) for errors in by_query]
         return {
@@ -227,13 +208,11 @@ class _Rows:
         y, weight, gaps = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores)), [np.empty(0)]
         with without_vacuous_warnings():
             for one in parities:
-                terms = [one.bind(y, groups, weight, self.query) for groups in self.groups]
+                terms = [one.bind(y, part, weight, self.query) for part in self.groups.separate]
                 gaps += [term.gap(scores) for term in terms]
-        kappas = pd.Series([one.kappa for one in parities], dtype=float)
-        return {
-            "gap_on_scores": float(pd.Series(np.concatenate(gaps)).max()),
-            "kappa": float(kappas.max()),
-        }
+        kappas = [one.kappa for one in parities]
+        figures = {"gap_on_scores": np.concatenate(gaps), "kappa": kappas}
+        return {name: float(pd.Series(each, dtype=float).max()) for name, each in figures.items()}
 
     def _errors(self, groups: Groups, scores: Array) -> pd.DataFrame:
         """Return the pairwise errors of the queries, among the rows of known groups."""
@@ -248,23 +227,22 @@ class _Rows:
 
     def errors(self, scores: Array) -> pd.DataFrame:
         """Return the mean over queries of the pairwise errors, by the groups of both rows."""
-        return pd.concat([self._errors(one, scores).mean().unstack() for one in self.groups])
+        parts = self.groups.separate
+        return pd.concat([self._errors(one, scores).mean().unstack() for one in parts])
 
     def by_group(self, scores: Array) -> pd.DataFrame:
         """Return numbers of rows and the NDCG of every group."""
-        names, figures = [], []
-        for one in self.groups:
-            for code, name in enumerate(one.labels):
-                rows = np.flatnonzero(one.codes == code)
-                ndcg = query_ndcg(
-                    self.relevant[rows], scores[rows], query=self.query[rows], k=self.k
-                )
-                names.append(name)
-                figures.append([len(rows), int(self.relevant[rows].sum()), float(ndcg.mean())])
-        return pd.DataFrame(figures, columns=["rows", "relevant", "ndcg"], index=names)
+        rows, groups = stacked(self.groups)
+        figures = []
+        for code in range(len(groups)):
+            some = rows[groups.codes == code]
+            relevant, query = self.relevant[some], self.query[some]
+            ndcg = query_ndcg(relevant, scores[some], query=query, k=self.k)
+            figures.append([len(some), int(relevant.sum()), float(ndcg.mean())])
+        return pd.DataFrame(figures, columns=["rows", "relevant", "ndcg"], index=groups.labels)
 
 
-def _scores(model: Ranker, X: MatrixLike) -> Array:
+def _scores(model: Any, X: MatrixLike) -> Array:
     """Return the scores of a model."""
     if isinstance(model, type) or not hasattr(model, "predict"):
         raise TypeError(

@@ -11,7 +11,6 @@ import pandas as pd
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect_classes, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
-from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
@@ -32,24 +31,6 @@ from fairconstrained.reporting._tables import (
 from fairconstrained.reporting.forms import Report, Table, plain, sentence
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
-
-_GROUP_HEADS = {
-    "rows": "rows",
-    "positive_labels": "positive labels",
-    "positive_decisions": "positive predictions",
-    **{name: RATES[name].title for name in DEFAULT_RATES},
-}
-_GAP_HEADS = {"gap": "gap", "highest": "highest", "lowest": "lowest"}
-_CONSTRAINT_HEADS = {
-    "tolerance": "tolerance",
-    "scores": "gap on scores",
-    "decisions": "gap of predictions",
-    "worst": "largest gap",
-    "verdict": "verdict",
-}
-_PICTURES = {
-    one.__name__: one for one in (accuracy_plot, frontier_plot, gap_plots, rate_plots, score_plot)
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,46 +175,22 @@ class FairnessReport(Report):
 
     def _content(self) -> dict[str, Any]:
         evidence = self._evidence
-        findings = evidence.findings[evidence.names[-1]]
-        limits = self.constraints.rename(columns={"low": "decisions_low", "high": "decisions_high"})
-        gaps = _spaced(self.gaps.rename(columns={"low": "gap_low", "high": "gap_high"}))
-        change = self.summary.iloc[:, -1] - self.summary.iloc[:, 0]
-        signed = change.map("{:+.3f}".format, na_action="ignore").fillna("-")
-        several_models = self.summary.shape[1] > 1
-        side_by_side = self.summary.assign(change=signed) if several_models else self.summary
-        fits = {name: Table.of(tables.model_table(evidence, name)) for name in evidence.names}
-        return {
-            **_PICTURES,
+        return _FUNCTIONS | {
             "evidence": evidence,
             "names": evidence.names,
             "several_classes": evidence.several_classes,
             "few_rows": FEW_ROWS,
             "most_groups": MOST_GROUPS,
             "sentences": self._sentences(),
-            "costs": costs_in_words(evidence),
-            "meanings": [meaning_of(one, self.confidence) for one in findings if one.deciding],
-            "decisive": {one.of_class for one in findings} or {next(iter(evidence.classes))},
-            "summary": Table.of(self.summary),
-            "before_after": Table.of(_spaced(side_by_side)),
-            "constraints": Table.of(limits, _CONSTRAINT_HEADS),
-            "on_scores": Table.of(limits, dict(list(_CONSTRAINT_HEADS.items())[:2])),
-            "largest_gaps": Table.of(gaps, _GAP_HEADS),
-            "groups": Table.of(self.groups, _GROUP_HEADS),
-            "searched": list(map(str, self.groups.index.get_level_values(-1))),
-            "chosen_groups": {
-                label: _few_groups(tables.groups_table(part, evidence.names[-1]))
-                for label, part in evidence.classes.items()
-            },
-            "model": Table.of(self.model),
-            "fits": {name: table for name, table in fits.items() if table.rows},
         }
 
 
-def _few_groups(table: pd.DataFrame) -> Table:
-    """Return a table of groups; of many groups the extremes, the largest and all rows."""
+def few_groups(evidence: Evidence, heads: Mapping[str, str]) -> Table:
+    """Return the groups of the last model, of many the extremes and the largest, and all rows."""
+    table = tables.groups_table(evidence, evidence.names[-1])
     body = table.iloc[:-1]
     choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
-    shown = Table.of(table.iloc[[*choice.shown, len(body)]], _GROUP_HEADS)
+    shown = Table.of(table.iloc[[*choice.shown, len(body)]], heads)
     if len(choice.others):
         size = str(body["rows"].iloc[choice.others].sum())
         others = [size, *[""] * (len(shown.columns) - 1)]
@@ -241,9 +198,14 @@ def _few_groups(table: pd.DataFrame) -> Table:
     return shown
 
 
-def _spaced(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose names, of several levels the last ones, have spaces."""
-    return table.rename(index=lambda name: str(name).replace("_", " "), level=-1)
+_FUNCTIONS = {
+    function.__name__: function
+    for function in (
+        accuracy_plot, costs_in_words, few_groups, frontier_plot, gap_plots, meaning_of,
+        tables.model_table, rate_plots, score_plot,
+    )
+}  # fmt: skip
+"""What templates call."""
 
 
 def fairness_report(

@@ -13,7 +13,7 @@ from fairconstrained import (
 )
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
-from fairconstrained.plotting._path_parts import apart
+from fairconstrained.plotting.style import labels_in_margin
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +141,11 @@ def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path
 
 @pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0.0, 0.01, 0.02], [1.0, 0.0], []])
 def test_labels_keep_their_distance(places):
-    moved = np.sort(apart(np.array(places), 0.1))
-    assert np.all(np.diff(moved) >= 0.1 - 1e-12) and np.all(moved >= 0.0)
+    ax = plt.subplots()[1]
+    texts = labels_in_margin(ax, [("label", 0.0, place) for place in places])
+    moved = np.sort([text.get_position()[1] for text in texts])
+    plt.close(ax.figure)
+    assert np.all(np.diff(moved) >= 0.07 - 1e-12) and np.all(moved >= 0.0)
 
 
 def test_invalid_paths_raise():
