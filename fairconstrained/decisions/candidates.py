@@ -248,8 +248,8 @@ class CandidateSearch:
 
     def _best_of(self, line: Line, points: Array) -> int:
         """Return the position of the best point: bound first, then merit, then loss."""
-        accuracy, violation = line.values(points)
-        merit = accuracy - _PRICE * line.excess(points)
+        accuracy, violation, excess = line.values(points)
+        merit = accuracy - _PRICE * excess
         met = at_most(violation)
         if not met.any():
             return int(np.argmin(violation - _ACCURACY_WEIGHT * merit))

@@ -121,30 +121,31 @@ class Line:
         inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
         return np.sort(t[inside])
 
-    def values(self, points: Array) -> tuple[Array, Array]:
-        """Return, at each of the sorted points, the first output and the largest constraint."""
-        first, *others = self._outputs(self._limits(estimate=False), points)
-        return first[0], _largest(others, points)
+    def values(self, points: Array) -> tuple[Array, Array, Array]:
+        """Return the first output, the largest constraint and the positive part of the estimates.
 
-    def excess(self, points: Array) -> Array:
-        """Return the positive part of the largest estimate, at each of the sorted points."""
-        estimates = self._limits(estimate=True)[1:]
-        return np.maximum(_largest(self._outputs(estimates, points), points), 0.0)
-
-    def _limits(self, *, estimate: bool) -> list[Measure]:
-        """Return the first measure, and the constraints or the estimates."""
-        return [self.measures[0], *(one for one in self.measures[1:] if one.estimate == estimate)]
+        All are of shape (n_points,), for sorted points.
+        """
+        first, *others = self._outputs(self.measures, points)
+        sides: tuple[list[Array], list[Array]] = ([], [])
+        for one, values in zip(self.measures[1:], others, strict=True):
+            sides[one.estimate].append(values)
+        violation, excess = (_largest(side, points) for side in sides)
+        return first[0], violation, np.maximum(excess, 0.0)
 
     def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
         """Return the outputs of measures, each of shape (n_outputs, n_points)."""
-        return [self._outputs_of(measure, points) for measure in measures]
+        outputs: dict[Measure, Array] = {}
+        for position, (at, by) in enumerate(zip(self.at, self.by, strict=True)):
+            counted = [one for one in measures if one.counted and one.position == position]
+            rates = rates_on_line([cast("CellMeans", one.term) for one in counted], at, by, points)
+            outputs |= {one: one.outputs_at(each) for one, each in zip(counted, rates, strict=True)}
+        return [
+            outputs[one] if one in outputs else self._evaluated(one, points) for one in measures
+        ]
 
-    def _outputs_of(self, measure: Measure, points: Array) -> Array:
-        """Return a measure's outputs, (n_outputs, n_points)."""
-        term = measure.term
-        if isinstance(term, CellMeans) and measure.counted:
-            at, by = self.at[measure.position], self.by[measure.position]
-            return measure.outputs_at(rates_on_line(term, at, by, points))
+    def _evaluated(self, measure: Measure, points: Array) -> Array:
+        """Return a measure's outputs, (n_outputs, n_points), evaluated at every point."""
         return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
 
     def model(self, t: float) -> Array:

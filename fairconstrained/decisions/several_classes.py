@@ -53,11 +53,11 @@ class ClassLine(Line):
         inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
         return np.sort(t[inside])
 
-    def _outputs_of(self, measure: Measure, points: Array) -> Array:
+    def _evaluated(self, measure: Measure, points: Array) -> Array:
         """Return the measure's outputs, (n_outputs, n_points)."""
         term = measure.term
         if not counts_classes(term):
-            return super()._outputs_of(measure, points)
+            return super()._evaluated(measure, points)
         return measure.outputs_at(self._shares(term, points))
 
     def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
@@ -100,7 +100,7 @@ class OneClassLine(ClassLine):
             at, by = self._lead, self._slope
             if k != self._moved:
                 at, by = np.where(self._second == k, -at, -np.inf), -by
-            found.append(rates_on_line(one, at, by, points))
+            found += rates_on_line([one], at, by, points)
         return found
 
 

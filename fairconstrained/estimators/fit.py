@@ -290,15 +290,20 @@ class Fit:
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
-        problem = self.problem.with_constraints([*self.problem.constraints, *limits])
-        multipliers = np.zeros(problem.n_constraints)
-        multipliers[: self.problem.n_constraints] = result.multipliers
-        limited = replace(self, problem=problem)
-        space = self.estimator._search_space(limited, replace(result, multipliers=multipliers))
+        limited, first = self, result
+        if limits:
+            problem = self.problem.with_constraints([*self.problem.constraints, *limits])
+            multipliers = np.zeros(problem.n_constraints)
+            multipliers[: self.problem.n_constraints] = result.multipliers
+            limited, first = (
+                replace(self, problem=problem),
+                replace(result, multipliers=multipliers),
+            )
+        space = self.estimator._search_space(limited, first)
         search, certificate = space.found(self.estimator.confidence)
         data, at = self.data, self.problem.uncounted().at(space.lift(search.w))
         squares = None if data.squares is None else data.squares / data.sample_weight**2
-        gaps = expected_gaps(at, self._soft_labels, squares)
+        gaps = expected_gaps(at, limited._soft_labels, squares)
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
 

@@ -278,8 +278,8 @@ def rates_along(
     block: Block, start: Array, change: Array, points: Array, terms: Sequence[CellMeans]
 ) -> Sums:
     """Return a block's part of the rates of decisions, (n_cells, n_points) for every term."""
-    on_block = (term.take(block.places, block.weight) for term in terms)
-    return tuple(rates_on_line(term, start, change, points) for term in on_block)
+    on_block = [term.take(block.places, block.weight) for term in terms]
+    return tuple(rates_on_line(on_block, start, change, points))
 
 
 def statistics_along(

@@ -241,7 +241,7 @@ class TestLines:
         by = (other.scores[0] - one.scores[0],)
         line = Line(search.measures, one.w, other.w - one.w, one.scores, by)
         points = points_between(line.flips(), 40)
-        accuracy, violation = line.values(points)
+        accuracy, violation, _ = line.values(points)
         for k, t in enumerate(points):
             found = search.evaluate(line.model(t))
             assert accuracy[k] == pytest.approx(found.accuracy)

@@ -33,7 +33,7 @@ def test_rates_along_a_line_are_those_of_all_rows(name):
     line = line_of(sharded, w, direction, counted)
     (found,) = line.rates([sharded.constraints[0].zero_one().term], points)
     at, by = (fit.model.forward(one)[0] for one in (w, direction))
-    wanted = rates_on_line(fit.problem.constraints[0].zero_one().term, at, by, points)
+    (wanted,) = rates_on_line([fit.problem.constraints[0].zero_one().term], at, by, points)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert counted == [len(at)]
     terms = [part.zero_one().term for part in sharded.constraints]
