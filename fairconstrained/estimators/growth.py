@@ -314,8 +314,10 @@ class Growth:
 
     def _stops(self) -> bool:
         """Return whether the loss on the held-out rows has stopped falling."""
+        if not self._chooses:
+            return False
         allowed = np.flatnonzero(self._allowed())
-        if not self._chooses or not len(allowed):
+        if not len(allowed):
             return False
         best = self._best(allowed)
         return int((allowed > best).sum()) >= self.how.trees.n_iter_no_change

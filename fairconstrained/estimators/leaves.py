@@ -61,16 +61,20 @@ class LeafTraining(FairEstimator):
     ) -> tuple[Result, Evaluation]:
         """Return the optimal leaf values, and the evaluation there.
 
-        The start has the multipliers with which the trees were grown. If the constraints are on
-        predictions, and those of the boosted trees meet them, the trees are returned as they are.
+        The start has the multipliers with which the trees were grown. The boosted trees are
+        returned as they are without constraints, and where these are on predictions that meet them.
         """
         grown: Any = None if fit is None else fit.grown
         first = None if grown is None else _first(grown, problem)
-        if first and self.confidence is None and grown.meets and _is_kept(problem, first):
+        if first and _are_kept(self, grown, problem, first):
             result, at = BoostedTrees(tol=self.tol).solve(problem, warm=first, callback=callback)
+            why = (
+                "whose predictions meet the constraints"
+                if problem.n_constraints
+                else "unconstrained"
+            )
             message = (
-                f"{len(grown.trees.sizes)} boosted trees, whose predictions meet the constraints: "
-                "their leaf values were not fitted again."
+                f"{len(grown.trees.sizes)} boosted trees, {why}: leaf values were not fitted again."
             )
             return replace(result, status=Status.CONVERGED, message=message), at
         warm = first if warm is None else warm
@@ -95,8 +99,12 @@ def _first(grown: Grown, problem: Problem) -> Start | None:
     return first if same else replace(first, multipliers=None)
 
 
-def _is_kept(problem: Problem, first: Start) -> bool:
+def _are_kept(estimator: Any, grown: Grown, problem: Problem, first: Start) -> bool:
     """Return whether the boosted trees are the model: see `Grown.meets`."""
+    if not problem.n_constraints:
+        return True
+    if estimator.confidence is not None or not grown.meets:
+        return False
     at = problem.uncounted().at(first.w)
     scores = at.scores_of(problem.objective)
     constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))

@@ -184,8 +184,11 @@ class Trees:
         leaves[n_before:] = fitted
         leaves[: self.sizes[0]] += values[-1]
         booster: Booster = import_lightgbm().Booster(model_str=self.text)
-        places = ((tree, leaf) for tree, size in enumerate(self.sizes) for leaf in range(size))
-        for (tree, leaf), value in zip(places, leaves.tolist(), strict=True):
+        ends = np.cumsum(self.sizes)
+        changed = np.flatnonzero(leaves != self._boosted)
+        trees = np.searchsorted(ends, changed, side="right")
+        places = trees, changed - (ends - self.sizes)[trees], leaves[changed]
+        for tree, leaf, value in zip(*map(np.ndarray.tolist, places), strict=True):
             booster.set_leaf_output(tree, leaf, value)
         booster.pandas_categorical = self.categories
         return booster
