@@ -47,6 +47,7 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
        with sample weights w, the boosted leaf values :math:`v^0` and the constraints of
        :class:`FairLogisticClassifier`. The certificate (`kkt_residual_`, `result_`) is that of this
        problem: given the trees, the leaf values are optimal and meet the constraints to `tol`.
+       Without constraints the trees are the model, as LightGBM's, and no leaf value is fitted.
 
     The fitted trees are a LightGBM model that predicts without this library (`to_lightgbm`). The
     model is deterministic and does not need the sensitive features to predict. LightGBM is an
