@@ -59,7 +59,7 @@ def test_boosted_scores():
     unfair = problem.constraints[0].term.value(free.predict(X)).max() + 0.25
     assert fair.result_.converged
     assert fair.objective_ <= 1.02 * free.objective_ + 1e-4
-    assert fair.gap_ < unfair - 0.02
+    assert fair.gap_ < 0.1 * unfair
     assert np.isfinite(fair.predict(X)).all()
 
 
