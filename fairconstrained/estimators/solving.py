@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.bounds import optimality_gap
 from fairconstrained.exceptions import InputWarning
 from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
@@ -143,7 +144,8 @@ def best_of(
     :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
     own (after a warm start, which may be a dead end, the same solver as well). With
     ``solver="auto"`` the solver is also started near local solutions of other kinds that look
-    better, see `better_start`. Of two answers one
+    better, see `better_start`. Nothing else is tried if at most a thousandth of the objective can be
+    gained, which one data pass may prove. Of two answers one
     that meets the constraints is better, then one that converged, then one whose objective is
     smaller by more than the tolerance on the violation explains.
 
@@ -167,6 +169,10 @@ def best_of(
     )
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
+    if options.solver == "auto" and not failed and several_solutions(problem):
+        gap = optimality_gap(at, first.multipliers, data_passes=1.0).gap
+        if gap is not None and gap <= _CLEAR_GAIN:
+            return first, at
     again = failed and warm is not None  # a start may be a dead end
     near = warm if isinstance(warm, Start) and not again else None
     tried = [(other, near) for other in _others(solver, problem, options, first, again=again)]

@@ -74,3 +74,14 @@ def test_rates_at_the_ends_of_the_range():
     assert term.other_starts(term.forward(np.full(n, above))[0]) == (below,)
     term = WeakPartialDemographicParity(0.1, ranks=(0.0, 1.0)).bind(signs, groups, np.ones(n))
     assert term.other_starts(term.forward(np.zeros(n))[0]) == ()
+
+
+def test_nothing_else_is_tried_where_the_bound_proves_the_optimum():
+    X, y, groups = make_biased_classification(200, 10, gap=0.12, random_state=0)
+    rows = {"X": X, "y": y, "sensitive_features": groups}
+    fits = [FairLogisticClassifier(kappa=0.1, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    assert fits[0].optimality_gap_ < 1e-3
+    assert fits[0].result_.data_passes == fits[1].result_.data_passes
+    hard = [FairLogisticClassifier(kappa=0.01, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    assert hard[0].optimality_gap_ > 1e-3
+    assert hard[0].result_.data_passes > hard[1].result_.data_passes
