@@ -144,10 +144,10 @@ def best_of(
     :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
     own (after a warm start, which may be a dead end, the same solver as well). With
     ``solver="auto"`` the solver is also started near local solutions of other kinds that look
-    better, see `better_start`. Nothing else is tried if at most a thousandth of the objective can be
-    gained, which one data pass may prove. Of two answers one
-    that meets the constraints is better, then one that converged, then one whose objective is
-    smaller by more than the tolerance on the violation explains.
+    better, see `better_start`. Nothing else is tried if one data pass proves that at most a
+    thousandth of the objective can be gained. Of two answers one that meets the constraints is
+    better, then one that converged, then one whose objective is smaller by more than the tolerance
+    on the violation explains.
 
     An answer that converged and meets the constraints is kept if the solver was chosen by name or
     passed as an object. Answers of a solver that is not replaceable (a penalty of given strength,
