@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.harness.data import DATA, QUICK_DATA, load
+from benchmarks.harness.fairground import load_scenario, scenarios
 from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.tables import Row, write_table
 from benchmarks.harness.timing import in_turns, ratio
@@ -27,7 +28,7 @@ WITHIN, CERTIFIED = "gap within the fit, %", "gap certified, %"
 def gaps(options: Namespace) -> Iterator[Row]:
     """Yield a row for every problem."""
     for name in options.data:
-        X, y, groups = load(name)
+        X, y, groups = load(name) if name in DATA else load_scenario(name)
         for constraint in options.constraints:
             for kappa in options.kappas:
                 clf = FairLogisticClassifier(constraint, kappa)
@@ -60,7 +61,8 @@ def percent(gap: float | None) -> float:
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the problems."""
-    add_choice(parser, "--data", tuple(DATA), quick=list(QUICK_DATA), help="data sets")
+    data = (*DATA, *scenarios())
+    add_choice(parser, "--data", data, quick=list(QUICK_DATA), help="data sets and scenarios")
     add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS[:1], help="constraints")
     add_numbers(parser, "--kappas", [0.05, 0.02, 0.005], [0.05], "tolerances")
     parser.add_argument("--seconds", type=float, default=Default(10.0, 1.0), help="to certify")

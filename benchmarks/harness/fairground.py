@@ -1,0 +1,77 @@
+"""The scenarios of FairGround's fixed collections, from the folder `fairground` of the data.
+
+`index.json` has the label, its favourable values and the features of every data set, and the
+sensitive columns of every scenario. Groups are FairGround's binary ones: rows whose sensitive
+columns all have their most frequent values, against all others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.harness.data import Data, encode
+
+_MOST_ROWS = 8000  # of a data set: drawn with a fixed seed
+_FEW_CODES, _LEVELS = 10, 30  # integers that are categories; those with more levels share one
+_IDENTIFIERS = {"id", "rownum", "fnlwgt", "fold"}
+
+
+def scenarios() -> dict[str, Mapping[str, Any]]:
+    """Return the scenarios by name; none where the data are not there."""
+    file = _folder() / "index.json"
+    if not file.is_file():
+        return {}
+    return {each["scenario"]: each for each in json.loads(file.read_text())["scenarios"]}
+
+
+@cache
+def load_scenario(name: str) -> Data:
+    """Return features without the sensitive columns, labels and groups of a scenario."""
+    scenario = scenarios()[name]
+    about = json.loads((_folder() / "index.json").read_text())["datasets"][scenario["dataset"]]
+    frame = pd.read_csv(_folder() / about["file"])
+    if len(frame) > _MOST_ROWS:
+        frame = frame.sample(_MOST_ROWS, random_state=0).reset_index(drop=True)
+    listed, sensitive = about["features"].lstrip("-").split(";"), scenario["sensitive"]
+    left_out = {about["label"], *sensitive}
+    names = [column for column in frame if column not in left_out]
+    if about["features"].startswith("-"):
+        names = [column for column in names if column not in listed]
+    else:
+        names = [column for column in names if column in listed]
+    columns = (_column(frame[each]) for each in names if each.lower() not in _IDENTIFIERS)
+    kept = [column for column in columns if column.nunique() > 1]
+    usual = [frame[each].astype(str) == frame[each].astype(str).mode()[0] for each in sensitive]
+    groups = np.where(np.all(usual, axis=0), "most", "others")
+    return encode(pd.concat(kept, axis=1)), _favourable(frame[about["label"]], about), groups
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("FAIRCONSTRAINED_DATA", "")) / "fairground"
+
+
+def _column(column: pd.Series) -> pd.Series:
+    """Return a column of numbers without gaps, or of at most 30 categories and one for the rest."""
+    few_codes = column.dtype.kind in "iu" and 2 < column.nunique() <= _FEW_CODES
+    if column.dtype.kind in "iuf" and not few_codes:
+        mostly_missing = column.isna().mean() > 0.5
+        return column.iloc[:0] if mostly_missing else column.astype(float).fillna(column.median())
+    text = column.astype(str)
+    return text.where(text.isin(text.value_counts().index[:_LEVELS]), "other")
+
+
+def _favourable(column: pd.Series, about: Mapping[str, Any]) -> np.ndarray:
+    """Return labels: 1 for the favourable value, for one of several, or by a comparison."""
+    rule, text = about["positive"], column.astype(str).str.strip()
+    if rule[:2] in ("<=", ">=") and rule not in set(text):
+        number, values = float(rule[2:]), pd.to_numeric(column)
+        return (values <= number if rule[0] == "<" else values >= number).to_numpy(int)
+    return text.isin({rule, *rule.split(",")}).to_numpy(int)
