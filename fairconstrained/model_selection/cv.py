@@ -100,8 +100,10 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     random_state : int, RandomState or None, default=None
         The source of randomness of the shuffling of the folds, if `cv` is a number or None, and of
         stochastic solvers. None does not shuffle.
-    enforce, confidence, holdout, bound
+    enforce, confidence, holdout
         Of the fit to all rows, see :class:`FairLogisticClassifier`; the paths bound scores.
+    bound : bool, default=False
+        Whether to compute the `optimality_gap_` of the fit to all rows.
     goal, max_loss_increase, solver, beta, surrogate, loss, domain, fit_intercept
         See :class:`FairLogisticClassifier`; a path needs goal="accuracy".
     sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight
@@ -154,6 +156,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     refit: Literal["accuracy", "knee"] | Callable[[dict[str, Any]], int] = "accuracy"
     cv: Splits = None
     n_jobs: Jobs = None
+    bound: bool = False
 
     @with_callbacks
     def fit(

@@ -9,6 +9,7 @@ from fairconstrained import (
     FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
     fairness_path,
     make_biased_classification,
 )
@@ -256,6 +257,10 @@ def test_the_bound_does_not_change_the_model_and_paths_state_it_when_asked():
     np.testing.assert_array_equal(stated.coefs, path.coefs)
     assert stated.optimality_gaps[0] < 0.01
     assert "best" in str(stated.estimators[-1].result_) or stated.optimality_gaps[-1] < 1e-5
+    for bound in (False, True):
+        chosen = FairLogisticClassifierCV(kappas=[0.1], max_gap=1.0, cv=2, bound=bound)
+        chosen.fit(X, y, sensitive_features=groups)
+        assert (chosen.optimality_gap_ is not None) == bound
 
 
 def test_rows_that_are_read_by_atom_have_the_same_gap(monkeypatch):
