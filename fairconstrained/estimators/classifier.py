@@ -165,15 +165,8 @@ class EarlyStoppedClassifier(FairClassifier):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The labels, of two classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
-        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups; `combine` defines how several columns make groups. Not needed with
-            `sensitive_columns` or without a constraint.
+        X, y, sample_weight, sensitive_features
+            See :meth:`FairLogisticClassifier.fit`.
         X_val, y_val, sample_weight_val, sensitive_features_val : array-like or None, default=None
             The rows that choose when training stops, in place of a share of X. They need
             `early_stopping`.
@@ -182,11 +175,6 @@ class EarlyStoppedClassifier(FairClassifier):
         -------
         self : FairClassifier
             The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
         with all_or_nothing(self):
             warn_of_unused_kappa(self)

@@ -83,12 +83,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         normalisation keeps its running statistics.
     activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
         The function after every hidden layer.
-    goal : {"accuracy", "fairness"}, default="accuracy"
-        "accuracy" minimises the loss subject to the constraints. "fairness" starts at the
-        unconstrained network and lowers the largest gap, subject to a loss (with its penalty) of at
-        most 1 + `max_loss_increase` times that network's.
-    max_loss_increase : float, default=0.001
-        For goal="fairness": the relative increase of the loss that is allowed, > 0.
+    goal, max_loss_increase
+        See :class:`~fairconstrained.FairLogisticClassifier`; goal="fairness" starts at the
+        unconstrained network.
     solver : str or Solver, default="auto"
         "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. Names of
         solvers that can train networks: "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic",
@@ -114,12 +111,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         The share of the rows of every group and label that are validation rows, in (0, 1).
     n_iter_no_change : int, default=30
         The number of data passes without a better iterate after which training stops.
-    surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
-        The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
-        own.
-    loss : str, Loss or Objective, default="logistic"
-        See :class:`~fairconstrained.FairLogisticClassifier`. Only with "logistic" are there
-        probabilities.
+    surrogate, loss, tol
+        See :class:`~fairconstrained.FairLogisticClassifier`.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty on the weights, >= 0, or a penalty. Biases are not penalised.
     device : {"auto", "cpu", "cuda"}, default="auto"
@@ -138,8 +131,6 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         `optimality_gap_` is None.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
         Whether `fit` starts from the weights and multipliers of the last fit.
     random_state : int, RandomState or None, default=None

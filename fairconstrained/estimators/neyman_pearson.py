@@ -64,16 +64,8 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         Whether the classes have intercepts, which are not penalised.
     solver, beta
         As for :class:`FairLogisticClassifier`.
-    max_iter : int or None, default=None
-        The maximum number of iterations of the solver; None takes its default.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual for a solver given by name.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients and multipliers of the last fit.
-    random_state : int, RandomState or None, default=None
-        For stochastic solvers.
-    verbose : int, default=0
-        1 prints a line per outer iteration.
+    max_iter, tol, warm_start, random_state, verbose
+        See :class:`FairLogisticClassifier`.
 
     Attributes
     ----------

@@ -83,27 +83,16 @@ class FairRanker(LeafTraining):
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty, on the coefficients of scaled features,
         or on the weights of a network.
-    sensitive_columns : str, int, list of these, callable or None, default=None
-        The columns of X that hold the sensitive attributes, or a function of X that returns the
-        groups. With None the groups are passed to `fit`.
-    use_sensitive : bool, default=False
-        Whether the sensitive columns are features of the model.
-    combine : {"intersection", "marginal"}, default="intersection"
-        How several sensitive columns make groups, see :class:`FairLogisticClassifier`.
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        The meaning of missing values in sensitive columns, see :class:`FairLogisticClassifier`.
+    sensitive_columns, use_sensitive, combine, groups_missing
+        See :class:`FairLogisticClassifier`.
     pos_label : label or None, default=None
         The label of relevant rows; None takes the second of the sorted labels.
-    max_iter : int or None, default=None
-        The maximum number of iterations of the solver; None takes its default.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual for a solver given by name.
+    max_iter, tol, verbose
+        See :class:`FairLogisticClassifier`.
     warm_start : bool, default=False
         Whether `fit` starts from the weights and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
         The source of randomness of stochastic solvers and of the initial weights of a network.
-    verbose : int, default=0
-        1 prints a line per outer iteration.
 
     Attributes
     ----------

@@ -177,37 +177,11 @@ class BoostedScores(TreeParameters, RankerModel):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        The number of trees.
-    learning_rate : float, default=0.1
-        The factor by which the values of every tree are multiplied.
-    num_leaves : int, default=15
-        The maximum number of leaves of a tree.
-    max_depth : int, default=-1
-        The maximum depth of a tree; -1 for no limit.
-    min_child_samples : int, default=50
-        The minimum number of rows in a leaf.
-    min_child_weight : float, default=1e-3
-        The minimum sum of the second derivatives of the loss in a leaf.
-    min_split_gain : float, default=0.0
-        The minimum gain of a split.
-    subsample : float, default=1.0
-        The share of the rows that a tree is grown on; it needs a positive `subsample_freq`.
-    subsample_freq : int, default=0
-        The number of trees after which rows are drawn again; 0 uses all rows.
-    colsample_bytree : float, default=1.0
-        The share of the features that a tree may use.
-    reg_alpha, reg_lambda : float, default=0.0 and 10.0
-        L1 and L2 regularisation of the leaf values while trees are grown.
-    max_bin : int, default=255
-        The maximum number of bins of a feature.
-    categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
-        The categorical columns, see :class:`FairBoostingClassifier`; for columns of pandas'
-        category dtype in tables for the booster, see its `booster_`.
-    monotone_constraints : sequence of int, mapping from columns to int or None, default=None
-        For each column 1 where the scores of the favourable label may not fall in it, -1 where they
-        may not rise, or 0; a mapping has some columns, by name or position. Trees then keep the
-        proportions of their leaf values: the last `n_fitted_trees` have a fitted factor >= 0 each.
+    n_estimators, learning_rate, num_leaves, max_depth, min_child_samples, min_child_weight
+    min_split_gain, subsample, subsample_freq, colsample_bytree, reg_alpha, reg_lambda, max_bin
+        See :class:`FairBoostingClassifier`, for these and their defaults.
+    categorical_features, monotone_constraints, lightgbm_params, alpha, n_fitted_trees, n_jobs
+        See :class:`FairBoostingClassifier`.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation queries, among the
         iterations that violate the constraints by at most 0.002.
@@ -223,14 +197,6 @@ class BoostedScores(TreeParameters, RankerModel):
         constraints that are the same for all queries, such as ``QueryParity(average=True)``. With
         `early_stopping` these queries are the validation queries. None measures the constraints on
         all queries.
-    lightgbm_params : dict or None, default=None
-        Other parameters of LightGBM, see :class:`FairBoostingClassifier`.
-    alpha : float, default=0.1
-        The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
-    n_fitted_trees : int or None, default=25
-        The number of trees, counted from the last, whose leaf values are fitted; None for all.
-    n_jobs : int or None, default=None
-        The number of threads of LightGBM; None takes its default, all cores.
 
     Notes
     -----
