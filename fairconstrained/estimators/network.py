@@ -300,13 +300,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
             result, at = choice.chosen(problem, result)
         if problem.in_epigraph_form or is_sound(problem, result):
             return result, at
-        return with_fitted_last_layer(
-            problem,
-            (result, at),
-            penalty_of(self.alpha),
-            self.random_state,
-            validated=choice is not None,
-        )
+        penalty, validated = penalty_of(self.alpha), choice is not None
+        return with_fitted_last_layer(problem, (result, at), penalty, validated=validated)
 
     def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
         """Return the network without constraints, trained as that with them."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.solving import best_of, data_pass_limit
+from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
@@ -25,7 +24,7 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.terms.head import NoTerm
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,50 +158,32 @@ def network_variables(estimator: Any, model: Model) -> Array | None:
     return weights if weights.shape == (model.n_parameters,) else None
 
 
-@dataclass(frozen=True, eq=False)
-class LastLayerProblem:
-    """A network's problem with all layers fixed but the last one.
+Lift = Callable[[Array], Array]
 
-    The variables are the coefficients of the last layer, its bias and the constraints' own
-    variables. All tools for linear models apply.
 
-    Attributes
-    ----------
-    problem : Problem
-        The problem.
-    w : ndarray of shape (n_variables,)
-        All variables of the network's problem.
-    positions : ndarray of int
-        The positions of the problem's variables among these.
+def last_layer(problem: Problem, w: Array, penalty: Penalty) -> tuple[Problem, Array, Lift] | None:
+    """Return a network's problem with all layers fixed at w but the last one.
+
+    Its variables are the coefficients of the last layer, its bias and the constraints' own
+    variables, and all tools for linear models apply. With it are returned the variables at w, and
+    the map from these variables to those of the network. None if the network has no such layer.
     """
+    model = problem.objective.model
+    if not isinstance(model, TorchModel) or model.network.last is None:
+        return None
+    last = model.network.last
+    auxiliary = np.arange(model.n_parameters, problem.n_variables)
+    positions = np.concatenate([last.positions, auxiliary])
+    parts = with_last_layer(problem.parts, w, model.n_parameters)
+    n_coefficients = last.coefficients.stop - last.coefficients.start
+    objective = replace(parts[0], penalty=Leading(penalty, n_coefficients))
 
-    problem: Problem
-    w: Array
-    positions: Array
+    def lift(v: Array) -> Array:
+        whole = w.copy()
+        whole[positions] = v
+        return whole
 
-    @classmethod
-    def of(cls, problem: Problem, w: Array, penalty: Penalty) -> LastLayerProblem | None:
-        """Return the problem of the last layer, None if the network does not end with one."""
-        model = problem.objective.model
-        last = model.network.last if isinstance(model, TorchModel) else None
-        if last is None or not isinstance(model, TorchModel):
-            return None
-        auxiliary = np.arange(model.n_parameters, problem.n_variables)
-        positions = np.concatenate([last.positions, auxiliary])
-        n_coefficients = last.coefficients.stop - last.coefficients.start
-        parts = with_last_layer(problem.parts, w, model.n_parameters)
-        objective = replace(parts[0], penalty=Leading(penalty, n_coefficients))
-        return cls(Problem(objective, tuple(parts[1:])), w, positions)
-
-    def start(self) -> Array:
-        """Return the variables at which the network is as it was."""
-        return self.w[self.positions]
-
-    def lift(self, v: Array) -> Array:
-        """Return all variables, for those of this problem."""
-        w = self.w.copy()
-        w[self.positions] = v
-        return w
+    return Problem(objective, tuple(parts[1:])), w[positions], lift
 
 
 def with_last_layer(
@@ -228,27 +209,21 @@ def with_last_layer(
 
 
 def with_fitted_last_layer(
-    problem: Problem,
-    solution: tuple[Result, Evaluation],
-    penalty: Penalty,
-    random_state: RandomState,
-    *,
-    validated: bool,
+    problem: Problem, solution: tuple[Result, Evaluation], penalty: Penalty, *, validated: bool
 ) -> tuple[Result, Evaluation]:
-    """Return a network with its last layer fitted once more, if that is better."""
-    result = solution[0]
-    last = None
-    if np.all(np.isfinite(result.w)):
-        last = LastLayerProblem.of(problem, result.w, penalty)
+    """Return a network with its last layer fitted once more, if that is better.
+
+    `validated` says that validation rows chose the network.
+    """
+    result, tol = solution[0], solution[0].solver.tol
+    last = last_layer(problem, result.w, penalty) if np.all(np.isfinite(result.w)) else None
     if last is None:
         return solution
-    tol = result.solver.tol
-    options = SimpleNamespace(solver="auto", max_iter=None, random_state=random_state)
-    solver = default_solver(last.problem).with_options(tol=tol)
-    refit, _ = best_of(solver, last.problem, options, warm=Start(last.start()))
+    linear, start, lift = last
+    refit = _refit(linear, Start(start), tol)
     if _worth(refit, tol) >= _worth(result, tol):
         return solution
-    after = problem.at(last.lift(refit.w))
+    after = problem.at(lift(refit.w))
     measured = Measured.of(Iterate(after, refit.multipliers, result.n_iter), tol)
     status, feasible = result.status, measured.violation <= tol
     if feasible and validated:
@@ -261,31 +236,32 @@ def with_fitted_last_layer(
     return replace(repaired, message=message, data_passes=passes), after
 
 
+def _refit(linear: Problem, start: Start, tol: float) -> Result:
+    """Return the solution of the problem of a last layer."""
+    solver, limit = default_solver(linear).with_options(tol=tol), data_pass_limit(linear, tol)
+    return solver.minimize(linear, warm=start, max_data_passes=limit)
+
+
 def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace | None:
     """Return the space of the last layer with all others fixed, None if there is no such layer.
 
     The constraints hold on its scores as well, so that the search starts from the solution. The
     unconstrained model is that of the fixed layers.
     """
-    last = LastLayerProblem.of(fit.problem, result.w, penalty)
+    last = last_layer(fit.problem, result.w, penalty)
     if last is None:
         return None
-    problem = last.problem
-    solver = default_solver(problem).with_options(tol=result.solver.tol)
-    limit = data_pass_limit(problem, solver.tol)
-    start = Start(last.start(), result.multipliers)
-    first = solver.minimize(problem, warm=start, max_data_passes=limit)
+    problem, start, lift = last
+    first = _refit(problem, Start(start, result.multipliers), result.solver.tol)
+    n = problem.objective.model.n_parameters
     free = problem.with_constraints(())
-    unconstrained = default_solver(free).minimize(free, first.w, max_data_passes=limit)
-    model = problem.objective.model
-    task = DecisionTask(
-        problem, first, fit.data.y, fit.data.loss_weight, unconstrained.w[: model.n_parameters]
-    )
+    unconstrained = _refit(free, Start(first.w[:n]), result.solver.tol)
+    task = DecisionTask(problem, first, fit.data.y, fit.data.loss_weight, unconstrained.w[:n])
     held_out = fit.held_out
     if held_out is not None:
         parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
         held_out = replace(held_out, constraints=tuple(parts))
-    return SearchSpace(task, held_out, last.lift)
+    return SearchSpace(task, held_out, lift)
 
 
 def is_sound(problem: Problem, result: Result) -> bool:
