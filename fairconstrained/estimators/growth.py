@@ -15,7 +15,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.smoothing import steeper_part
 from fairconstrained.estimators.binding import ScoresByRow, bound_parts
-from fairconstrained.estimators.score_lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
 from fairconstrained.estimators.trees import LossOf, Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
@@ -26,8 +26,6 @@ from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
-ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
-ON_DECISIONS = MultiplierRule(penalty=0.3, step=0.1)
 _STEEPER = 2.0  # the surrogate's factor for constraints on predictions
 _ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration
 _FINAL = 0.25  # the share of the iterations, the last ones, that may meet the bound
@@ -167,7 +165,6 @@ class Growth:
             problem,
             float(how.trees.learning_rate),
             self.loss.first_score,
-            ON_DECISIONS if how.zero_one else ON_SCORES,
             how.zero_one,
             np.random.RandomState(source.randint(2**31 - 1)),
         )

@@ -12,53 +12,15 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
-
-@dataclass(frozen=True)
-class MultiplierRule:
-    r"""Step sizes of the multipliers, scaled to what one tree can change.
-
-    A tree with learning rate :math:`\eta` moves the scores by about :math:`\eta H^{-1}` times the
-    gradient, H the Hessian of the loss. With :math:`S_j` the squared length of constraint j's
-    gradient in the metric :math:`H^{-1}`, and :math:`\rho` the largest eigenvalue of the Gram
-    matrix of the active constraints' scaled gradients,
-
-    .. math::
-        \sigma_j = \frac{a}{\eta S_j \rho}, \qquad
-        \lambda_j \leftarrow \max\Big\{\lambda_j + \frac{b}{\eta S_j \rho}\, g_j, 0\Big\}.
-
-    The steps are then independent of group sizes and of the number of constraints.
-
-    Attributes
-    ----------
-    penalty : float
-        a, the factor of the penalty parameters :math:`\sigma_j`.
-    step : float
-        b, the factor of the multipliers' steps.
-    n_exact : int
-        The largest number of constraints whose gradients are computed one by one.
-    n_probes : int
-        Random directions that estimate :math:`S_j` of more constraints.
-    every : int
-        The largest number of trees between two estimates of :math:`S_j` and :math:`\rho`.
-    growth : float
-        They are estimated again where the number of active constraints has grown by this factor:
-        the eigenvalue is that of the active ones, and many similar constraints become active
-        together.
-    floor : float
-        :math:`S_j` is at least this part of its largest estimate so far.
-    stable : float
-        The largest product of the learning rate and the curvature of the constraints' sum in the
-        metric of the Hessian. Where it is larger, the Hessian is multiplied by a factor.
-    """
-
-    penalty: float = 0.7
-    step: float = 0.4
-    n_exact: int = 8
-    n_probes: int = 4
-    every: int = 20
-    growth: float = 5.0
-    floor: float = 0.25
-    stable: float = 0.5
+_ON_SCORES, _ON_DECISIONS = (0.7, 0.4), (0.3, 0.1)  # the factors a and b of the steps
+_N_EXACT = 8  # constraints whose gradients are computed one by one; of more, S is estimated
+_N_PROBES = 4  # random directions that estimate it
+_EVERY = 20  # trees between two estimates of S and of the eigenvalue
+_GROWTH = 5.0  # of the number of active constraints, after which they are estimated again:
+# the eigenvalue is that of the active ones, and many similar constraints become active together
+_FLOOR = 0.25  # S is at least this part of its largest estimate so far
+_STABLE = 0.5  # the learning rate times the curvature of the constraints' sum in the metric of the
+# Hessian: where it is larger, the Hessian is multiplied by a factor
 
 
 @dataclass
@@ -72,6 +34,18 @@ class ScoreLagrangian:
     and updates the multipliers; boosting methods know the gradient of the loss. Variables of the
     terms, such as thresholds, are minimised over before each step.
 
+    Step sizes are scaled to what one tree can change: with learning rate :math:`\eta` it moves the
+    scores by about :math:`\eta H^{-1}` times the gradient, H the Hessian of the loss. With
+    :math:`S_j` the squared length of constraint j's gradient in the metric :math:`H^{-1}`, and
+    :math:`\rho` the largest eigenvalue of the Gram matrix of the active constraints' scaled
+    gradients,
+
+    .. math::
+        \sigma_j = \frac{a}{\eta S_j \rho}, \qquad
+        \lambda_j \leftarrow \max\Big\{\lambda_j + \frac{b}{\eta S_j \rho}\, g_j, 0\Big\}.
+
+    The steps are then independent of group sizes and of the number of constraints.
+
     Parameters
     ----------
     problem : Problem
@@ -82,8 +56,6 @@ class ScoreLagrangian:
     first_score : float, default=0.0
         The score before the first tree; variables of the terms, thresholds on scores, start at
         their own start plus this.
-    rule : MultiplierRule
-        The step sizes.
     zero_one : bool
         Whether the multipliers follow the constraints on predictions in place of those on scores.
     random_state : RandomState
@@ -98,12 +70,12 @@ class ScoreLagrangian:
     problem: Problem
     learning_rate: float
     first_score: float = 0.0
-    rule: MultiplierRule = field(default_factory=MultiplierRule)
     zero_one: bool = False
     random_state: np.random.RandomState = field(default_factory=lambda: np.random.RandomState(0))
 
     def __post_init__(self) -> None:
         """Start with zero multipliers."""
+        self.penalty, self.pace = _ON_DECISIONS if self.zero_one else _ON_SCORES
         m = self.problem.n_constraints
         self.multipliers, self.iteration = np.zeros(m), 0
         self._largest, self._squares, self._gram = np.zeros(m), np.ones(m), 1.0
@@ -124,24 +96,24 @@ class ScoreLagrangian:
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
         self.iteration += 1
         at = self._at(scores)
-        more = self._active(at).sum() > max(self.rule.growth * self._n_active, 1)
-        metric = hessian() if first or more or k % self.rule.every == 0 else None
+        more = self._active(at).sum() > max(_GROWTH * self._n_active, 1)
+        metric = hessian() if first or more or k % _EVERY == 0 else None
         if metric is not None:
             self._measure(scores, metric, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
-        sigma = self.rule.penalty / unit
+        sigma = self.penalty / unit
         if self.auxiliary.size:
             self._minimize_auxiliary(scores, sigma)
         at = self._at(scores)
         if values is None:
             values = self._zero_one(at) if self.zero_one else at.constraints
         if k:
-            self.multipliers = np.maximum(self.multipliers + self.rule.step / unit * values, 0.0)
+            self.multipliers = np.maximum(self.multipliers + self.pace / unit * values, 0.0)
         weights = np.maximum(self.multipliers + sigma * values, 0.0)
         if metric is not None:
             self._bend = self._curvature(at, weights if np.any(weights) else sigma, metric)
         length = self.learning_rate * self._bend * float(weights.sum())
-        return self._gradient(at, weights), max(1.0, length / self.rule.stable)
+        return self._gradient(at, weights), max(1.0, length / _STABLE)
 
     def violation(self, scores: Array) -> float:
         """Return the violation that the multipliers follow, at the scores of the trees so far.
@@ -187,12 +159,12 @@ class ScoreLagrangian:
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
-        few = len(self.multipliers) <= self.rule.n_exact
+        few = len(self.multipliers) <= _N_EXACT
         gram = self._gram_matrix(at, hessian) if few else None
         squares = self._probed(at, hessian) if gram is None else gram.diagonal()
         least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
-        self._squares = np.maximum(squares, self.rule.floor * self._largest)
+        self._squares = np.maximum(squares, _FLOOR * self._largest)
         self._squares[self._squares <= 0.0] = 1.0
         self._gram = self._largest_eigenvalue(at, hessian, gram)
 
@@ -204,10 +176,10 @@ class ScoreLagrangian:
     def _probed(self, at: Evaluation, hessian: Array) -> Array:
         """Return estimates of the constraints' squared gradients from random directions."""
         squares = np.zeros(len(self.multipliers))
-        for _ in range(self.rule.n_probes):
+        for _ in range(_N_PROBES):
             signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
             squares += self._change(at, signs / np.sqrt(hessian)) ** 2
-        return squares / self.rule.n_probes
+        return squares / _N_PROBES
 
     def _change(self, at: Evaluation, direction: Array) -> Array:
         """Return the derivative of the constraints along a direction, by a difference."""
@@ -260,7 +232,7 @@ class ScoreLagrangian:
             image = (self._gradient(beside, weights) - start) / 1e-4
             length = float(direction @ (hessian * direction))
             curvature = abs(float(direction @ image)) / length / total
-            if self.learning_rate * curvature * total < 0.1 * self.rule.stable:
+            if self.learning_rate * curvature * total < 0.1 * _STABLE:
                 break  # too small to matter
             direction = image / hessian
         return curvature

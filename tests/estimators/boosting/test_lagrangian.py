@@ -10,7 +10,8 @@ from scipy.special import expit
 
 from fairconstrained import DemographicParity, EqualizedOdds, make_biased_classification
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity
-from fairconstrained.estimators.score_lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators import score_lagrangian
+from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
@@ -38,7 +39,7 @@ def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
     scores, rate = rng.normal(size=N) + 0.5 * groups, 0.1
     lagrangian = ScoreLagrangian(problem, rate)
     gradient, factor = lagrangian.step(scores, lambda: hessian_of(scores))
-    sigma = lagrangian.rule.penalty / (rate * lagrangian._squares * lagrangian._gram)
+    sigma = lagrangian.penalty / (rate * lagrangian._squares * lagrangian._gram)
     values = problem.at(scores).constraints
     slope = expit(scores) * expit(-scores)
     signed = np.where(groups == 0, 1.0, -1.0) / np.bincount(groups)[groups]
@@ -48,24 +49,26 @@ def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
 
 
 @pytest.mark.parametrize(("n_exact", "rtol"), [(8, 1e-10), (0, 0.1)])
-def test_scales_are_squared_lengths_in_the_metric_of_the_hessian(rng, n_exact, rtol):
+def test_scales_are_squared_lengths_in_the_metric_of_the_hessian(monkeypatch, rng, n_exact, rtol):
     problem, groups = problem_of(DemographicParity(0.0))
     scores = rng.normal(size=N)
     hessian = hessian_of(scores)
-    rule = MultiplierRule(n_exact=n_exact, n_probes=4000)
-    lagrangian = ScoreLagrangian(problem, 0.1, rule=rule)
+    monkeypatch.setattr(score_lagrangian, "_N_EXACT", n_exact)
+    monkeypatch.setattr(score_lagrangian, "_N_PROBES", 4000)
+    lagrangian = ScoreLagrangian(problem, 0.1)
     lagrangian._measure(scores, hessian)
     slope = expit(scores) * expit(-scores) / np.bincount(groups)[groups]
     assert_allclose(lagrangian._squares, np.sum(slope**2 / hessian), rtol=rtol)
     assert lagrangian._gram == pytest.approx(1.0, abs=0.01)  # one constraint is active
 
 
-def test_the_eigenvalue_is_that_of_the_active_constraints(rng):
+def test_the_eigenvalue_is_that_of_the_active_constraints(monkeypatch, rng):
     problem, groups = problem_of(EqualizedOdds(0.0))
     scores = rng.normal(size=N) + groups
     found = []
     for n_exact in (8, 0):  # from the Gram matrix, and by power iterations with differences
-        lagrangian = ScoreLagrangian(problem, 0.1, rule=MultiplierRule(n_exact=n_exact))
+        monkeypatch.setattr(score_lagrangian, "_N_EXACT", n_exact)
+        lagrangian = ScoreLagrangian(problem, 0.1)
         lagrangian._measure(scores, hessian_of(scores))
         lagrangian._squares = np.ones(problem.n_constraints)
         at = lagrangian._at(scores)
