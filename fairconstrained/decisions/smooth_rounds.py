@@ -14,6 +14,8 @@ from fairconstrained.decisions.score_line import Measure
 from fairconstrained.decisions.smoothing import stacked, steeper_part
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.in_memory import drawn
+from fairconstrained.utils.numerics import by_first_row
 from fairconstrained.utils.typing import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
@@ -26,6 +28,8 @@ ANCHOR = 20.0  # times variables over rows: what it costs to move scores by thei
 _RIDGE = 1e-3  # of the mean curvature
 _MOST_CURVED = 1000  # variables for which the curvature is a matrix
 _LEAST_SPREAD = 1e-12
+_N_SAMPLED = 4  # rounds on a sample of many rows
+_MOST_ROWS, _FEW_ROWS = 50_000, 2000  # of a smooth problem; of a cell, all of which are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +111,22 @@ class SmoothRounds:
         self.unit = max(size, _LEAST_SPREAD)
         self.start /= self.unit
         self.parts = stacked(search.smooth_parts())
+        self.sampled, self.rows = self._sample()
         self.multipliers = np.zeros(problem.n_constraints)
         self.objective, self.penalty, self.anchor = np.array([1.0, 3.0]), _WITH_LOSS, 0.0
         if search.counted:
             self.objective, self.penalty = np.ones(1), _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
+
+    def _sample(self) -> tuple[list[CompositeFunction], Array | None]:
+        """Return the parts on some of many rows, with all rows of small cells, and the rows."""
+        (part, *others), most = self.parts, _MOST_ROWS
+        if others or not part.batchable or part.model.n_rows <= most:
+            return self.parts, None
+        strata = by_first_row(part.term.strata())
+        rows, weights = drawn(strata, np.arange(strata.max() + 1), most, _FEW_ROWS)
+        term = part.term.batch(rows, weights)
+        return [replace(part, model=part.model.batch(rows), term=term)], rows
 
     def restart(self, start: Candidate) -> None:
         """Go on from another model."""
@@ -147,7 +162,8 @@ class SmoothRounds:
 
     def _problem(self, width: float) -> Problem:
         """Return a problem whose outputs are the objective's parts and the smooth constraints."""
-        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts]
+        parts = self.sampled if self.n_done < _N_SAMPLED else self.parts
+        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in parts]
         return replace(self.search.problem, objective=CompositeFunction(), constraints=tuple(parts))
 
     def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:
@@ -167,9 +183,11 @@ class SmoothRounds:
         Some have other outputs on decisions: then the largest one tells how far all of them differ.
         """
         search, measures = self.search, Measure.all_of(problem.constraints, problem.models)
+        strict, first = search.values(search.measures[1:], model), len(self.objective)
+        if self.rows is not None and self.n_done < _N_SAMPLED:
+            model = replace(model, scores=(model.scores[0][self.rows],))
         values = search.values(measures, model)
-        smooth, first = np.concatenate(values)[len(self.objective) :], len(self.objective)
-        strict = search.values(search.measures[1:], model)
+        smooth = np.concatenate(values)[first:]
         if len(values) == 1:  # all are stacked
             return smooth, np.concatenate(strict)
         every = []

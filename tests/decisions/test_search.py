@@ -20,6 +20,7 @@ from fairconstrained import (
     InfeasibleConstraintWarning,
     make_biased_classification,
 )
+from fairconstrained.decisions import smooth_rounds
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
 from fairconstrained.decisions.score_line import Line, Measure, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
@@ -276,6 +277,17 @@ class TestLines:
 
 
 class TestSearch:
+    def test_first_rounds_on_a_sample_of_the_rows_lose_little(self, monkeypatch):
+        X, y, groups = make_biased_classification(4000, 6, gap=0.2, random_state=0)
+        clf, found = FairLogisticClassifier("equalized_odds", 0.05, enforce="decision"), []
+        for most in (4000, 2000):
+            monkeypatch.setattr(smooth_rounds, "_MOST_ROWS", most)
+            monkeypatch.setattr(smooth_rounds, "_FEW_ROWS", 50)
+            found.append(clf.fit(X, y, sensitive_features=groups).decision_search_)
+        whole, part = found
+        assert part.met and part.data_passes < 0.9 * whole.data_passes
+        assert part.accuracy > whole.accuracy - 0.005
+
     def test_the_intercept_alone_finds_the_best_threshold(self):
         problem, y, weight, random = small_problem(3)
         search = CandidateSearch(problem, y, weight)
