@@ -20,8 +20,7 @@ from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, Squ
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
-from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, TopPairs
-from fairconstrained.terms.query_pairs import QueryPairs, differences
+from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, QueryPairs, TopPairs, differences
 from fairconstrained.utils.registry import Parametrized, check_option, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_ranks

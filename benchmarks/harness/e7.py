@@ -26,7 +26,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
 from fairconstrained.solvers.base import Measured
 from fairconstrained.terms.cell_means import average
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 
 PERCENTAGES = ["racepctblack", "racePctAsian", "racePctHisp"]
 QUANTILES = np.arange(0.05, 1.0, 0.1)

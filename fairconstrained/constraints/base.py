@@ -37,13 +37,6 @@ class HasScores(Protocol):
         """Return scores and the rows that have them: their labels, groups and weights.
 
         Where rows are in shards, bins of a histogram stand for them.
-
-        Parameters
-        ----------
-        data : TrainingData
-            The rows.
-        rows : ndarray of int or None, default=None
-            Which of the training rows these are; None stands for all.
         """
 
 

@@ -160,15 +160,7 @@ class Claim:
     one_output: bool = True
 
     def accepts(self, scores: Scores, delta: float) -> bool:
-        """Return whether the statement is accepted with an error of at most delta.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores of a model that does not depend on these rows.
-        delta : float
-            The error.
-        """
+        """Return whether the statement is accepted with an error of at most delta."""
         return all(self._test(scores, *test, decide=True) <= 0 for test in self._tests(delta))
 
     def limit(self, scores: Scores, delta: float) -> float:

@@ -18,7 +18,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.cell_means import CellMeans, reweighted
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import (
@@ -59,13 +59,6 @@ def measured_from(term: Any, threshold: float) -> Any:
 
     Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
     the scores themselves.
-
-    Parameters
-    ----------
-    term : Term or None
-        The term of a constraint.
-    threshold : float
-        What was subtracted from the scores.
     """
     return replace(term, shift=threshold) if isinstance(term, LossMeans) else term
 

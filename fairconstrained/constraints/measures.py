@@ -79,25 +79,7 @@ def means(
     *,
     compared: bool = True,
 ) -> Measures:
-    """Return the mean of every group within an event; groups without rows there are left out.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups of the rows.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    warn : callable
-        Is told of groups without rows, and of fewer than two groups.
-    what : str, default="rate"
-        The kind of the mean, for messages.
-    event : str, default=""
-        The condition, as messages name it.
-    inside : ndarray of bool of shape (n_rows,) or None, default=None
-        The rows that meet the condition; None stands for all.
-    compared : bool, default=True
-        Whether groups are compared with each other, so that there should be two.
-    """
+    """Return the mean of every group within an event; groups without rows there are left out."""
     codes = groups.codes if inside is None else np.where(inside, groups.codes, -1)
     counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
     present = np.flatnonzero(counts)
@@ -255,13 +237,7 @@ class Compared:
         return cell_matrix(codes, measures[0].weight, below)
 
     def term(self, function: ScalarFunction) -> CellMeans:
-        """Return the term that imposes the requirement on all pairs, with averages of a function.
-
-        Parameters
-        ----------
-        function : ScalarFunction
-            phi.
-        """
+        """Return the term that imposes the requirement on all pairs, for averages of a function."""
         pairs, requirement = self.pairs, self.requirement
         few = math.prod(pairs.shape) <= _SMALL
         constant: Array | float = requirement.constant

@@ -16,7 +16,7 @@ from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.query_pairs import QueryPairs, differences
+from fairconstrained.terms.pairs import QueryPairs, differences
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_switch
@@ -192,15 +192,6 @@ def _across_groups(
     """Return the pairs across groups that can be compared, and the comparisons.
 
     Comparison k is of the cells 2 k (positives of the first group) and 2 k + 1 (of the second one).
-
-    Returns
-    -------
-    first, second, cells : ndarray of int of shape (n_pairs,)
-        The rows and the cell of every pair.
-    of_query : ndarray of int of shape (n_comparisons,)
-        The query of every comparison.
-    kinds : ndarray of int of shape (n_comparisons, 2)
-        Its groups.
     """
     first, second = pairs_within(positive, queries.codes)
     high, low = groups.codes[first], groups.codes[second]

@@ -19,9 +19,8 @@ from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.metrics.distributions import distances, distribution, part_within, within_ranks
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
-from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.ranks import ClippedRates
-from fairconstrained.terms.threshold_rates import ThresholdRates
+from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
 
@@ -90,11 +89,6 @@ class PartialRates(ThresholdRates):
 
         The bounds p <= rate are violated more for higher thresholds, the bounds on the other side
         for lower ones.
-
-        Parameters
-        ----------
-        value : callable
-            Maps thresholds to outputs.
         """
 
         def too_low(thresholds: Array) -> Array:

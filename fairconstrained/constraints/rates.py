@@ -13,7 +13,7 @@ from fairconstrained.constraints.base import Constraint, WeightedScores
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.registry import check_option

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.typing import Array
 
 _MOST_CHOICES = 600  # of all groups together in one program

@@ -16,9 +16,8 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_losses import ClassTerm, Losses
 from fairconstrained.terms.class_scores import ByClass, counts_predictions
-from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.ranks import ClippedRates
-from fairconstrained.terms.threshold_rates import ThresholdRates
+from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
 from fairconstrained.utils.typing import Array
 
 _RATE = 0.2  # widths of density estimates fall with this power of the number of rows

@@ -14,7 +14,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels

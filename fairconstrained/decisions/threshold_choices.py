@@ -15,8 +15,7 @@ from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.head import as_csr
-from fairconstrained.terms.ordered_pairs import OrderedPairs, n_pairs
+from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array, SparseMatrix
 

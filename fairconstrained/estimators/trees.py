@@ -17,7 +17,7 @@ from fairconstrained.estimators.tree_parameters import import_lightgbm, thread_c
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.leaves import LeafFeatures
 from fairconstrained.objectives import MeanLoss, Objective
-from fairconstrained.terms.query_pairs import QueryPairs
+from fairconstrained.terms.pairs import QueryPairs
 from fairconstrained.utils.typing import Array
 
 _SAFE_NAME = re.compile(r"^[^\s\[\]{}\":,]+$")  # LightGBM's text format allows these names only

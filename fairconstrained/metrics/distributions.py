@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_ranks

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_class
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 

@@ -168,7 +168,8 @@ class Model(ABC):
             scores, pullback = self.forward(v)
             return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
 
-        return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)
+        first = np.random.default_rng(0).standard_normal(self.n_parameters)
+        return largest_eigenvalue(product, first, n_iter=n_iter)
 
 
 class NoModel(Model):
@@ -189,27 +190,17 @@ class NoModel(Model):
         return self
 
 
-def largest_eigenvalue(
-    product: Callable[[Array], Array], n_variables: int, *, n_iter: int = 20
-) -> float:
-    """Return an upper estimate of the largest eigenvalue of a positive semidefinite matrix.
+def largest_eigenvalue(product: Callable[[Array], Array], v: Array, *, n_iter: int = 20) -> float:
+    """Return an upper estimate of the size of the largest eigenvalue of a symmetric matrix.
 
-    Parameters
-    ----------
-    product : callable
-        From a vector of shape (n_variables,) to its product with the matrix.
-    n_variables : int
-        The number of columns.
-    n_iter : int, default=20
-        Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
+    The last Rayleigh quotient of power iterations from `v`, which is below it, plus a tenth.
     """
-    v = np.random.default_rng(0).standard_normal(n_variables)
     value = 0.0
     for _ in range(n_iter):
-        v /= np.linalg.norm(v)
-        image = product(v)
-        value = float(v @ image)
-        if not np.any(image):
-            return 0.0
-        v = image
+        norm = float(np.linalg.norm(v))
+        if norm <= 1e-12:
+            break
+        unit = v / norm
+        v = product(unit)
+        value = abs(float(unit @ v))
     return 1.1 * value

@@ -57,13 +57,6 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     2. A column has two values exactly when its variance meets the Bhatia-Davis bound
     (max - mean)(mean - min).
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
     References
     ----------
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
@@ -99,15 +92,7 @@ class Moments:
 
     @classmethod
     def of(cls, X: Features, sample_weight: Array) -> Moments:
-        """Return the moments of rows, of which there is at least one.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        """
+        """Return the moments of rows, of which there is at least one."""
         weight, values = float(sample_weight.sum()), frequent_values(X, sample_weight)
         mean, variance, low, high = feature_moments(X, sample_weight)
         return cls(weight, mean, weight * variance, low, high, values)
@@ -143,13 +128,7 @@ class Moments:
         return whole
 
     def scale(self, other_shares: Callable[[Array], Array]) -> FeatureScale:
-        """Return the feature scale of the rows, see :func:`feature_scale`.
-
-        Parameters
-        ----------
-        other_shares : callable
-            Returns what the function :func:`other_shares` does, of some values and these rows.
-        """
+        """Return the feature scale of the rows, see :func:`feature_scale`."""
         mean, variance = self.mean, self.squares / self.weight
         rounding = np.sqrt(np.finfo(self.low.dtype).eps)  # float32 values are rounded
         low, high = self.low.astype(float), self.high.astype(float)
@@ -173,18 +152,6 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
 
     Such a value has a third of a sample of the rows, drawn by weight, and so it is one of the two
     terciles of the sample.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
-    Returns
-    -------
-    values : ndarray of shape (2, n_features)
-        NaN stands for no value.
     """
     ends, third = np.cumsum(sample_weight), _SAMPLE // 3
     sample = X[np.searchsorted(ends[:-1], _STRATA * ends[-1], side="right")]
@@ -202,21 +169,7 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
 
 
 def other_shares(X: Features, weight: Array, values: Array) -> Array:
-    """Return the weight of the rows that have other values than given ones.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    values : ndarray of shape (n_values, n_features)
-        The values; NaN stands for no value.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_values, n_features)
-    """
+    """Return the weight of the rows that have other values than given ones."""
     values = values.astype(X.dtype)
     if isinstance(X, np.ndarray):
         others = [weight[rows] @ (X[rows] != values[:, None]) for rows in row_blocks(X)]
@@ -232,19 +185,6 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
 
     Dense rows are read once, block by block. Squares are summed about the mean of the first block,
     which costs no more than a few digits whatever the order of the rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
-    Returns
-    -------
-    mean, variance : ndarray of shape (n_features,)
-    low, high : ndarray of shape (n_features,)
-        Of the dtype of X.
     """
     if not isinstance(X, np.ndarray):
         return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)

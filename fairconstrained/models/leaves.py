@@ -50,15 +50,7 @@ class LeafFeatures:
     outputs: Array | None = None
 
     def __call__(self, X: Matrix, base_score: Array | None = None) -> sp.csr_array:
-        """Return the columns of some rows, CSR with an entry for every tree.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features.
-        base_score : ndarray of shape (n_rows,) or None, default=None
-            What `base_of` returns for X, if it is known.
-        """
+        """Return the columns of some rows, CSR with an entry for every tree."""
         n_rows, n_trees, base = X.shape[0], len(self.sizes), self.base_of is not None
         starts = np.append(0, np.cumsum(self.sizes)) + base
         columns = np.zeros((n_rows, base + n_trees), dtype=np.int32)

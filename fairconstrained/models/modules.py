@@ -63,15 +63,6 @@ def multilayer_perceptron(
     Weights are drawn from :math:`N(0, 2 / n_{in})`, those of the first and of the last layer and
     of all layers before a tanh from :math:`N(0, 1 / n_{in})`; biases are zero.
 
-    Parameters
-    ----------
-    n_features : int
-        The number of inputs.
-    hidden_layer_sizes : sequence of int
-        The number of units of each hidden layer; empty for linear scores.
-    activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
-        The function after every hidden layer.
-
     References
     ----------
     K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015.
@@ -120,15 +111,6 @@ def _dtype(module: Module) -> dtype:
 
 def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     """Return a new module in evaluation mode; the state of PyTorch's generator does not change.
-
-    Parameters
-    ----------
-    make : callable
-        Returns a module for a number of features.
-    n_features : int
-        The number of features.
-    seed : int
-        What its initial weights depend on.
 
     Raises
     ------
@@ -194,17 +176,7 @@ def load_weights(module: Module, flat: Tensor) -> None:
 
 
 def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
-    """Return a module for rows before centring and scaling, made of PyTorch's own layers.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The network; it is changed and becomes a part of what is returned.
-    w : ndarray of shape (n_parameters,)
-        Its weights.
-    shift, scale : ndarray of shape (n_features,)
-        The centring and the scale of the features.
-    """
+    """Return a module for rows before centring and scaling, made of PyTorch's own layers."""
     torch = torch_module()
     standardize = torch.nn.BatchNorm1d(len(shift), eps=0.0, affine=False, dtype=torch.float64)
     standardize.running_mean.copy_(torch.as_tensor(shift))
@@ -216,15 +188,7 @@ def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
 
 
 def with_affine_output(module: Module, factor: float, constant: float) -> Module:
-    """Return a sequence of layers whose outputs are multiplied and shifted, by layers of PyTorch.
-
-    Parameters
-    ----------
-    module : torch.nn.Sequential
-        Returns scores of shape (n_rows,).
-    factor, constant : float
-        The scores are multiplied by the one, and the other is added.
-    """
+    """Return a sequence of layers whose outputs are multiplied and shifted, by PyTorch's layers."""
     torch = torch_module()
     affine = torch.nn.Linear(1, 1, dtype=torch.float64)
     with torch.no_grad():
@@ -237,13 +201,7 @@ def with_affine_output(module: Module, factor: float, constant: float) -> Module
 
 @contextmanager
 def limited_torch_threads(work: int) -> Iterator[None]:
-    """Let PyTorch use one thread on the host unless a layer needs many multiplications.
-
-    Parameters
-    ----------
-    work : int
-        The multiplications of the largest layer.
-    """
+    """Let PyTorch use one thread on the host unless a layer needs many multiplications."""
     torch = torch_module()
     before = torch.get_num_threads()
     limited = work < _SMALL and before > 1
@@ -296,13 +254,6 @@ def last_layer(module: Module, n_features: int) -> LastLayer | None:
 
     It is the last fully connected layer with one output, if the scores of random rows are what it
     returns for them.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        A network with one output per row.
-    n_features : int
-        The number of features.
     """
     torch = torch_module()
     linear = [

@@ -134,15 +134,6 @@ class TorchModel(Model):
 
         Features that are constant have an infinite scale: the network ignores them. Its first
         weights are random, and would make the scores of other rows depend on the features' units.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features; sparse ones are made dense.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        **options
-            See :meth:`with_scale`.
         """
         known = feature_scale(X, sample_weight)
         scale = np.where(known.constant, np.inf, known.scale)
@@ -162,24 +153,6 @@ class TorchModel(Model):
         dtype: str = "float64",
     ) -> TorchModel:
         """Return the model with given centring and scale.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features; sparse ones are made dense.
-        shift, scale : ndarray of shape (n_features,)
-            The centring and the scale of the features.
-        hidden_layer_sizes : sequence of int, default=(64, 64)
-            The number of units of each hidden layer.
-        activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
-            The function after every hidden layer.
-        module : callable or None, default=None
-            Returns a module with one output per row for a number of features, in place of the
-            layers. The initial weights are those that it draws.
-        device : {"auto", "cpu", "cuda"}, default="auto"
-            Where the network is computed; "auto" takes a GPU if there is one.
-        dtype : {"float64", "float32"}, default="float64"
-            The precision of the network. Certificates near 1e-4 need float64.
 
         Raises
         ------
@@ -240,17 +213,7 @@ class TorchModel(Model):
         return scores.detach().double().cpu().numpy(), pullback
 
     def hidden(self, w: Array) -> Array:
-        """Return what the last layer is applied to, on the host.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The weights.
-
-        Returns
-        -------
-        activations : ndarray of shape (n_rows, n_units)
-        """
+        """Return what the last layer is applied to, on the host."""
         network = self.network
         assert network.last is not None, "the module does not end with a linear layer"
         with torch_module().no_grad(), limited_torch_threads(self.network.work(self.n_rows)):
@@ -277,18 +240,7 @@ class TorchModel(Model):
         return direction
 
     def module(self, w: Array) -> Module:
-        """Return a module of its own with these weights, for rows before centring and scaling.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The weights.
-
-        Returns
-        -------
-        module : torch.nn.Module
-            On the host, in float64 and in evaluation mode.
-        """
+        """Return a module of its own with these weights, for rows before centring and scaling."""
         network = self.network
         made = new_module(network.make, len(network.shift), seed=0)
         return standalone(made, w, network.shift, network.scale)

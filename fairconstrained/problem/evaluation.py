@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.multipliers import Multipliers
+from fairconstrained.problem.composite import CompositeFunction, Multipliers
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
@@ -219,15 +218,6 @@ class Evaluation:
         active, every = Multipliers.of(multipliers), np.concatenate(errors)
         return float(every[0] + active.values @ every[1:][active.which])
 
-    def root_mean_square_change(self, v: Array) -> float:
-        """Return the root mean square by which `v` changes the scores of the model most changed."""
-        changes = [1.0] if not self.problem.models else []
-        for model in self.problem.models:
-            of_model = self.model_pass(model)
-            self.problem.counter.rows += model.n_rows
-            changes.append(of_model.root_mean_square_change(v[: model.n_parameters]))
-        return max(changes)
-
     def _weighted(
         self, multipliers: Array | Multipliers | None, objective: float
     ) -> Iterator[tuple[CompositeFunction, Multipliers, TermPass, Array]]:
@@ -261,15 +251,6 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        if multipliers is None and objective == 1.0:
-            return self._gradient_of_objective.copy()
-        return self._gradient(multipliers, objective)
-
-    @cached_property
-    def _gradient_of_objective(self) -> Array:
-        return self._gradient(None, 1.0)
-
-    def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, weights, of, on_statistics in self._weighted(multipliers, objective):

@@ -1,4 +1,4 @@
-"""Certificates: how far a point is from optimal, whatever solver it came from."""
+"""Certificates: how far a point is from optimal, and evidence that constraints cannot be met."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import chain, dropwhile, islice
 import numpy as np
 from scipy.optimize import minimize
 
+from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
@@ -68,7 +68,10 @@ class KKT:
             return at.certified[1]
         gradient = (rounded or at).gradient(active)
         residual = at.problem.domain.normal_cone_residual(at.w, gradient)
-        complementarity = _complementarity(active.values, at.values(active.which))
+        values = at.values(active.which)
+        unused = float(active.values @ np.maximum(-values, 0.0))
+        violated = float(active.values @ np.maximum(values, 0.0))
+        complementarity = unused + violated / max(1.0, float(active.values.sum()))
         complementarity += 0.0 if rounded is None else rounded.subgradient_error(active)
         stationarity = float(np.linalg.norm(residual))
         conditions = cls(stationarity, complementarity, at.violation, objective_scale(at))
@@ -98,23 +101,11 @@ class KKT:
         return self.error <= tol
 
 
-def _complementarity(multipliers: Array, values: Array) -> float:
-    """Return the sum of multipliers times distances; violations are not weighed above one."""
-    unused = float(multipliers @ np.maximum(-values, 0.0))
-    violated = float(multipliers @ np.maximum(values, 0.0))
-    return unused + violated / max(1.0, float(multipliers.sum()))
-
-
 def objective_scale(at: Evaluation) -> float:
     r"""Return the factor :math:`\min\{1, \max\{3 |f(w)|, 10^{-3}\}\}` of a tolerance.
 
     It makes tolerances relative where a loss is near zero, on separable data for instance. It is 1
     for objectives that are not losses: the level of an epigraph problem may be zero.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at a point.
     """
     if isinstance(at.problem.objective.term, NoTerm):
         return 1.0
@@ -129,22 +120,12 @@ def certify(
     *,
     rounded: Evaluation | None = None,
 ) -> tuple[Array | Multipliers, KKT]:
-    """Return multipliers and the optimality conditions at a point, on kinks the better ones.
+    """Return multipliers, by default estimated, and the optimality conditions at a point.
 
     On a kink every subgradient is as good as any other, and the one that an evaluation happens to
     give says little. Where the problem can be smoothed, that of the problem with its kinks rounded
-    is looked at as well, rounded as widely as a part of the tolerance allows.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the point.
-    multipliers : ndarray of shape (n_constraints,), Multipliers or None
-        The multipliers; None has them estimated.
-    tol : float
-        The tolerance to which the point is to be judged.
-    rounded : Evaluation or None, default=None
-        The rounded problem at the point, if the solver had one.
+    is looked at as well, rounded as widely as a part of the tolerance allows; or `rounded`, where a
+    solver had one. The better conditions are returned.
     """
     # Where a run has diverged, constraints that sort scores cannot be evaluated.
     violation = at.violation if np.isfinite(at.objective) else np.nan
@@ -204,13 +185,6 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     They minimise :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
     N_W(w))` over the constraints with :math:`g_j \ge -` `active`, at most 300 of them, those of
     the largest values; the others get zero.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the point.
-    active : float, default=1e-3
-        How near its bound a constraint must be to get a multiplier.
     """
     multipliers = np.zeros(at.problem.n_constraints)
     near = np.sort(at.largest(-active))
@@ -228,17 +202,6 @@ def nearest_to_cone(
 
     Away from the boundary of W this is non-negative least squares; on it, that is where the search
     starts.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the point.
-    columns : ndarray of shape (n_variables, n_columns)
-        C.
-    gradient : ndarray of shape (n_variables,)
-        g.
-    total : float or None, default=None
-        What the sum of x is to be near: the square of the difference is added.
     """
     domain, table, target = at.problem.domain, columns, -gradient
     if total is not None:
@@ -262,3 +225,88 @@ def nearest_to_cone(
         options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
     )
     return np.asarray(answer.x)
+
+
+_FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
+_REACH = 10.0  # feature scales within which a mean of convex constraints shows that none is met
+
+
+def is_stuck(at: Evaluation, tol: float, multipliers: Array | Multipliers | None = None) -> bool:
+    """Return whether a point violates the constraints and is stationary for the violation.
+
+    The gradient must be small, and so small that a step of one feature scale would not
+    suffice. The violation is the largest one or, with the multipliers of a method, their weighted
+    mean: a method that lowers the sum of squares ends where the largest one could still fall.
+    """
+    if at.violation <= tol:
+        return False
+    by_method = multipliers is not None and _is_flat(at, multipliers, tol, 1.0)
+    return by_method or _is_flat(at, stationary_weights(at), tol, 1.0)
+
+
+def shows_infeasible(
+    at: Evaluation,
+    multipliers: Array | Multipliers,
+    tol: float,
+    *,
+    rounded: Evaluation | None = None,
+) -> bool:
+    """Return whether a mean of convex constraints shows that they cannot all be met.
+
+    No point within ten feature scales then violates them all by `tol` or less. For `rounded` see
+    :func:`combined_violation`.
+    """
+    return _is_flat(at, multipliers, tol, _REACH, rounded)
+
+
+def _is_flat(
+    at: Evaluation,
+    weights: Array | Multipliers,
+    tol: float,
+    reach: float,
+    rounded: Evaluation | None = None,
+) -> bool:
+    """Return whether a violation has a small slope, also relative to what it would lower."""
+    violation, slope = combined_violation(at, weights, rounded)
+    return violation > tol and slope <= min(_FLAT, violation / reach)
+
+
+def stationary_weights(at: Evaluation) -> Multipliers:
+    r"""Return the weights for which the violation is the most nearly stationary.
+
+    They minimise :math:`\operatorname{dist}(-\sum_j \lambda_j \nabla g_j(w), N_W(w))`, the sum of
+    lambda being one, over the constraints within a tenth of the largest value, and are zero where
+    no constraint is violated (IPC, Remark 1).
+    """
+    near = np.sort(at.largest(0.9 * at.violation))
+    columns = at.constraint_gradients(near).T
+    unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
+    # The distance h from the cone is homogeneous in the weights, so that the minimiser of
+    # h(x)^2 + c^2 (1 - sum(x))^2 over x >= 0 is a multiple of the weights for any c > 0.
+    weights = nearest_to_cone(at, columns / unit, np.zeros(len(columns)), total=1.0)
+    weights /= max(float(weights.sum()), np.finfo(float).tiny)
+    return Multipliers.at(near, weights, at.problem.n_constraints)
+
+
+def combined_violation(
+    at: Evaluation, multipliers: Array | Multipliers, rounded: Evaluation | None = None
+) -> tuple[float, float]:
+    r"""Return a weighted mean of constraint values, and how far it is from a stationary value.
+
+    With weights :math:`\lambda_j` that are proportional to multipliers, these are
+    :math:`v = \sum_j \lambda_j g_j(w)` and :math:`h = \operatorname{dist}(-\sum_j \lambda_j \nabla
+    g_j(w), N_W(w))`. If the constraints are convex, no point of W within v / h of w meets them all.
+    If all weights are zero, v is 0 and h is infinite. With the problem `rounded` at the same point,
+    whose gradients are epsilon-subgradients, epsilon is subtracted from the mean.
+    """
+    active = Multipliers.of(multipliers)
+    if not 0.0 < active.total < np.inf:
+        return 0.0, np.inf
+    weights = active.scaled(1.0 / active.total)
+    near, violation = rounded or at, weights.values @ at.values(weights.which)
+    if rounded is not None:
+        violation -= rounded.subgradient_error(weights)
+    slope, domain = near.gradient(weights, objective=0.0), at.problem.domain
+    residual = domain.normal_cone_residual(at.w, slope)
+    reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it
+    return float(violation), float(min(np.linalg.norm(residual), np.linalg.norm(reach)))

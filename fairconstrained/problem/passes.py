@@ -15,12 +15,11 @@ from fairconstrained.shards.sums import (
     hessian,
     in_one_round,
     jacobian_rows,
-    mean_square,
     statistics,
     subgradient_error,
 )
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.numerics import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
@@ -96,35 +95,25 @@ class ModelPass:
         ]
 
     def gradient(self, weighted: Weighted) -> tuple[Array, list[Array]]:
-        """Return the gradient of a weighted sum of statistics: one backward pass.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_parameters,)
-            In the parameters of the model.
-        own : list of ndarray of shape (n_auxiliary,)
-            In the variables of each term.
-        """
+        """Return the gradient of a weighted sum of statistics: one backward pass."""
         asked = tuple((of, weights.tobytes()) for of, weights in weighted)
         if asked not in self._gradients:
             if len(self._gradients) == _MOST_KEPT:
                 del self._gradients[next(iter(self._gradients))]
-            self._gradients[asked] = self._gradient(weighted)
+            on_scores: Array | None = None
+            owns, total = [], np.zeros(self.model.n_parameters)
+            for of, weights in weighted:
+                if of.slopes is not None:
+                    total += weights @ of.slopes[0]
+                    owns.append(weights @ of.slopes[1])
+                    continue
+                back, own = cast("Pullback", of.pullback)(weights)
+                on_scores = back if on_scores is None else on_scores + back
+                owns.append(own)
+            if on_scores is not None:
+                total = total + self._pullback(on_scores)
+            self._gradients[asked] = total, owns
         return self._gradients[asked]
-
-    def _gradient(self, weighted: Weighted) -> tuple[Array, list[Array]]:
-        on_scores: Array | None = None
-        owns, total = [], np.zeros(self.model.n_parameters)
-        for of, weights in weighted:
-            if of.slopes is not None:
-                total += weights @ of.slopes[0]
-                owns.append(weights @ of.slopes[1])
-                continue
-            assert of.pullback is not None
-            back, own = of.pullback(weights)
-            on_scores = back if on_scores is None else on_scores + back
-            owns.append(own)
-        return total if on_scores is None else total + self._pullback(on_scores), owns
 
     def slopes(self, of: TermPass, beside: TermPass | None, n_asked: int) -> Jacobian | None:
         """Return the gradients of all statistics of a term, None where they cost much.
@@ -151,22 +140,7 @@ class ModelPass:
         return of.slopes
 
     def rows(self, of: TermPass, outputs: Array, beside: TermPass | None) -> Jacobian:
-        """Return the gradients of some outputs of a term.
-
-        Parameters
-        ----------
-        of : TermPass
-            The term.
-        outputs : ndarray of int of shape (m,)
-            The outputs.
-        beside : TermPass or None
-            See `slopes`.
-
-        Returns
-        -------
-        rows : tuple of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
-            The gradients in the parameters of the model and in the term's own variables.
-        """
+        """Return the gradients of some outputs of a term."""
         slopes, term = self.slopes(of, beside, len(outputs)), of.term
         if slopes is not None:
             on_model, on_own = slopes
@@ -183,18 +157,7 @@ class ModelPass:
         return table[:, used] @ on_model, table[:, used] @ on_own
 
     def jacobian_rows(self, weighted: Weighted) -> list[Jacobian]:
-        """Return the gradients of several weighted sums of the statistics of each term.
-
-        Parameters
-        ----------
-        weighted : sequence of (TermPass, ndarray of shape (m, n_statistics))
-            Terms of this pass, with m weights for each of their statistics; m may differ.
-
-        Returns
-        -------
-        rows : list of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
-            For each term the gradients in the parameters of the model and in its own variables.
-        """
+        """Return the gradients of several weighted sums of the statistics of each term."""
         every = [(of, row) for of, table in weighted for row in table]
         gradients, owns = np.zeros((len(every), self.model.n_parameters)), []
         for start in range(0, len(every), _FEW_STATISTICS):  # each has the length of the rows
@@ -215,17 +178,7 @@ class ModelPass:
         return np.array([self._pullback(row) for row in on_scores]) if rows is None else rows
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
-        """Return the Hessian of a weighted sum of statistics of curved terms.
-
-        Returns
-        -------
-        hessian : ndarray of shape (n_parameters, n_parameters)
-            In the parameters of the model: second derivatives in the scores, then products of
-            columns.
-        own : list of (ndarray, ndarray)
-            For each term, in its variables and the parameters, (n_auxiliary, n_parameters), and in
-            each of its variables, (n_auxiliary,).
-        """
+        """Return the Hessian of a weighted sum of statistics of curved terms."""
         total, own = np.zeros(self.model.n_rows), []
         for of, weights in weighted:
             pullback = cast("CurvedPullback", of.pullback)
@@ -254,10 +207,6 @@ class ModelPass:
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, see :meth:`Term.subgradient_error`."""
         return term.subgradient_error(self.scores, auxiliary)
-
-    def root_mean_square_change(self, v: Array) -> float:
-        """Return the root mean square of the scores' change if the parameters change by `v`."""
-        return float(np.sqrt(np.mean((self.model.forward(self.w + v)[0] - self.scores) ** 2)))
 
 
 class ShardsPass(ModelPass):
@@ -349,11 +298,6 @@ class ShardsPass(ModelPass):
     def distribution(self) -> tuple[Scores, Array | None, Array | None]:
         """Return the scores, or the bins of a histogram, of the atoms: a round or two."""
         return self._rows.distributions(np.zeros(1))[0]
-
-    def root_mean_square_change(self, v: Array) -> float:
-        """Return the root mean square of the scores' change: one round."""
-        (squares,) = self.model.total(mean_square, [v])
-        return float(np.sqrt(squares[0] / self.model.totals.sum()))
 
 
 def forward_pass(model: Model, w: Array) -> ModelPass:

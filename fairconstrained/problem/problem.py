@@ -266,7 +266,7 @@ class Problem:
         *rows : ndarray of int
             One batch for every model, in the order of `models`.
         weights : sequence of ndarray or None, default=None
-            For every batch one over the expected number of draws of each row in it.
+            For every batch one over the expected draws of each row in it; None: uniform draws.
 
         Raises
         ------
@@ -275,7 +275,8 @@ class Problem:
         """
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
-        draws: Sequence[Array | None] = weights or [None] * len(rows)
+        each = zip(self.models, rows, strict=True)
+        draws = weights or [np.full(len(some), model.n_rows / len(some)) for model, some in each]
         drawn = {
             model: (model.batch(chosen), chosen, weight)
             for model, chosen, weight in zip(self.models, rows, draws, strict=True)
@@ -285,7 +286,7 @@ class Problem:
             if part.model is NO_MODEL:
                 return part
             model, chosen, weight = drawn[part.model]
-            return replace(part, model=model, term=part.term.batch(chosen, weight))
+            return replace(part, model=model, term=part.term.take(chosen, weight))
 
         return replace(self._map(take), full_rows=self.n_rows)
 

@@ -45,17 +45,8 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
 
     An evaluation then reads the features once, block by block, and keeps nothing of the length of
     the rows. The fit keeps the features, their weights where they differ, and one byte per row.
-
-    Parameters
-    ----------
-    data : TrainingData
-        Rows with dense features.
-
-    Returns
-    -------
-    data : ShardedData or None
-        None if there are more than a few atoms or several classes, or if rows whose group is not
-        known may differ in some of its attributes.
+    None if there are more than a few atoms or several classes, or if rows whose group is not known
+    may differ in some of its attributes.
     """
     groups, weight = data.groups, data.sample_weight
     n_codes = 2 if groups is None else 2 * (len(groups) + 1)
@@ -98,24 +89,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
 
 
 def drawn(codes: Array, strata: Array, size: int, least: int) -> tuple[Array, Array]:
-    """Return rows from every stratum, in rising order, and one over the share that was drawn.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The atom of every row.
-    strata : ndarray of int of shape (n_atoms,)
-        The stratum of every atom, from 0.
-    size : int
-        The number of rows to draw from all strata, in proportion to theirs.
-    least : int
-        The number of rows of a stratum of which all are drawn.
-
-    Returns
-    -------
-    rows : ndarray of int of shape (n_drawn,)
-    weights : ndarray of shape (n_drawn,)
-    """
+    """Return rows from every stratum, in rising order, and one over the share that was drawn."""
     sizes = np.zeros(int(strata.max(initial=0)) + 1, int)
     strata = strata.astype(np.min_scalar_type(len(sizes)))  # blocks of short integers
     for block in blocks(len(codes)):

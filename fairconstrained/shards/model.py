@@ -65,13 +65,7 @@ class ShardedLinearModel(LinearModel):
         raise TypeError("rows in shards cannot be drawn; use a deterministic solver.")
 
     def on(self, X: Any) -> Any:
-        """Return the model of some of the atoms, or the linear model of other rows.
-
-        Parameters
-        ----------
-        X : AtomRows, or ndarray or CSR of shape (n_other_rows, n_features)
-            Atoms of this model, or rows with the same columns.
-        """
+        """Return the model of some of the atoms, or the linear model of other rows."""
         if isinstance(X, AtomRows):
             return replace(self, atoms=self.atoms[X.atoms])
         return LinearModel(X, self.fit_intercept, 1, self.shift, self.scale, self.mean_squares)
@@ -116,13 +110,7 @@ class ShardedLinearModel(LinearModel):
         return self.shards.total(function, [self.place(w) for w in at], *rest, **options)
 
     def gradient(self, sums: Array) -> Array:
-        """Return the gradients in the parameters for some in coefficients of X and intercept.
-
-        Parameters
-        ----------
-        sums : ndarray of shape (m, n_features + 1)
-            The derivatives with respect to coefficients of X and intercept.
-        """
+        """Return the gradients in the parameters for some in coefficients of X and intercept."""
         return self.in_parameters(sums[:, :-1], sums[:, -1:])
 
     def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
@@ -135,4 +123,5 @@ class ShardedLinearModel(LinearModel):
         def product(v: Array) -> Array:
             return self.gradient(self.total(square_gradient, [v], shares)[0][None])[0]
 
-        return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)
+        first = np.random.default_rng(0).standard_normal(self.n_parameters)
+        return largest_eigenvalue(product, first, n_iter=n_iter)

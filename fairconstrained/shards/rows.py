@@ -140,13 +140,7 @@ class Block:
         return out
 
     def gradient(self, weights: Array) -> Array:
-        """Return the derivative of <weights, scores>, shape (..., n_features + 1).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,) or (m, n_rows)
-            The weights of the scores.
-        """
+        """Return the derivative of <weights, scores>, shape (..., n_features + 1)."""
         if isinstance(self.X, np.ndarray):
             slopes = weights @ self.X
         else:

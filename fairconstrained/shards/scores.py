@@ -86,12 +86,7 @@ class ShardedScores:
         """Return points t that stand for those at which scores are zero, sorted: a read or two.
 
         They are quantiles, from a histogram with 65536 bins, which does not depend on how rows are
-        divided into shards.
-
-        Parameters
-        ----------
-        reach : tuple of float
-            The range of t. An infinite one is that of the zeros: this takes a further read.
+        divided into shards. An infinite reach of t is that of the zeros: a further read.
         """
         low, high = reach
         if not np.isfinite(high - low):
@@ -106,15 +101,7 @@ class ShardedScores:
         return middles(low, high, _ZERO_BINS)[np.searchsorted(upto, ranks, side="right")]
 
     def rates(self, terms: Sequence[Term], points: Array) -> list[Array]:
-        """Return the rates of decisions in the cells of terms, (n_cells, n_points): one read.
-
-        Parameters
-        ----------
-        terms : sequence of CellMeans
-            With the indicator.
-        points : ndarray of shape (n_points,)
-            t, in increasing order.
-        """
+        """Return the rates of decisions in the cells of terms, (n_cells, n_points): one read."""
         summed = [self.model.summed(term) for term in terms]
         return list(self._total(rates_along, points, summed)) if terms else []
 
@@ -123,13 +110,6 @@ class ShardedScores:
 
         Terms of the distribution of the scores take one more read. If there are many rows they take
         two, for histograms, and their statistics are approximate.
-
-        Parameters
-        ----------
-        requests : sequence of (Term, ndarray of shape (n_points, n_auxiliary))
-            The terms, with the values of their own variables at the points.
-        points : ndarray of shape (n_points,)
-            t.
         """
         model = self.model
         summed = [(model.summed(term), own) for term, own in requests if not of_distribution(term)]
@@ -147,15 +127,7 @@ class ShardedScores:
         ]
 
     def distributions(self, points: Array) -> list[Distribution]:
-        """Return the scores of every atom at points t: a round, two if there are many rows.
-
-        Returns
-        -------
-        distributions : list of (scores, atoms, weight)
-            For every point the scores of the rows, their atoms and weights. If there are many rows,
-            the middles of the bins of a histogram that have rows; the first and the last one are
-            the extremes.
-        """
+        """Return the scores of every atom at points t: a round, two if there are many rows."""
         if are_collected(self.model):
             start, change, atoms, weight = self._total(collected, join=np.append)
             return [(start + t * change, atoms, weight) for t in points]
@@ -164,17 +136,7 @@ class ShardedScores:
         return [_of_bins(*one) for one in zip(counts, low, high, strict=True)]
 
     def above(self, thresholds: Array) -> tuple[Array, Array]:
-        """Return the weight and the number of the rows of every atom with larger scores of w.
-
-        Parameters
-        ----------
-        thresholds : ndarray of shape (n_thresholds,)
-            In any order.
-
-        Returns
-        -------
-        weight, counts : ndarray of shape (n_atoms, n_thresholds)
-        """
+        """Return the weight and the number of the rows of every atom with larger scores of w."""
         key = np.asarray(thresholds, dtype=float).tobytes()
         if key not in self._above:
             order = np.argsort(thresholds, kind="stable")
@@ -313,16 +275,7 @@ def rows_above(block: Block, start: Array, change: Array, thresholds: Array, n_a
 
 
 def scores_between(block: Block, start: Array, change: Array, low: float, high: float) -> Sums:
-    """Return the different scores in a range with their weight, and what is outside.
-
-    Returns
-    -------
-    scores, weight : ndarray of shape (n_different,)
-    below, beyond : ndarray of shape (1,)
-        The largest score below the range and the least one above, infinite if there is none.
-    above : ndarray of shape (1,)
-        The weight of the rows above the range.
-    """
+    """Return the different scores in a range with their weight, and what is outside."""
     under, over = start < low, start > high
     inside = ~(under | over)
     values, codes = np.unique(start[inside], return_inverse=True)

@@ -42,19 +42,7 @@ class Shards(ABC):
     def total(
         self, function: BlockSum, places: Sequence[Place], *arguments: Any, join: Join = np.add
     ) -> Sums:
-        """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round.
-
-        Parameters
-        ----------
-        function : callable
-            Called with a block, its scores for every model, and other arguments; returns arrays.
-        places : sequence of (ndarray of shape (n_features,), float)
-            The coefficients and the intercept of every model whose scores are wanted.
-        *arguments : object
-            Others of the function.
-        join : callable, default=np.add
-            What is done in place of adding: np.maximum, or np.append for the rows of all blocks.
-        """
+        """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round."""
         return joined(join, self.gather(function, join, places, *arguments))
 
 
@@ -96,25 +84,7 @@ def in_one_round(term: Term, n_features: int) -> bool:
 
 
 def statistics(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, bool]]) -> Sums:
-    """Return a block's part of the statistics of terms, and of the Jacobians of some.
-
-    Parameters
-    ----------
-    block : Block
-        The rows.
-    scores : ndarray of shape (n_rows,)
-        Their scores.
-    requests : sequence of (Term, ndarray, bool)
-        The terms, see :meth:`ShardedLinearModel.summed`, the values of their own variables, and
-        whether the Jacobian is wanted.
-
-    Returns
-    -------
-    *parts : ndarray
-        Of each term its statistics, (n_statistics,), and where wanted their derivatives with
-        respect to coefficients and intercept, (n_statistics, n_features + 1), and to its own
-        variables.
-    """
+    """Return a block's part of the statistics of terms, and of the Jacobians of some."""
     parts: list[Array | slice] = []
     dense = [wanted and _of_few_cells(term) for term, _, wanted in requests]
     sizes = [term.n_statistics * few for (term, *_), few in zip(requests, dense, strict=True)]
@@ -201,20 +171,7 @@ def _dense(values: Matrix) -> Array:
 def jacobian_rows(
     block: Block, scores: Array, requests: Sequence[tuple[Term, Array, Array]]
 ) -> Sums:
-    """Return a block's part of the gradients of several <weights, statistics> of each term.
-
-    Parameters
-    ----------
-    block, scores
-        See `statistics`.
-    requests : sequence of (Term, ndarray, ndarray of shape (m, n_statistics))
-        The terms, the values of their own variables, and the weights; m may differ.
-
-    Returns
-    -------
-    *gradients : ndarray of shape (m, n_features + 1) or (m, n_auxiliary)
-        Of each term with respect to coefficients and intercept, and to its own variables.
-    """
+    """Return a block's part of the gradients of several <weights, statistics> of each term."""
     parts: list[Array] = []
     for term, auxiliary, table in requests:
         pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
@@ -245,11 +202,6 @@ def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:
     """Return a block's part of the subgradient error of a rounded term."""
     term, auxiliary = request
     return (term.take(block.places, block.weight).subgradient_error(scores, auxiliary),)
-
-
-def mean_square(block: Block, scores: Array) -> Sums:
-    """Return the weighted sum of squared scores."""
-    return (np.array([block.weight @ scores**2]),)
 
 
 def square_gradient(block: Block, scores: Array, shares: Array) -> Sums:

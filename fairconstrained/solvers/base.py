@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.infeasibility import is_stuck
+from fairconstrained.problem.kkt import is_stuck
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
 from fairconstrained.utils.parameter_constraints import (
@@ -67,15 +67,7 @@ class Run:
         self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
 
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
-        """Measure iterates until one ends the run; return why.
-
-        Parameters
-        ----------
-        iterates : iterator of Iterate
-            Those of a solver.
-        last_pass : float
-            The value of :attr:`Problem.passes` at which it ends.
-        """
+        """Measure iterates until one ends the run; return why."""
         tol, status = self.start.tol, Status.ITERATION_LIMIT
         clock = time.perf_counter()
         for iterate in iterates:
@@ -348,14 +340,6 @@ def refine(run: Run, status: Status) -> Status:
     its gradient steps need not converge at all, and subgradient steps are as long as their step
     rule. The steps of :class:`~fairconstrained.solvers.SQP` restore the constraints and
     lower the objective at the same time. Kinks are rounded.
-
-    Parameters
-    ----------
-    run : Run
-        The run so far. Nothing is done if it converged, if a callback stopped it, or if no steps
-        are possible.
-    status : Status
-        How it ended.
     """
     problem, start, kept = run.problem, run.start, run.kept
     steps = without_kinks(problem, SOLVERS["sqp"]())

@@ -1,18 +1,17 @@
-"""The second-order models of sequential quadratic programming: matrices B and their inverse."""
+"""The subproblem of sequential quadratic programming: matrices B, the working set, and the dual."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from fairconstrained.problem import Evaluation
-from fairconstrained.problem.multipliers import Multipliers
+from fairconstrained.problem.composite import Multipliers
+from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
-
-if TYPE_CHECKING:
-    from fairconstrained.solvers.subproblem import Linearised
 
 # gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
 # conditioning of the matrix least.
@@ -24,7 +23,7 @@ _DAMPED = 0.2
 _MIN_COSINE = 1e-10  # between step and change of the gradient, for a pair to be stored
 # The least curvature of a term's own variables, such as thresholds: while their constraints are
 # inactive they have none, and should not move.
-_STILL = 1e-2
+_AUXILIARY = 1e-2
 
 
 class Curvature:
@@ -117,7 +116,7 @@ class ExactCurvature(Curvature):
         """Return the Hessian of the Lagrangian, with a little curvature for auxiliary variables."""
         matrix = at.hessian(multipliers)
         n, size = at.problem.models[0].n_parameters, len(matrix)
-        matrix.flat[n * (size + 1) :: size + 1] += _STILL
+        matrix.flat[n * (size + 1) :: size + 1] += _AUXILIARY
         return matrix
 
     def shifted(self, shift: float) -> float:
@@ -234,3 +233,145 @@ class QuasiNewtonCurvature(Curvature):
         """Return a quarter of the stretch, which is below one only for the linear model."""
         least = 0.0 if self.n_pairs else 1e-12 - 1.0
         return max(0.25 * (1.0 + shift) - 1.0, least)
+
+
+_MOST = 50  # constraints that are linearised at first: each may cost a backward pass
+_FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
+_ENTERING = 32  # constraints of each part that enter the working set at a time; most leave again
+_ROUNDS = 40  # in which constraints enter
+FIRST_WIDTH = 0.1
+_PROJECTIONS = 200  # of a step into a domain; most take ten
+_STILL = 1e-9  # relative, of multipliers between projections
+_EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
+
+After = tuple[Evaluation, Array]  # that at a step, and the step
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A solution of the subproblem."""
+
+    s: Array
+    multipliers: Multipliers
+    image: Array  # (B + shift) s
+    violation: float  # by which the linearised constraints exceed the level after the step
+
+    @property
+    def bent(self) -> float:
+        """s'(B + shift)s."""
+        return float(self.s @ self.image)
+
+
+@dataclass(eq=False)
+class Linearised:
+    """The working set of constraints at a point, with their gradients.
+
+    It starts with the nearly active ones; of pairs of many groups others enter as linearised values
+    exceed theirs, so that of k (k - 1) pairs as many are formed as are active.
+
+    Constraints with the largest positive multipliers are linearised, whatever their values.
+    """
+
+    at: Evaluation
+    multipliers: Multipliers
+    width: float = FIRST_WIDTH  # how far below the largest value others may be
+    tol: float = 1e-4  # of the run
+    level: float = 0.0  # the values to which steps bring constraints
+
+    def __post_init__(self) -> None:
+        """Linearise the first constraints."""
+        at, multipliers = self.at, self.multipliers
+        positive = multipliers.which[np.argsort(-multipliers.values, kind="stable")[:_MOST]]
+        if at.problem.n_constraints <= _FEW:
+            self.near = np.arange(at.problem.n_constraints)
+        else:
+            self.near = np.union1d(positive, at.largest(at.violation - self.width, _MOST))
+        self.values = at.values(self.near)
+        self.rows, self.gradient = at.constraint_gradients(self.near), at.gradient()
+
+    def solve(
+        self, curvature: Curvature, cap: float, guess: Multipliers, after: After | None = None
+    ) -> Step:
+        """Return the step to constraint values of at most the level.
+
+        `after` is the evaluation at a step, and this step: constraints are as curved as they are
+        there.
+        """
+        gradient, inverse = self.gradient + curvature.extra, curvature.inverse
+        images = inverse(np.column_stack([gradient, self.rows.T]))
+        active = guess.of_constraints(self.near)
+        for _ in range(_ROUNDS):
+            values = self.values - self.level
+            if after is not None:  # those that agree with the values after the step
+                values = after[0].values(self.near) - self.rows @ after[1] - self.level
+            active, s = self._dual(values, images[:, 0], images[:, 1:], cap, active)
+            violation = float((values + self.rows @ s).max(initial=0.0))
+            new = self._entering(s, violation + self.level, after)
+            if not len(new):
+                break
+            rows = self.at.constraint_gradients(new)
+            self.near = np.concatenate([self.near, new])
+            self.values = np.concatenate([self.values, self.at.values(new)])
+            self.rows = np.vstack([self.rows, rows])
+            active = np.concatenate([active, np.zeros(len(new))])
+            images = np.column_stack([images, inverse(rows.T)])
+        multipliers = Multipliers.at(self.near, active, self.at.problem.n_constraints)
+        return Step(s, multipliers, -(gradient + active @ self.rows), violation)
+
+    def predicted(self, step: Step, price: float, added: float) -> float:
+        """Return by how much the model of the merit function falls."""
+        slope, before = float(self.gradient @ step.s), self.at.violation - self.level
+        fall = max(before, 0.0) - step.violation
+        return -slope - 0.5 * (step.bent - added) + price * fall
+
+    def _entering(self, s: Array, largest: float, after: After | None) -> Array:
+        """Return constraints whose linearisation exceeds the largest of the working set."""
+        if len(self.near) == self.at.problem.n_constraints:
+            return np.zeros(0, dtype=int)
+        least = largest + _EXACT * self.tol
+        return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
+
+    def _dual(
+        self, values: Array, free: Array, columns: Array, cap: float, guess: Array
+    ) -> tuple[Array, Array]:
+        """Return multipliers and step, from the images of the gradients.
+
+        In a domain the step is projected: projections shorten, so that the quadratic of the whole
+        space is a minorant of the dual at any multipliers, and its maximisers rise to the dual's.
+        """
+        w, domain, quadratic = self.at.w, self.at.problem.domain, self.rows @ columns
+        if domain.whole_space:
+            active = capped_dual(quadratic, values - self.rows @ free, cap)
+            return active, -free - columns @ active
+        active = guess
+        for _ in range(_PROJECTIONS):
+            s, before = domain.project(w - free - columns @ active) - w, active
+            linear = values + self.rows @ s + quadratic @ before
+            active = capped_dual(quadratic, linear, cap)
+            if np.abs(active - before).max(initial=0.0) <= _STILL * (1.0 + active.sum()):
+                break
+        return active, s
+
+
+def capped_dual(quadratic: Array, linear: Array, cap: float) -> Array:
+    r"""Return the maximiser of :math:`b^\top x - x^\top Q x / 2` over x >= 0, sum(x) <= cap.
+
+    With :math:`Q = L L^\top` these are non-negative least squares in :math:`L^\top x \approx L^{-1}
+    b`. The bound is one more row, with a slack variable.
+    """
+    m = len(linear)
+    if m == 0:
+        return np.zeros(0)
+    if m == 1:
+        return np.clip(linear / max(float(quadratic[0, 0]), 1e-300), 0.0, cap)
+    Q = 0.5 * (quadratic + quadratic.T)
+    # Dependent gradients make Q singular. What is added is far below any tolerance.
+    Q.flat[:: m + 1] += 1e-11 * max(float(np.trace(Q)), 1e-200)
+    factor = np.linalg.cholesky(Q)
+    # The sum exceeds the cap by its multiplier over the squared weight of the row, a share of 1e-9.
+    weight = np.sqrt(1e9 * max(float(linear.max()), 1e-300) / cap)
+    rows = np.zeros((m + 1, m + 1))
+    rows[:m, :m], rows[m] = factor.T, weight
+    target = np.append(dtrtrs(factor, linear, lower=1)[0], weight * cap)
+    x = nonnegative_least_squares(rows, target)[:m]
+    return x * min(1.0, cap / max(float(x.sum()), 1e-300))

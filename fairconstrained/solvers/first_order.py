@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.numerics import grouped, ranges
@@ -19,9 +20,8 @@ from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
 _LARGER = 10.0  # the penalty on constraints of drawn blocks, in units of that on all constraints
-_SAFETY = 1.1  # power iterations end below the largest eigenvalue
 _N_ITER = 6  # of power iterations for the curvature, half as many for the slope: one digit will do
-_TINY = 1e-12
+_SHORT = 0.01  # distance over which constraints are nearly linear
 
 Updates = Iterator[Iterable[tuple[Evaluation, Array | None]]]
 Draw = Callable[[np.random.RandomState], tuple[Array, Array, Array]]
@@ -273,16 +273,9 @@ def moved(at: Evaluation, step: Array) -> Array:
 def constants_at(at: Evaluation, multipliers: Array | None = None) -> Constants:
     r"""Return how strongly the objective bends near a point, and how steep the constraints are.
 
-    Both are found by power iterations: on differences of gradients over distances that change the
-    scores by about one, so that a kink counts as what it amounts to there, and on differences of
-    constraint values.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem, or a batch of it, at the point.
-    multipliers : ndarray of shape (n_constraints,) or None, default=None
-        The constraints whose curvature counts as well.
+    Both are found by power iterations: on differences of gradients over a distance of one, the
+    scale of parameters of scaled features, so that a kink counts as what it amounts to there, and
+    on differences of constraint values.
 
     References
     ----------
@@ -291,37 +284,17 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> Constants:
     problem, gradient = at.problem, at.gradient(multipliers)
     rng = np.random.RandomState(0)  # constants do not depend on the random state of the run
 
-    def near(v: Array, share: float) -> tuple[Evaluation, float]:
-        """Return the evaluation where scores have changed by a share, and the length of the way."""
-        change = at.root_mean_square_change(v)
-        length = share / change if change > _TINY else share
-        return problem.at(at.w + length * v), length
-
     def bend(v: Array) -> Array:
-        there, length = near(v, 1.0)
-        return (there.gradient(multipliers) - gradient) / length
+        return problem.at(at.w + v).gradient(multipliers) - gradient
 
     def stretch(v: Array) -> Array:
-        there, length = near(v, 0.01)
-        return at.gradient((there.constraints - at.constraints) / length, objective=0.0)
+        change = problem.at(at.w + _SHORT * v).constraints - at.constraints
+        return at.gradient(change / _SHORT, objective=0.0)
 
     slope = 0.0
     if problem.n_constraints:
         mixed = at.gradient(rng.standard_normal(problem.n_constraints), objective=0.0)
-        slope = sqrt(_largest_eigenvalue(stretch, mixed, _N_ITER // 2))
+        slope = sqrt(largest_eigenvalue(stretch, mixed, n_iter=_N_ITER // 2))
     first = rng.standard_normal(problem.n_variables)
-    curvature = _largest_eigenvalue(bend, first, _N_ITER)
+    curvature = largest_eigenvalue(bend, first, n_iter=_N_ITER)
     return Constants(curvature or slope or 1.0, slope or 1.0)
-
-
-def _largest_eigenvalue(image: Callable[[Array], Array], v: Array, n_iter: int) -> float:
-    """Return the size of the largest eigenvalue of a symmetric map, a bit enlarged."""
-    value = 0.0
-    for _ in range(n_iter):
-        norm = float(np.linalg.norm(v))
-        if norm <= _TINY:
-            break
-        unit = v / norm
-        v = image(unit)
-        value = abs(float(unit @ v))
-    return _SAFETY * value

@@ -32,17 +32,7 @@ class MultiplierModel(FieldParameters, ABC):
 
     @abstractmethod
     def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
-        """Return the parameters whose multipliers are nearest to given ones.
-
-        Parameters
-        ----------
-        features : ndarray of shape (n_constraints, n_features)
-            z.
-        multipliers : ndarray of shape (n_constraints,)
-            What the multipliers are to be at first.
-        random_state : numpy.random.RandomState
-            The source of randomness.
-        """
+        """Return the parameters whose multipliers are nearest to given ones."""
 
     @abstractmethod
     def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:

@@ -13,7 +13,7 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates, moved
 from fairconstrained.solvers.multiplier_models import DeepNetwork, Free, MultiplierModel, Network
-from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive, Share
 from fairconstrained.utils.typing import Array, Matrix
 

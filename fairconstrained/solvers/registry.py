@@ -98,13 +98,6 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     with kinks, see :class:`Smoothing`. Where rounding does not help either, the solver is returned
     as it is: its own message says what is missing.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is to be minimised.
-    solver : Solver
-        The method.
-
     Examples
     --------
     >>> import numpy as np
@@ -124,15 +117,6 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
 
 def refusal(solver: str, missing: Sequence[str], able: Sequence[str]) -> str:
     """Return the message of a solver that cannot solve a problem.
-
-    Parameters
-    ----------
-    solver : str
-        The solver.
-    missing : sequence of str
-        The properties that the problem lacks, at least one.
-    able : sequence of str
-        The names of the solvers that can solve it.
 
     Examples
     --------

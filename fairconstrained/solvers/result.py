@@ -12,8 +12,8 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from fairconstrained.problem import KKT, Evaluation, Problem
+from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.kkt import certify
-from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:

@@ -11,8 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible, stationary_weights
-from fairconstrained.problem.kkt import objective_scale
+from fairconstrained.problem.kkt import (
+    is_stuck,
+    objective_scale,
+    shows_infeasible,
+    stationary_weights,
+)
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import Result, SolverState, Status
@@ -340,16 +344,6 @@ class SmoothingState(SolverState):
 
     @staticmethod
     def rounded(state: SolverState | None, problem: Problem, at: Evaluation) -> Evaluation | None:
-        """Return the problem at the same point, rounded as in a subproblem that left `state`.
-
-        Parameters
-        ----------
-        state : SolverState or None
-            The state that the subproblem solver left.
-        problem : Problem
-            The problem itself.
-        at : Evaluation
-            The problem at the subproblem solver's answer.
-        """
+        """Return the problem at the same point, rounded as in a subproblem that left `state`."""
         last = SmoothingState.of(state)
         return None if last is None else problem.smoothed(last.width).at(at.w, like=at)

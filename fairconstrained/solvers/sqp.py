@@ -9,13 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.infeasibility import is_stuck
-from fairconstrained.problem.kkt import KKT
-from fairconstrained.problem.multipliers import Multipliers
+from fairconstrained.problem.composite import Multipliers
+from fairconstrained.problem.kkt import KKT, is_stuck
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import Curvature, ExactCurvature, QuasiNewtonCurvature
+from fairconstrained.solvers.curvature import (
+    FIRST_WIDTH,
+    Curvature,
+    ExactCurvature,
+    Linearised,
+    QuasiNewtonCurvature,
+    Step,
+)
 from fairconstrained.solvers.result import SolverState, Status
-from fairconstrained.solvers.subproblem import FIRST_WIDTH, Linearised, Step
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
 from fairconstrained.utils.typing import Array
 
@@ -27,7 +32,6 @@ _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, 
 _KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
 _MOST_FAILURES = 12  # rejected steps in a row; the shift has then grown by 4^12
 _MOST_STILL = 3  # steps for feasibility that would lower it by less than a tenth of the tolerance
-_MOST_IDLE = 60  # steps without a fall of the merit function by 1% of the tolerance
 _ROUNDING = 1e-13
 
 
@@ -195,8 +199,8 @@ class _Run:
         self.cap, self.growth = solver.rho, solver.growth
         self.shift = self.level = 0.0
         self.failure: Status | None = None
-        self.failed = self.idle = self.still = 0
-        self.least = self.error = np.inf
+        self.failed = self.still = 0
+        self.error = np.inf
         first = start.first_multipliers(at.problem.n_constraints)
         self._move(at, Multipliers.of(first), FIRST_WIDTH)
 
@@ -249,7 +253,6 @@ class _Run:
         self.failed = 0
         # Between poor and good the model is as right as it can be at this length of steps.
         self.shift = curvature.lowered(used) if ratio > _GOOD else used
-        self._watch(step, trial, price)
         # Those that the step has moved most may be the next ones: all count that can be listed.
         few = at.problem.n_constraints <= _LISTED
         before = at.constraints if few else model.values
@@ -288,16 +291,6 @@ class _Run:
             return
         self.shift = self.curvature.raised(used, step.s, step.bent)
         if self.failed > _MOST_FAILURES:
-            self.failure = Status.STALLED
-
-    def _watch(self, step: Step, trial: Evaluation, price: float) -> None:
-        """See whether the run still moves."""
-        merit = self._merit(trial, self.cap if trial.violation > self.tol else price)
-        if merit < self.least - 1e-2 * self.tol:
-            self.least, self.idle = merit, 0
-        else:
-            self.idle += 1
-        if self.idle >= _MOST_IDLE:
             self.failure = Status.STALLED
 
     def _merit(self, at: Evaluation, price: float) -> float:

@@ -4,9 +4,8 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 ``constraints``.
 """
 
-from fairconstrained.terms.affine import FunctionAverages, Majorant
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.head import AffineHead
+from fairconstrained.terms.head import AffineHead, FunctionAverages, Majorant
 
 __all__ = ["AffineHead", "CellMeans", "FunctionAverages", "Majorant", "Term"]

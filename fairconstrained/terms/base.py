@@ -186,21 +186,6 @@ class Term(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no batches of rows.")
 
-    def batch(self, rows: Array, weights: Array | None = None) -> Term:
-        """Return the term on some rows, its statistics estimates of those on all rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            The rows drawn.
-        weights : ndarray of shape (b,) or None, default=None
-            One over the expected number of times each of them is drawn; None stands for a uniform
-            draw, n_rows / b.
-        """
-        if weights is None:
-            weights = np.full(len(rows), self.n_rows / len(rows))
-        return self.take(rows, weights)
-
     def strata(self) -> Array:
         """Return codes, (n_rows,), that are equal for rows of the same cells; all equal here."""
         return np.zeros(self.n_rows, dtype=int)
@@ -245,7 +230,11 @@ class Term(ABC):
 
         Zeros for a convex term, infinity for any other one unless a subclass knows a bound.
         """
-        return np.full(self.n_rows, 0.0 if self.convex else np.inf)
+        return np.zeros(self.n_rows) if self.convex else self._bend()
+
+    def _bend(self) -> Array:
+        """Return the largest downward curvature of any output along each score."""
+        return np.full(self.n_rows, np.inf)
 
     @property
     def weakly_convex(self) -> bool:
@@ -283,11 +272,8 @@ class FactoredPullback:
     def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
         """Return the derivatives of the statistics in parameters and in own variables.
 
-        Parameters
-        ----------
-        products : list of ndarray of shape (n_sums, n_parameters)
-            The parts of `basis` times the derivatives of the scores; by default the statistics are
-            the sums.
+        Products are the parts of `basis` times the derivatives of the scores, (n_sums,
+        n_parameters) each; by default the statistics are the sums.
         """
         rows = np.concatenate(products)
         return rows, np.zeros((len(rows), 0))

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
-from fairconstrained.terms.head import AffineHead, identity
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked
+from fairconstrained.terms.head import AffineHead, FunctionAverages
+from fairconstrained.terms.ordered_pairs import identity
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -127,7 +127,7 @@ class CellMeans(OnCells, FunctionAverages):
         return scores if self.signs is None else self.signs * scores
 
     @cached_property
-    def _zero_one(self) -> CellMeans:
+    def _zero_one(self) -> Any:
         return replace(self, function=self.function.zero_one(), shift=0.0)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
@@ -155,7 +155,7 @@ class CellMeans(OnCells, FunctionAverages):
     def outputs_at(self, shares: Array) -> Array:
         """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
         level = np.broadcast_to(self._level, self.n_outputs)
-        return np.asarray(self._small @ shares + level[:, None])
+        return np.asarray(self.combination @ shares + level[:, None])
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -166,17 +166,6 @@ class CellMeans(OnCells, FunctionAverages):
         ends = np.arange(len(rows) + 1)
         cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
         return replace(self, cells=cells, signs=signs)
-
-    def zero_one(self) -> CellMeans:
-        """Return the term with the indicator, always the same object, so that passes are reused."""
-        return self._zero_one
-
-    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
-        """Return the averages of phi' times y times a change of the scores."""
-        margins = self._margins(scores)
-        slope = self.function.derivative(margins, self.function.value(margins))
-        slope = slope if self.signs is None else self.signs * slope
-        return lambda change, _: self._sums(slope * change)
 
     @property
     def weakly_convex(self) -> bool:
@@ -198,25 +187,27 @@ class Ratios(CellMeans):
 
     Parameters
     ----------
-    listed : tuple of (OrderedPairs, ndarray of int) or None, default=None
-        The pairs, and which of them the outputs are; None where the combination has all.
+    listed : tuple of (OrderedPairs, ndarray of int), default=None
+        The pairs, and which of them the outputs are; None takes all of the combination.
     """
 
-    listed: tuple[Any, Array] | None = None
+    listed: Any = None
 
-    @property
-    def _listed(self) -> tuple[Any, Array]:
-        """The pairs, and which of them the outputs are."""
-        return self.listed or (self.combination, np.arange(self.n_outputs))
+    def __post_init__(self) -> None:
+        """Keep the pairs: a small combination is made dense."""
+        if self.listed is None:
+            every = np.arange(self.combination.shape[0])
+            object.__setattr__(self, "listed", (self.combination, every))
+        super().__post_init__()
 
     @property
     def ratio(self) -> float:
         """The least ratio allowed."""
-        return float(self._listed[0].second)
+        return float(self.listed[0].second)
 
     def some_outputs(self, outputs: Array) -> Self:
         """Return the term with some of its ratios."""
-        pairs, places = self._listed
+        pairs, places = self.listed
         return replace(super().some_outputs(outputs), listed=(pairs, places[outputs]))
 
     @property
@@ -229,7 +220,7 @@ class Ratios(CellMeans):
         return self._gaps(statistics, np.arange(self.n_outputs))
 
     def _gaps(self, statistics: Array, outputs: Array) -> Array:
-        pairs, places = self._listed
+        pairs, places = self.listed
         pairs, places = replace(pairs, first=0.0, second=1.0), places[outputs]
         origin = 0.0 if pairs.origin is None else pairs.origin[pairs.ends(places)[1]]
         whole = pairs.values(statistics, places) + origin
@@ -270,10 +261,18 @@ class MeansPullback(FactoredPullback):
             back *= self.term.signs
         return back, NO_AUXILIARY
 
+    @property
+    def _by_row(self) -> Array:
+        """The derivatives of phi in the scores."""
+        return self.slopes if self.term.signs is None else self.term.signs * self.slopes
+
     def basis(self) -> list[SparseMatrix]:
         """Return the derivatives of the averages in the scores."""
-        signs = self.term.signs
-        return [reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)]
+        return [reweighted(self.term.cells, self._by_row)]
+
+    def push(self, change: Array, own: Array) -> Array:
+        """Return the averages of the changes of phi."""
+        return self.term._sums(self._by_row * change)
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""
@@ -312,34 +311,14 @@ def averages(term: OnCells, function: ScalarFunction, shift: float = 0.0) -> Cel
 
 
 def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> CellMeans:
-    """Return the weighted mean of phi(y * score) over all rows: a loss as a one-row term.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        The loss.
-    signs : ndarray of shape (n_rows,)
-        The labels y in {-1, +1}.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    """
+    """Return the weighted mean of phi(y * score) over all rows: a loss as a one-row term."""
     cells = cell_matrix(np.zeros(len(sample_weight), dtype=np.int32), sample_weight, 1)
     signs = np.asarray(signs, dtype=float)
     return CellMeans(cells, function, signs, combination=np.ones((1, 1)), names=("loss",))
 
 
 def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_array:
-    """Return A for disjoint cells: row k averages, with weights, over the rows coded k.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The cell of each row, or -1 for none.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    n_cells : int
-        The number of cells, none of them empty.
-    """
+    """Return A for disjoint cells: row k averages, with weights, over rows coded k; -1 is none."""
     weights = np.asarray(sample_weight, dtype=float)
     inside = codes >= 0
     ends = np.append(0, np.cumsum(inside))

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
+from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Losses = tuple[Array, Callable[[Array], Array]]
@@ -125,13 +125,7 @@ class ErrorRates(ClassTerm):
         )
 
     def outputs_at(self, shares: Sequence[Array]) -> Array:
-        """Return the outputs for shares of predictions, (n_outputs, n_points).
-
-        Parameters
-        ----------
-        shares : sequence of ndarray of shape (1, n_points)
-            The averages of `by_class`.
-        """
+        """Return the outputs for shares of predictions, (n_outputs, n_points)."""
         wrong = self.cells.sum() - sum(share[0] for share in shares)
         level = self.head(np.zeros(1))
         return np.asarray(level[:, None] + (self.head(np.ones(1)) - level)[:, None] * wrong)
@@ -203,25 +197,7 @@ def class_losses(
     *,
     left_out: Sequence[int] = (),
 ) -> PairwiseMargins:
-    """Return the mean losses of some classes minus their bounds.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi, not increasing.
-    labels : ndarray of int of shape (n_rows,)
-        The classes of the rows; none is empty.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-    classes : sequence of int
-        The classes that have an output.
-    bounds : sequence of float
-        The bounds on their mean losses.
-    names : sequence of str
-        A description of each output.
-    left_out : sequence of int, default=()
-        Classes that no row is compared with, see :class:`PairwiseMargins`.
-    """
+    """Return the mean losses of some classes minus their bounds."""
     codes = np.full(max(int(labels.max()), *classes) + 1, -1)
     codes[np.array(classes, dtype=int)] = np.arange(len(classes))
     cells = cell_matrix(codes[labels], sample_weight, len(classes))
@@ -231,14 +207,6 @@ def class_losses(
 
 
 def correct_share(labels: Array, sample_weight: Array) -> ErrorRates:
-    """Return the share of rows whose largest score is that of their class: one less the error rate.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_rows,)
-        The classes of the rows.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    """
+    """Return the share of rows whose largest score is that of their class: 1 - error rate."""
     cells = cell_matrix(np.zeros(len(labels), dtype=int), sample_weight, 1)
     return ErrorRates(cells, labels, combination=np.array([[-1.0]]), constant=1.0)

@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp, softmax
 from fairconstrained.functions.base import Indicator
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.ranks import ClippedRates
+from fairconstrained.terms.threshold_rates import ClippedRates
 from fairconstrained.utils.numerics import joint_codes
 from fairconstrained.utils.typing import Array
 
@@ -22,16 +22,6 @@ def log_odds(scores: Array) -> Array:
 
     .. math:: t_{ik} = s_{ik} - \log \sum_{l \ne k} e^{s_{il}}, \qquad
         \frac{1}{1 + e^{-t_{ik}}} = \frac{e^{s_{ik}}}{\sum_l e^{s_{il}}}.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_classes)
-        The scores s.
-
-    Returns
-    -------
-    log_odds : ndarray of shape (n_rows, n_classes)
-        Stored by columns.
 
     Examples
     --------
@@ -138,13 +128,7 @@ class ByClass(Term):
         return tuple(term for term in self.terms if isinstance(term, CellMeans))
 
     def outputs_at(self, shares: Sequence[Array]) -> Array:
-        """Return the outputs for shares of predictions, (n_outputs, n_points).
-
-        Parameters
-        ----------
-        shares : sequence of ndarray of shape (n_cells, n_points)
-            The averages of `by_class`.
-        """
+        """Return the outputs for shares of predictions, (n_outputs, n_points)."""
         return np.vstack(list(map(CellMeans.outputs_at, self.by_class, shares)))
 
     @property

@@ -17,13 +17,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
@@ -55,15 +55,7 @@ class Derivatives:
 
 
 class DifferenceSums(ABC):
-    r"""Sums of :math:`\phi(x_i - y_j)`, or of a derivative of phi, over i or over j.
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi.
-    first, second : Ranked
-        The scores x and the points y, with their weights.
-    """
+    r"""Sums of :math:`\phi(x_i - y_j)`, or of a derivative of phi, over i or over j."""
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
         self.function, self.first, self.second = function, first, second
@@ -155,23 +147,7 @@ def _quadratic_sum(coefficients: Array, moments: Array, y: Array) -> Array:
 
 
 def interpolation(points: Array, step: float) -> tuple[Array, Array, Array]:
-    """Return the nodes of a uniform grid around points, and their shares at the points.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n,)
-        The points.
-    step : float
-        The distance of the nodes.
-
-    Returns
-    -------
-    nodes : ndarray of shape (n_nodes,)
-    columns : ndarray of int of shape (n, 6)
-        The nodes of every point.
-    shares : ndarray of shape (n, 6)
-        What it has of each.
-    """
+    """Return the nodes of a uniform grid around points, the six of every point, and its shares."""
     place = points / step
     lowest = np.floor(place)
     place -= lowest
@@ -214,19 +190,12 @@ class _Convolved(DifferenceSums):
 def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> DifferenceSums:
     """Return the sums by the fastest way that is precise for the function.
 
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi.
-    first, second : Ranked
-        The scores x and the points y.
-
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp
     >>> from fairconstrained.terms.difference_sums import difference_sums
-    >>> from fairconstrained.terms.ranked import Ranked
+    >>> from fairconstrained.terms.difference_sums import Ranked
     >>> x = Ranked(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     >>> difference_sums(Ramp(), x, Ranked(np.array([0.0, 0.5]))).over_first(x.weights)
     array([0.75, 0.5 ])
@@ -266,27 +235,14 @@ def precise_step(function: ScalarFunction, scores: Array, points: Array) -> floa
 def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:
     r"""Return :math:`\sum_{ij} a_i\, b_j\, \phi(x_i - y_j)` and what returns its derivatives.
 
-    Ties count half in a sum of indicators (Mann-Whitney).
-
-    Parameters
-    ----------
-    function : ScalarFunction
-        phi.
-    first, second : Ranked
-        The scores x and y, with weights a and b.
-
-    Returns
-    -------
-    value : float
-    slopes : callable
-        () -> the derivatives by x and by y.
+    Ties count half in a sum of indicators (Mann-Whitney). The derivatives are those by x and by y.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.functions.losses import Hinge
     >>> from fairconstrained.terms.difference_sums import pair_sum
-    >>> from fairconstrained.terms.ranked import Ranked
+    >>> from fairconstrained.terms.difference_sums import Ranked
     >>> x, y = Ranked(np.array([0.0, 2.0]), np.full(2, 0.5)), Ranked(np.array([0.5]))
     >>> value, slopes = pair_sum(Hinge(), x, y)
     >>> float(value), [slope.tolist() for slope in slopes()]
@@ -302,3 +258,115 @@ def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[f
         return on_first, -second.weights * sums.over_first(first.weights, order=1)
 
     return float(sums.over_first(first.weights) @ second.weights), slopes
+
+
+_TIED = 1e-12  # relative to the largest score
+
+
+class Ranked:
+    """Weighted scores of a cell, sorted where that is needed.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        The scores.
+    weights : ndarray of shape (n,) or None, default=None
+        Their weights, >= 0; None stands for ones.
+    rows : ndarray of int of shape (n,) or slice, default=slice(None)
+        The rows that have them.
+    """
+
+    def __init__(self, scores: Array, weights: Array | None = None, rows: Any = slice(None)):
+        self.scores, self.rows = scores, rows
+        self.weights = np.ones(len(scores)) if weights is None else weights
+
+    @cached_property
+    def order(self) -> Array:
+        """The positions of the scores in ascending order; ties keep the order of the rows."""
+        return np.argsort(self.scores, kind="stable")
+
+    @cached_property
+    def ascending(self) -> Array:
+        """The sorted scores."""
+        return self.scores[self.order]
+
+    @cached_property
+    def negated(self) -> Ranked:
+        """The scores with the other sign."""
+        other = Ranked(-self.scores, self.weights, self.rows)
+        other.order = self.order[::-1]
+        return other
+
+    def as_given(self, values: Array) -> Array:
+        """Return values that are in the order of `ascending` in that of the scores."""
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    @cached_property
+    def sums(self) -> Array:
+        """Weights, weighted scores and weighted squares, summed over the k lowest, k = 0 to n."""
+        return self.cumulative(self.weights)
+
+    def cumulative(self, weights: Array) -> Array:
+        """Return the same for other weights, of shape (3, n + 1)."""
+        out = np.zeros((3, len(weights) + 1))
+        masses = weights[self.order]
+        for moment in out:
+            np.cumsum(masses, out=moment[1:])
+            masses = masses * self.ascending
+        return out
+
+    def below(self, points: Array, side: str = "left") -> Array:
+        """Return the positions in `sums` of the scores < `points` (<= with side="right")."""
+        return np.searchsorted(self.ascending, points, side=side)  # type: ignore[call-overload]
+
+    def share_above(self, points: Array) -> Array:
+        """Return the weight of the scores > `points`."""
+        weight = self.sums[0]
+        return weight[-1] - weight[self.below(points, "right")]
+
+    def share_below(self, points: Array) -> Array:
+        """Return the weight of the scores < `points`, and half of that of scores equal to them.
+
+        Scores that differ by rounding errors only are equal: a matrix product may give equal rows
+        scores that differ in their last digits.
+        """
+        largest = max(np.abs(points).max(initial=0.0), np.abs(self.scores).max(initial=0.0))
+        near, weight = _TIED * largest, self.sums[0]
+        return 0.5 * (
+            weight[self.below(points - near)] + weight[self.below(points + near, "right")]
+        )
+
+    def top(self, level: float) -> Array:
+        """Return the part of every weight that is within the highest `level` of all weight.
+
+        The score on the boundary counts in part, so that the parts sum to `level` times the total.
+        """
+        weight = self.sums[0]
+        inside = np.minimum(weight[-1] - weight, level * weight[-1])
+        return self.as_given(inside[:-1] - inside[1:])
+
+
+def centered(scores: Array) -> Array:
+    """Return the scores minus their mean.
+
+    Sums over differences are equal, and a large intercept does not cost them their digits.
+    """
+    return scores - np.mean(scores) if scores.size else scores
+
+
+def soft_top(values: Array, weights: Array, level: float, width: float) -> Array:
+    r"""Return the shares :math:`\mathrm{clip}((v - \tau) / \omega, 0, 1)` that add up to a level.
+
+    Their weighted sum is `level` times that of all weights; it falls piecewise linearly in
+    :math:`\tau`, which is found between two of its kinks.
+    """
+    ranked = Ranked(values, weights)
+    kinks = np.unique(np.concatenate([values - width, values]))
+    start, end = ranked.sums[:, ranked.below(kinks)], ranked.sums[:, ranked.below(kinks + width)]
+    mass, mean = (end - start)[:2]
+    sums = ranked.sums[0, -1] - end[0] + (mean - kinks * mass) / width
+    # the sums fall in the kinks
+    tau = np.interp(-level * weights.sum(), -sums, kinks)
+    return np.clip((values - tau) / width, 0.0, 1.0)

@@ -1,18 +1,20 @@
-"""Heads that are affine in the statistics."""
+"""Heads that are affine in statistics, and what follows from the function averaged."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
-from fairconstrained.terms.ordered_pairs import OrderedPairs
+from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, column_maxima, identity
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
@@ -22,8 +24,7 @@ _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 class AffineHead(Term):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
 
-    Subclasses are dataclasses. Those whose outputs are affine in a function of the statistics
-    extend `head` and `head_vjp`.
+    Those that are affine in a function of the statistics extend `head` and `head_vjp`.
 
     Parameters
     ----------
@@ -37,15 +38,21 @@ class AffineHead(Term):
         d, the constant part of the gap, for instance the 1 of "1 - rate".
     """
 
-    combination: Matrix = field(default=None, repr=False)
+    combination: Any = field(default=None, repr=False)
     offset: Array | float = 0.0
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
 
     def __post_init__(self) -> None:
-        """Make a missing combination the identity."""
-        if self.combination is None:
-            object.__setattr__(self, "combination", identity(np.size(self.offset)))
+        """Make a missing combination the identity, and a small one dense.
+
+        Products with sparse arrays cost microseconds each.
+        """
+        combination = (
+            identity(np.size(self.offset)) if self.combination is None else self.combination
+        )
+        small = not isinstance(combination, np.ndarray) and math.prod(combination.shape) <= _DENSE
+        object.__setattr__(self, "combination", combination.toarray() if small else combination)
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -54,21 +61,13 @@ class AffineHead(Term):
 
     @property
     def n_statistics(self) -> int:
-        """The number of statistics: that of the columns of R, unless a subclass differs."""
+        """The number of statistics, by default that of the columns of R."""
         return int(self.combination.shape[1])
-
-    @cached_property
-    def _small(self) -> Matrix:
-        """R, dense if it is small: products with sparse arrays cost microseconds each."""
-        combination: Any = self.combination
-        if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
-            return combination
-        return combination.toarray()
 
     @property
     def _pairs(self) -> OrderedPairs | None:
         """R, where it has pairs of many numbers: the largest need no listing."""
-        return self._small if isinstance(self._small, OrderedPairs) else None
+        return self.combination if isinstance(self.combination, OrderedPairs) else None
 
     @cached_property
     def _level(self) -> Array | float:
@@ -78,18 +77,18 @@ class AffineHead(Term):
     @cached_property
     def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
-        dense = isinstance(self._small, np.ndarray)
-        combination: Any = self._small if dense else as_csr(self._small)
+        dense = isinstance(self.combination, np.ndarray)
+        combination = self.combination if dense else as_csr(self.combination)
         size = abs(combination)
         return 0.5 * (size + combination), 0.5 * (size - combination)
 
     def head(self, statistics: Array) -> Array:
         """Return R r + d - b."""
-        return self._small @ statistics + self._level
+        return self.combination @ statistics + self._level
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
-        return np.asarray(v @ self._small)
+        return np.asarray(v @ self.combination)
 
     def values_of(self, statistics: Array, outputs: Array) -> Array:
         """Return some outputs."""
@@ -133,13 +132,7 @@ class AffineHead(Term):
         return self.values_of(statistics, outputs) + self.offset
 
     def some_outputs(self, outputs: Array) -> Self:
-        """Return the term with some of its outputs.
-
-        Parameters
-        ----------
-        outputs : ndarray of int of shape (n_chosen,)
-            The outputs.
-        """
+        """Return the term with some of its outputs."""
         every = self.n_outputs
         return replace(
             self,
@@ -189,13 +182,209 @@ class NoTerm(AffineHead):
         return self
 
 
-def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
-    """Return a matrix, dense, sparse or of unlisted pairs, as a CSR array."""
-    if isinstance(matrix, OrderedPairs):
-        return matrix.tocsr()
-    return sp.csr_array(matrix)
+Pushforward = Callable[[Array, Array], Array]
 
 
-def identity(n: int) -> SparseMatrix:
-    """Return the combination whose outputs are the statistics themselves."""
-    return sp.csr_array(sp.eye_array(n, format="csr"))
+def _of_function(ability: str) -> Any:
+    """Return an ability that a term without outputs has as well."""
+    return property(lambda term: getattr(term.function, ability) or term.n_outputs == 0)
+
+
+class FunctionAverages(AffineHead):
+    """An affine head on averages, weighted >= 0, of a function of what is affine in the scores."""
+
+    function: ScalarFunction
+    batchable = True
+    smooth = _of_function("smooth")
+    smoothable = _of_function("smoothable")
+    difference_of_convex = _of_function("difference_of_convex")
+
+    def _with_function(self, function: ScalarFunction) -> FunctionAverages:
+        """Return the term with another phi."""
+        return replace(self, function=function)  # type: ignore[call-arg]
+
+    @cached_property
+    def _zero_one(self) -> Any:
+        return self._with_function(self.function.zero_one())
+
+    def zero_one(self) -> Any:
+        """Return the term with the indicator, always the same object, so that passes are reused."""
+        return self._zero_one
+
+    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
+        """Return the averages, (n_averages,), of the subgradient error of phi."""
+        if not self.function.corners:
+            return np.zeros(self.combination.shape[1])
+        errors = self._with_function(SubgradientError(self.function.corners))
+        return np.maximum(errors.forward(scores, auxiliary)[0], 0.0)
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether phi is affine, or convex and no weight in R negative."""
+        if self.function.curvature == (0.0, 0.0) or self.n_outputs == 0:
+            return True
+        return self.function.convex and not self._signed_parts[1].sum() > 0.0
+
+    def smoothed(self, width: float) -> FunctionAverages:
+        """Return the term with phi rounded; itself if phi has no kinks."""
+        return self if self.function.smooth else self._with_function(self.function.smoothed(width))
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return abs(R) times the averages of the subgradient error of phi."""
+        return abs(self.combination) @ self._average_errors(scores, auxiliary)
+
+    def convex_parts(self) -> tuple[FunctionAverages, FunctionAverages]:
+        """Return terms with convex averages, whose differences are what R multiplies."""
+        plus, minus = self.function.convex_parts()
+        return self._with_function(plus), self._with_function(minus)
+
+    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+        """Return the majorant with tangents in place of what is subtracted."""
+        return self if self.convex else Majorant.of(self, scores, auxiliary)
+
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the derivative at the scores: changes of scores and variables -> of averages."""
+        pullback = self.forward(scores, auxiliary)[1]
+        if hasattr(pullback, "push"):  # without a row for every average
+            return cast("Pushforward", pullback.push)
+        rows = [pullback(unit) for unit in np.eye(self.n_statistics)]
+
+        def push(change: Array, own: Array) -> Array:
+            return np.array([np.vdot(row, change) + on_own @ own for row, on_own in rows])
+
+        return push
+
+    def _largest_bend(self, columns: SparseMatrix | None = None) -> Array:
+        """Return the most that any output bends down per unit of each statistic's curvature.
+
+        The columns, (n_statistics, n_columns), say which statistics are added up; None, each alone.
+        """
+        lower, upper = self.function.curvature
+        sizes = max(-lower, 0.0), max(upper, 0.0)
+        positive, negative = (
+            as_csr(part) * size for part, size in zip(self._signed_parts, sizes, strict=True)
+        )
+        bend = positive + negative
+        return column_maxima(bend if columns is None else bend @ columns)
+
+
+class Tangent:
+    """The affine function of scores and own variables that touches the averages of a term."""
+
+    def __init__(self, term: FunctionAverages, scores: Array, auxiliary: Array):
+        self.term, self.scores = term, np.array(scores)
+        self.auxiliary = self._own(auxiliary).copy()
+
+    def _own(self, auxiliary: Array) -> Array:
+        return auxiliary if len(auxiliary) else self.term.auxiliary_start
+
+    @cached_property
+    def _touching(self) -> tuple[Array, Pullback, Pushforward]:
+        at = self.scores, self.auxiliary
+        return *self.term.forward(*at), self.term.pushforward(*at)
+
+    def forward(self, scores: Array, auxiliary: Array) -> tuple[Array, Pullback]:
+        """Return its averages and their pullback, the same everywhere."""
+        averages, pullback, push = self._touching
+        moved = push(scores - self.scores, self._own(auxiliary) - self.auxiliary)
+        return averages + moved, pullback
+
+    def take(self, rows: Array, weights: Array) -> Tangent:
+        """Return the tangent on some rows."""
+        term = cast("FunctionAverages", self.term.take(rows, weights))
+        return Tangent(term, self.scores[rows], self.auxiliary)
+
+
+@dataclass(frozen=True, eq=False)
+class Majorant(AffineHead):
+    r"""The convex majorant of a term :math:`R\,(p^+ - p^-) + d - b` with convex :math:`p^\pm`.
+
+    With the tangents :math:`t^\pm` of :math:`p^\pm` and :math:`R = R^+ - R^-` it is
+
+    .. math:: R^+ (p^+ - t^-) - R^- (t^+ - p^-) + d - b.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    plus, minus : FunctionAverages
+        Terms with the averages :math:`p^+` and :math:`p^-`.
+    tangents : tuple of Tangent
+        :math:`t^+` and :math:`t^-`; R has the weights of :math:`p^+, p^-, t^+, t^-`.
+    combination, offset, names, constant
+        See :class:`AffineHead`.
+
+    See IDCA, equation (21).
+    """
+
+    term: Term
+    plus: FunctionAverages
+    minus: FunctionAverages
+    tangents: tuple[Tangent, Tangent]
+    batchable = True
+
+    @classmethod
+    def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
+        """Return the majorant that touches a term at the scores."""
+        plus, minus = term.convex_parts()
+        tangents = Tangent(plus, scores, auxiliary), Tangent(minus, scores, auxiliary)
+        up, down = (as_csr(part) for part in term._signed_parts)
+        return cls(
+            term, plus, minus, tangents, offset=term.offset, names=term.names,
+            combination=sp.csr_array(sp.hstack([up, down, -down, -up])), constant=term.constant,
+        )  # fmt: skip
+
+    n_rows = property(attrgetter("term.n_rows"))
+    n_auxiliary = property(attrgetter("term.n_auxiliary"))
+    auxiliary_start = property(attrgetter("term.auxiliary_start"))
+    convex = True
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether both convex functions are smooth."""
+        return self.plus.smooth and self.minus.smooth
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the kinks of both can be rounded."""
+        return self.plus.smoothable and self.minus.smoothable
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the four averages, one after the other, and their pullback."""
+        parts = (self.plus, self.minus, *self.tangents)
+        averages, pullbacks = zip(*(p.forward(scores, auxiliary) for p in parts), strict=True)
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            each = zip(pullbacks, np.split(u, 4), strict=True)
+            on_scores, own = zip(*(pull(part) for pull, part in each), strict=True)
+            return sum(on_scores), sum(own)
+
+        return np.concatenate(averages), pullback
+
+    def zero_one(self) -> Term:
+        """Return the zero-one version of the term."""
+        return self.term.zero_one()
+
+    def take(self, rows: Array, weights: Array) -> Majorant:
+        """Return the majorant on some rows."""
+        first, second = self.tangents
+        return replace(
+            self,
+            term=self.term.take(rows, weights),
+            plus=cast("FunctionAverages", self.plus.take(rows, weights)),
+            minus=cast("FunctionAverages", self.minus.take(rows, weights)),
+            tangents=(first.take(rows, weights), second.take(rows, weights)),
+        )
+
+    strata = property(attrgetter("term.strata"))
+    blocks = property(attrgetter("term.blocks"))
+
+    def smoothed(self, width: float) -> Self:
+        """Return the majorant with kinks rounded; the tangents are smooth."""
+        plus, minus = self.plus.smoothed(width), self.minus.smoothed(width)
+        return replace(self, plus=plus, minus=minus)
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the weighted subgradient errors of both convex functions."""
+        errors = [p._average_errors(scores, auxiliary) for p in (self.plus, self.minus)]
+        return self.combination @ np.concatenate([*errors, np.zeros(2 * len(errors[0]))])

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Family = tuple[range, range]  # the numbers a and the numbers b of all pairs of a family
 
@@ -116,20 +116,7 @@ class OrderedPairs:
         return abs(self.tocsr())
 
     def largest(self, x: Array, least: float, most: int, *, distinct: bool = False) -> Array:
-        """Return the pairs of the largest values that are at least `least`, in falling order.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_columns,)
-            What the matrix is multiplied by.
-        least : float
-            The least value.
-        most : int
-            The number of pairs of each family.
-        distinct : bool, default=False
-            Whether to match the number that makes the largest values with the one that makes the
-            largest as the other of a pair, then the next ones: no number is then twice a or b.
-        """
+        """Return the pairs of the largest values that are at least `least`, in falling order."""
         m = self._numbers(x)
         m = m if self.origin is None else m + self.origin
         largest, values = [np.zeros(0, int)], [np.zeros(0)]
@@ -208,3 +195,20 @@ def _top(values: Array, most: int) -> Array:
         return np.argsort(-values, kind="stable")
     some = np.sort(np.argpartition(-values, most - 1)[:most])
     return some[np.argsort(-values[some], kind="stable")]
+
+
+def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
+    """Return a matrix, dense, sparse or of unlisted pairs, as a CSR array."""
+    if isinstance(matrix, OrderedPairs):
+        return matrix.tocsr()
+    return sp.csr_array(matrix)
+
+
+def identity(n: int) -> SparseMatrix:
+    """Return the combination whose outputs are the statistics themselves."""
+    return sp.csr_array(sp.eye_array(n, format="csr"))
+
+
+def column_maxima(matrix: Matrix) -> Array:
+    """Return the largest entry of each column."""
+    return np.ravel(as_csr(matrix).max(axis=0).toarray())

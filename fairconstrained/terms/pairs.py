@@ -1,4 +1,4 @@
-"""Averages over pairs of rows from two cells: the terms of AUC and its fairness notions."""
+"""Averages over pairs of rows: of two cells, or of the same query."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import Rounded, ScalarFunction, SubgradientError
+from fairconstrained.functions.base import Indicator, Rounded, ScalarFunction, SubgradientError
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import ShiftedSquare
-from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
-from fairconstrained.terms.cell_means import OnCells, reweighted
-from fairconstrained.terms.difference_sums import difference_sums, pair_sum
-from fairconstrained.terms.ranked import Ranked, centered, soft_top
+from fairconstrained.terms.cell_means import CellMeans, OnCells, reweighted
+from fairconstrained.terms.difference_sums import (
+    Ranked,
+    centered,
+    difference_sums,
+    pair_sum,
+    soft_top,
+)
+from fairconstrained.terms.head import FunctionAverages, Pushforward
+from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.utils.numerics import ranges
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pair = tuple[Ranked, Ranked]
@@ -30,13 +37,11 @@ class PairMeans(OnCells, FunctionAverages):
         \qquad \sum_i a_i = \sum_j b_j = 1 \text{ on the full data.}
 
     They cost O(n log n) for smooth functions and for quadratic pieces, see
-    :mod:`~fairconstrained.terms.difference_sums`. The statistics are the averages themselves, not
-    sums over rows, so that the term is not shardable.
+    :mod:`~fairconstrained.terms.difference_sums`. They are no sums over rows of the data.
 
     A batch is the weighted sum over the pairs among its rows. It is unbiased where the rows of the
-    two cells are drawn independently of each other, as `Rows` does (rows of one cell
-    are never in the same stratum as rows of another). In a uniform draw the number of pairs varies
-    with the numbers of rows drawn from the cells, so that it is consistent only.
+    two cells are drawn independently of each other, as `Rows` does. In a uniform draw the number of
+    pairs varies with the rows drawn from the cells, so that it is consistent only.
 
     Parameters
     ----------
@@ -49,17 +54,6 @@ class PairMeans(OnCells, FunctionAverages):
         See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_pairs).
     function : ScalarFunction
         phi.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.terms.cell_means import cell_matrix
-    >>> from fairconstrained.terms.pairs import PairMeans
-    >>> from fairconstrained.functions.base import Indicator
-    >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
-    >>> term = PairMeans(cells, np.array([[0, 1]]), function=Indicator())
-    >>> term.value(np.array([1.0, 0.0, 0.0]))  # ties count half
-    array([0.75])
     """
 
     pairs: Array
@@ -68,8 +62,7 @@ class PairMeans(OnCells, FunctionAverages):
     def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
 
-        :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`, so that the curvature of a pair along each of
-        its scores is at most twice that of phi.
+        :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`: that of a pair is at most twice that of phi.
         """
         ends = np.column_stack([np.arange(len(self.pairs))] * 2).ravel()
         shape = (len(self.pairs), self.cells.shape[0])
@@ -113,28 +106,8 @@ class QuadraticPairs(PairMeans):
         p_{AB} = \tfrac12 \left[m_A m_B + 2 (\mu_A m_B - m_A \mu_B)
         + q_A m_B + m_A q_B - 2 \mu_A \mu_B\right].
 
-    Means and mean squares add up over rows; no pair is ever formed. A batch is unbiased if its rows
-    are drawn by strata, since every product is one of two different cells; the squared mean of one
-    cell, which would be biased, does not occur.
-
-    Parameters
-    ----------
-    cells, pairs, combination, offset, names, constant
-        See :class:`PairMeans`.
-
-    References
-    ----------
-    IDCA, equations (66) to (71).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.terms.cell_means import cell_matrix
-    >>> from fairconstrained.terms.pairs import QuadraticPairs
-    >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
-    >>> term = QuadraticPairs(cells, np.array([[0, 1]]))
-    >>> term.value(np.array([1.0, 2.0, 0.0]))  # the mean of 2 and 4.5
-    array([3.25])
+    Means and mean squares add up over rows. A batch is unbiased if its rows are drawn by strata:
+    every product is one of two different cells. See IDCA, equations (66) to (71).
     """
 
     function: ScalarFunction = field(default=ShiftedSquare(), kw_only=True)
@@ -208,24 +181,14 @@ class TopPairs(PairMeans):
     :math:`\tau`. The gradient takes u as constant; it is an :math:`\epsilon`-subgradient of
     :math:`T_\beta` with :math:`\epsilon = T_\beta - \sum_j u_j L_j`.
 
-    Parameters
-    ----------
-    cells : CSC of shape (2, n_rows)
-        The weights of the negative and of the positive rows.
-    pairs : ndarray of int of shape (n_levels, 2)
-        1 and 0 for every level: positives and negatives.
-    levels : ndarray of shape (n_levels,)
-        The shares of the negatives; :math:`T_\beta` of :class:`PartialAUC` for each of them.
-    function : Loss
-        A convex loss that does not increase.
-    combination, offset, names, constant
-        See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_levels).
-    width : float, default=0.0
-        omega.
+    The cells are the negative and the positive rows, the pairs (1, 0) for every level. The loss is
+    convex and does not increase.
 
-    References
-    ----------
-    Y. Nesterov, "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005).
+    Parameters are those of :class:`PairMeans`, the shares of the negatives (`levels`), and omega
+    (`width`).
+
+    See Y. Nesterov, "Smooth minimization of non-smooth functions", Mathematical Programming 103
+    (2005).
     """
 
     levels: Array
@@ -286,10 +249,152 @@ class TopPairs(PairMeans):
     def _bend(self) -> Array:
         r"""Return the upward curvature of the subtracted sums: infinite where they have kinks.
 
-        The curvature of rounded sums of a rounded hinge, whose slopes are at most 1, along a score
-        is at most :math:`4 / \omega` times its weight: twice for the choice of u, twice for the
-        loss.
+        That of rounded sums of a rounded hinge, whose slopes are at most 1, is at most
+        :math:`4 / \omega` times a row's weight: twice for the choice of u, twice for the loss.
         """
         down = float(self._signed_parts[1].sum(axis=1).max())
         bend = 4.0 / self.width if self.width > 0.0 and self._bounded else np.inf
         return down * bend * self._masses
+
+
+_DISTANCE = 0.01  # half that of the points whose slopes give a second derivative
+
+
+def differences(first: Array, second: Array, n_rows: int) -> SparseMatrix:
+    """Return the matrix that makes the differences of pairs of the scores, (n_pairs, n_rows)."""
+    ends = np.column_stack([first, second])
+    entries = (np.tile([1.0, -1.0], len(ends)), ends.ravel(), 2 * np.arange(len(ends) + 1))
+    return sp.csr_array(entries, shape=(len(ends), n_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPairs(FunctionAverages):
+    r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows of a query.
+
+    .. math::
+        p_k = \sum_{(i, j) \in C_k} w_{ij}\, \phi(s_i - s_j), \qquad \sum_{(i, j) \in C_k} w_{ij}
+        = 1 \text{ on the full data.}
+
+    A cell :math:`C_k` is a set of pairs, for instance those of a query whose positive row is of one
+    group and whose negative row is of another. Every pair is in one cell. An evaluation takes the
+    averages over cells of the differences of all pairs. Batches consist of whole queries, whose
+    rows have one weight.
+
+    Parameters
+    ----------
+    cells : CSC of shape (n_cells, n_pairs)
+        The weights of the pairs in their cells.
+    differences : CSR of shape (n_pairs, n_rows)
+        The matrix that makes :math:`s_i - s_j` of the scores; the pairs are sorted by query.
+    queries : ndarray of int of shape (n_rows,)
+        The query of every row, from 0.
+    function : ScalarFunction
+        phi.
+    output_queries : ndarray of int of shape (n_outputs,) or None, default=None
+        The query whose pairs each output averages over; None if outputs depend on several.
+    combination, offset, names, constant
+        See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_cells).
+    """
+
+    cells: SparseMatrix
+    differences: SparseMatrix
+    queries: Array
+    function: ScalarFunction
+    output_queries: Array | None = None
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """The number of rows of the scores."""
+        return len(self.queries)
+
+    @cached_property
+    def _means(self) -> CellMeans:
+        """The averages of phi as a term of the differences."""
+        return CellMeans(self.cells, self.function)
+
+    @cached_property
+    def _by_row(self) -> SparseMatrix:
+        return self.differences.T
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the averages and their pullback."""
+        averages, pullback = self._means.forward(self.differences @ scores)
+        return averages, lambda u: (self._by_row @ pullback(u)[0], NO_AUXILIARY)
+
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the averages of phi' times the changes of differences."""
+        push = self._means.pushforward(self.differences @ scores)
+        return lambda change, own: push(self.differences @ change, own)
+
+    def curvature_by_row(self, scores: Array) -> Array:
+        """Return the sum of the outputs' second derivatives along each score.
+
+        Those of phi are differences of derivatives: kinks count with the pairs that are near them.
+        """
+        ends = self.differences @ scores + np.array([[_DISTANCE], [-_DISTANCE]])
+        ahead, behind = self.function.derivative(ends, self.function.value(ends))
+        of_pairs = self.cells.T @ as_csr(self.combination).sum(axis=0)
+        return abs(self._by_row) @ (of_pairs * (ahead - behind) / (2.0 * _DISTANCE))
+
+    def _bend(self) -> Array:
+        """Return the largest downward curvature along each score: twice that of phi, as above."""
+        return abs(self._by_row) @ (self.cells.T @ (2.0 * self._largest_bend()))
+
+    def blocks(self) -> Array:
+        """Return the query of every row."""
+        return self.queries
+
+    def output_blocks(self) -> Array | None:
+        """Return the query that determines each output, None if outputs depend on several."""
+        return self.output_queries
+
+    @cached_property
+    def _query_starts(self) -> Array:
+        """Where the pairs of every query start, and where those of the last one end."""
+        of_pairs = self.queries[self.differences.indices[::2]]
+        return np.searchsorted(of_pairs, np.arange(int(self.queries.max(initial=-1)) + 2))
+
+    @cached_property
+    def _query_sizes(self) -> Array:
+        return np.bincount(self.queries)
+
+    def _on(self, rows: Array) -> QueryPairs:
+        """Return the term on all rows of some queries, each once, with the same weights."""
+        present, queries, counts = np.unique(
+            self.queries[rows], return_inverse=True, return_counts=True
+        )
+        sizes = self._query_sizes[present]
+        if not np.array_equal(counts, sizes):
+            raise ValueError(
+                "A batch of pairs within queries must hold all rows of each of its queries once; "
+                f"got {len(rows)} rows of {len(present)} queries that have {sizes.sum()} rows."
+            )
+        chosen = ranges(self._query_starts[present], self._query_starts[present + 1])
+        pairs, queries = self.differences[chosen][:, rows], queries.ravel()
+        return replace(self, cells=self.cells[:, chosen], differences=pairs, queries=queries)
+
+    def take(self, rows: Array, weights: Array) -> QueryPairs:
+        """Return the term on all rows of some queries."""
+        term = self._on(rows)
+        scale = 0.5 * (abs(term.differences) @ weights)  # both rows have that of their query
+        return replace(term, cells=reweighted(term.cells, scale))
+
+    def take_outputs(self, rows: Array, outputs: Array) -> QueryPairs:
+        """Return the outputs that the rows of some queries determine, exactly."""
+        term = self._on(rows).some_outputs(outputs)
+        used = np.unique(term.cells.indices)
+        combination = as_csr(term.combination)[:, used]
+        return replace(term, cells=term.cells[used], combination=combination, output_queries=None)
+
+    @cached_property
+    def _zero_one(self) -> QueryPairs:
+        """The pairwise error: the share of pairs in the wrong order."""
+        return replace(self, function=_Misordered())
+
+
+class _Misordered(Indicator):
+    """phi(t) = 1{t < 0} + 1{t = 0} / 2: the error of a pair whose first score should be higher."""
+
+    def value(self, t: Array) -> Array:
+        """Return 1.0 where t < 0, 0.5 where t = 0, else 0.0."""
+        return 0.5 - 0.5 * np.sign(t)

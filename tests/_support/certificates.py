@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fairconstrained.problem import Evaluation
+from fairconstrained.problem.kkt import combined_violation, stationary_weights
+
 
 def stationarity(
     lagrangian: Callable[[np.ndarray], float], w: np.ndarray, step: float = 1e-5
@@ -32,3 +35,8 @@ def complementarity(multipliers: np.ndarray, constraints: np.ndarray) -> float:
     """Return how far multipliers of inactive constraints are from zero, see the glossary."""
     above, below = np.maximum(constraints, 0.0), np.maximum(-constraints, 0.0)
     return float(multipliers @ below + multipliers @ above / max(1.0, multipliers.sum()))
+
+
+def slope_of_violation(at: Evaluation) -> float:
+    """Return how far the largest violation is from a stationary value: 0 where it cannot fall."""
+    return combined_violation(at, stationary_weights(at))[1]

@@ -1,8 +1,9 @@
-"""Tests of fairconstrained.problem.infeasibility, and of solvers where no point is feasible."""
+"""Tests of fairconstrained.problem.kkt, and of solvers where no point is feasible."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from _support.certificates import slope_of_violation
 from _support.toy_terms import Identity
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
@@ -13,12 +14,11 @@ from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.infeasibility import (
+from fairconstrained.problem.kkt import (
     combined_violation,
     is_stuck,
     shows_infeasible,
     stationary_weights,
-    violation_stationarity,
 )
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian, ExactPenalty, Status
@@ -48,7 +48,7 @@ def test_the_violation_is_least_stationary_with_the_best_weights(domain, point):
         weights = np.array([share, 1.0 - share])
         if np.all(weights[at.constraints < 0.9 * at.violation] == 0.0):
             least = min(least, combined_violation(at, weights)[1])
-    assert violation_stationarity(at) == pytest.approx(least, abs=2e-3)
+    assert slope_of_violation(at) == pytest.approx(least, abs=2e-3)
     weights = stationary_weights(at).dense()
     assert weights.min() >= 0.0
     assert weights.sum() == pytest.approx(1.0)
@@ -59,14 +59,14 @@ def test_a_point_in_a_ball_nearest_to_a_half_space_is_stuck():
     at = problem_of(L2Ball(1.0), rows=((-1.0, 0.0), (0.0, -1.0)), bounds=(-2.0, 1.0)).at(
         np.array([1.0, 0.0])
     )
-    assert violation_stationarity(at) < 1e-8
+    assert slope_of_violation(at) < 1e-8
     assert is_stuck(at, 1e-4)
 
 
 def test_where_nothing_is_violated_no_weights_are_stationary():
     at = problem_of(WholeSpace()).at(np.array([3.0, 3.0]))
     assert_allclose(stationary_weights(at).dense(), 0.0)
-    assert violation_stationarity(at) == np.inf
+    assert slope_of_violation(at) == np.inf
     assert not is_stuck(at, 1e-4, np.ones(2))
 
 
@@ -81,7 +81,7 @@ def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
     assert slope < 1e-12
     assert shows_infeasible(at, violations, 1e-4)
     assert not shows_infeasible(at, np.array([1.0, 0.0]), 1e-4)
-    assert violation_stationarity(at) > 0.1
+    assert slope_of_violation(at) > 0.1
     assert is_stuck(at, 1e-4, violations)
     assert not is_stuck(at, 1e-4)
 

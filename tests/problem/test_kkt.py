@@ -7,6 +7,7 @@ With X the identity the scores are the two variables. The objective is the mean 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from _support.certificates import slope_of_violation
 from _support.toy_terms import Identity
 from numpy.testing import assert_allclose
 
@@ -14,7 +15,6 @@ from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
 from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.infeasibility import violation_stationarity
 from fairconstrained.problem.kkt import KKT, estimate_multipliers, kkt_residual
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average
@@ -134,5 +134,5 @@ def test_optimal_to_a_tolerance(stationarity, complementarity, violation, expect
 
 def test_a_violation_that_cannot_fall_is_recognised():
     contradictory = problem_of(WholeSpace(), rows=((1.0, 0.0), (-1.0, 0.0)), bounds=(-1.0, -1.0))
-    assert violation_stationarity(contradictory.at(np.zeros(2))) < 1e-3
-    assert violation_stationarity(contradictory.at(np.array([2.0, 0.0]))) > 0.9
+    assert slope_of_violation(contradictory.at(np.zeros(2))) < 1e-3
+    assert slope_of_violation(contradictory.at(np.array([2.0, 0.0]))) > 0.9

@@ -23,7 +23,7 @@ from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS
-from fairconstrained.terms.ranked import soft_top
+from fairconstrained.terms.difference_sums import soft_top
 
 
 def small_problem(*constraints, objective=None, class_sep=1.0):

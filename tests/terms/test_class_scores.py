@@ -127,7 +127,11 @@ def test_batches_of_all_rows_are_the_term(name):
     term = by_class(RATES[name])
     assert term.batchable
     order = np.random.default_rng(2).permutation(N)
-    assert_allclose(term.batch(order).value(SCORES[order]), term.value(SCORES), atol=1e-12)
+    assert_allclose(
+        term.take(order, np.full(len(order), term.n_rows / len(order))).value(SCORES[order]),
+        term.value(SCORES),
+        atol=1e-12,
+    )
     assert len(term.strata()) == N
 
 

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from fairconstrained.functions.base import PlusParabola, Rounded
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.terms.difference_sums import difference_sums
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked, difference_sums
 
 
 class Algebraic(Sigmoid):

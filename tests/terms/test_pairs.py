@@ -25,8 +25,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
-from fairconstrained.terms.difference_sums import pair_sum
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked, pair_sum
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
 PARITIES = pytest.mark.parametrize("kind", KINDS)

@@ -123,7 +123,7 @@ def test_batches_of_one_query_are_unbiased(bound, rng):
     values, gradient = [], np.zeros(term.n_rows)
     for block in range(N_QUERIES):
         chosen = rng.permutation(np.flatnonzero(blocks == block))
-        batch = term.batch(chosen, np.full(len(chosen), float(N_QUERIES)))
+        batch = term.take(chosen, np.full(len(chosen), float(N_QUERIES)))
         values.append(batch.value(scores[chosen]))
         gradient[chosen] += batch.vjp(scores[chosen], v)[0] / N_QUERIES
     assert_allclose(np.mean(values, axis=0), term.value(scores), rtol=1e-12)
@@ -134,7 +134,7 @@ def test_a_batch_that_splits_a_query_is_an_error(bound):
     term, _ = bound
     for chosen in (np.arange(7), np.repeat(np.flatnonzero(term.blocks() == 0), 2)):
         with pytest.raises(ValueError, match="must hold all rows of each of its queries once"):
-            term.batch(chosen)
+            term.take(chosen, np.full(len(chosen), term.n_rows / len(chosen)))
 
 
 def test_the_outputs_of_a_query_are_exact_on_its_rows(rng):

@@ -3,8 +3,7 @@
 import numpy as np
 
 from fairconstrained.functions.base import Indicator
-from fairconstrained.terms.difference_sums import pair_sum
-from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.difference_sums import Ranked, pair_sum
 
 
 def test_scores_that_differ_by_rounding_errors_are_equal(rng):

@@ -230,11 +230,14 @@ def test_majorants_touch_and_are_above(function, scores, rng):
 def test_batches_are_unbiased(function, scores):
     made = term(function)
     for one in (made, made.convexify(scores), made.zero_one()):
-        every = [one.batch(np.array([i])).value(scores[[i]]) + one.offset for i in range(10)]
+        every = [
+            one.take(np.array([i]), np.full(1, float(one.n_rows))).value(scores[[i]]) + one.offset
+            for i in range(10)
+        ]
         assert_allclose(np.mean(every, axis=0), one.value(scores) + one.offset, atol=1e-12)
-        twice = one.batch(np.array([3, 4]), np.ones(2)).batch(np.array([1]), np.ones(1))
+        twice = one.take(np.array([3, 4]), np.ones(2)).take(np.array([1]), np.ones(1))
         assert_allclose(
-            twice.value(scores[[4]]), one.batch(np.array([4]), np.ones(1)).value(scores[[4]])
+            twice.value(scores[[4]]), one.take(np.array([4]), np.ones(1)).value(scores[[4]])
         )
 
 
