@@ -23,12 +23,10 @@ from fairconstrained.utils.parameter_constraints import Limit, Positive
 # Subproblems are solved more and more accurately. Solutions violate the constraints by at most a
 # third of the tolerance: from a feasible point on, those of majorants are feasible.
 _FIRST_TOL, _TIGHTEN, _LAST_TOL = 3.0, 0.3, 0.5  # the first and the last in units of tol
-_FIRST_POINT = 1e-3  # tolerance of the minimiser without constraints
 _MOST_PASSES = 100  # of a subproblem
 _HARDER = 10.0  # times rho^ where an answer is refused
 _MOST_REFUSALS = 6
 _GAINED = ("weakly_convex", "difference_of_convex")  # the properties that subproblems have always
-_FLAT = 0.99  # what a model leaves of the violation where surrogates have no slopes
 _SMALL = 1e-5  # rho^ for oracles that need smoothness, not convexity
 _NOT_CONVEX = (
     "By the bound on the modulus of the functions the subproblems are not convex with this rho^."
@@ -92,14 +90,14 @@ class SuccessiveSolver(Solver):
             yield Iterate(at, None, t, note=note)
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        oracle, origin = self._oracle_for(problem), start.at(problem)
-        at, refusals = self._first(problem, start, origin), 0
+        oracle, at, refusals = self._oracle_for(problem), start.at(problem), 0
         last = SuccessiveState.of(start.state)
         rho = self.first_rho(problem) if last is None else last.rho
         state = None if last is None else last.subproblem
         begin = replace(start, tol=_FIRST_TOL * start.tol, state=state)
         for t in range(1, self.max_iter + 1):
-            begin = _from(at, begin, start.last_pass)
+            last_pass = min(start.last_pass, problem.passes + _MOST_PASSES)
+            begin = replace(begin, w=at.w, like=at, last_pass=last_pass)
             answer, end = oracle.run(self.subproblem(at, rho), begin)
             after = problem.at(answer.w, like=end)
             begin = replace(begin, tol=max(_LAST_TOL * start.tol, _TIGHTEN * begin.tol))
@@ -109,12 +107,6 @@ class SuccessiveSolver(Solver):
                 rounded = SmoothingState.rounded(answer.state, problem, at)
                 yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
                 continue
-            nearer = origin.violation < at.violation
-            if last is None and nearer and after.violation > _FLAT * at.violation > start.tol:
-                # The first point is so far from the constraints that surrogates have no slopes to
-                # return by, as the minimiser of the loss of one class: half of the way back.
-                at = problem.at(0.5 * (at.w + origin.w))
-                continue
             refusals += 1
             if rho == 0.0 or refusals > _MOST_REFUSALS or start.passes_used_up(problem):
                 # A point that violates constraints is left to the test of infeasibility.
@@ -122,26 +114,6 @@ class SuccessiveSolver(Solver):
                 yield Iterate(at, None, t, status=stalled)
                 return
             rho *= _HARDER
-
-    def _first(self, problem: Problem, start: Start, at: Evaluation) -> Evaluation:
-        """Return the first point; a run that may be polished begins without constraints.
-
-        Majorants that touch at scores of zero may have their minimum there: where constraints clip
-        rates, or where ramps end, that is a stationary point, though a poor one.
-        """
-        free = problem.with_constraints(())
-        oracle = self._oracle_for(free)
-        if not self.polish or start.multipliers is not None or oracle.missing(free):
-            return at
-        begin = _from(free.at(at.w, like=at), replace(start, tol=_FIRST_POINT), start.last_pass)
-        answer, end = oracle.run(free, replace(begin, state=None))
-        return problem.at(answer.w, like=end)
-
-
-def _from(at: Evaluation, start: Start, last_pass: float) -> Start:
-    """Return the start of a subproblem at a point, with a limit of its own."""
-    last_pass = min(last_pass, at.problem.passes + _MOST_PASSES)
-    return replace(start, w=at.w, like=at, last_pass=last_pass)
 
 
 def _acceptable(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:
@@ -191,8 +163,7 @@ class IPC(SuccessiveSolver, kw_only=True):
         The maximum number of subproblems.
     safeguard : bool, default=True
         Whether solutions of subproblems are checked, rho^ is increased and multipliers are passed
-        on, and a run with `polish` begins at the minimiser without constraints. False runs
-        algorithm 1 as published: every solution of the oracle is the next point.
+        on. False runs algorithm 1 as published: every solution of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
@@ -304,9 +275,8 @@ class IDCA(SuccessiveSolver, kw_only=True):
     max_iter : int, default=10
         The maximum number of subproblems.
     safeguard : bool, default=True
-        Whether solutions of subproblems are checked and multipliers are passed on, and a run with
-        `polish` begins at the minimiser without constraints. False runs algorithm 1 as published:
-        every solution of the oracle is the next point.
+        Whether solutions of subproblems are checked and multipliers are passed on. False runs
+        algorithm 1 as published: every solution of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
