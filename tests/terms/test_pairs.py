@@ -172,7 +172,7 @@ def test_batches_drawn_by_strata_are_unbiased(make, rng):
     v = rng.normal(size=term.n_outputs)
     value, back = np.zeros(term.n_outputs), np.zeros(9)
     for rows in draws:
-        batch = term.batch(rows, weights)
+        batch = term.take(rows, weights)
         value += batch.value(scores[rows]) / len(draws)
         np.add.at(back, rows, batch.vjp(scores[rows], v)[0] / len(draws))
     assert_allclose(value, term.value(scores), rtol=1e-9, atol=1e-12)
