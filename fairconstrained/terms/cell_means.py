@@ -155,7 +155,7 @@ class CellMeans(OnCells, FunctionAverages):
     def outputs_at(self, shares: Array) -> Array:
         """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
         level = np.broadcast_to(self._level, self.n_outputs)
-        return np.asarray(self.combination @ shares + level[:, None])
+        return np.asarray(self._small @ shares + level[:, None])
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -187,27 +187,25 @@ class Ratios(CellMeans):
 
     Parameters
     ----------
-    listed : tuple of (OrderedPairs, ndarray of int), default=None
-        The pairs, and which of them the outputs are; None takes all of the combination.
+    listed : tuple of (OrderedPairs, ndarray of int) or None, default=None
+        The pairs, and which of them the outputs are; None where the combination has all.
     """
 
-    listed: Any = None
+    listed: tuple[Any, Array] | None = None
 
-    def __post_init__(self) -> None:
-        """Keep the pairs: a small combination is made dense."""
-        if self.listed is None:
-            every = np.arange(self.combination.shape[0])
-            object.__setattr__(self, "listed", (self.combination, every))
-        super().__post_init__()
+    @property
+    def _listed(self) -> tuple[Any, Array]:
+        """The pairs, and which of them the outputs are."""
+        return self.listed or (self.combination, np.arange(self.n_outputs))
 
     @property
     def ratio(self) -> float:
         """The least ratio allowed."""
-        return float(self.listed[0].second)
+        return float(self._listed[0].second)
 
     def some_outputs(self, outputs: Array) -> Self:
         """Return the term with some of its ratios."""
-        pairs, places = self.listed
+        pairs, places = self._listed
         return replace(super().some_outputs(outputs), listed=(pairs, places[outputs]))
 
     @property
@@ -220,7 +218,7 @@ class Ratios(CellMeans):
         return self._gaps(statistics, np.arange(self.n_outputs))
 
     def _gaps(self, statistics: Array, outputs: Array) -> Array:
-        pairs, places = self.listed
+        pairs, places = self._listed
         pairs, places = replace(pairs, first=0.0, second=1.0), places[outputs]
         origin = 0.0 if pairs.origin is None else pairs.origin[pairs.ends(places)[1]]
         whole = pairs.values(statistics, places) + origin

@@ -44,15 +44,9 @@ class AffineHead(Term):
     constant: Array | float = 0.0
 
     def __post_init__(self) -> None:
-        """Make a missing combination the identity, and a small one dense.
-
-        Products with sparse arrays cost microseconds each.
-        """
-        combination = (
-            identity(np.size(self.offset)) if self.combination is None else self.combination
-        )
-        small = not isinstance(combination, np.ndarray) and math.prod(combination.shape) <= _DENSE
-        object.__setattr__(self, "combination", combination.toarray() if small else combination)
+        """Make a missing combination the identity."""
+        if self.combination is None:
+            object.__setattr__(self, "combination", identity(np.size(self.offset)))
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -64,10 +58,18 @@ class AffineHead(Term):
         """The number of statistics, by default that of the columns of R."""
         return int(self.combination.shape[1])
 
+    @cached_property
+    def _small(self) -> Any:
+        """R, dense if it is small: products with sparse arrays cost microseconds each."""
+        combination = self.combination
+        if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
+            return combination
+        return combination.toarray()
+
     @property
     def _pairs(self) -> OrderedPairs | None:
         """R, where it has pairs of many numbers: the largest need no listing."""
-        return self.combination if isinstance(self.combination, OrderedPairs) else None
+        return self._small if isinstance(self._small, OrderedPairs) else None
 
     @cached_property
     def _level(self) -> Array | float:
@@ -77,18 +79,18 @@ class AffineHead(Term):
     @cached_property
     def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
-        dense = isinstance(self.combination, np.ndarray)
-        combination = self.combination if dense else as_csr(self.combination)
+        dense = isinstance(self._small, np.ndarray)
+        combination = self._small if dense else as_csr(self._small)
         size = abs(combination)
         return 0.5 * (size + combination), 0.5 * (size - combination)
 
     def head(self, statistics: Array) -> Array:
         """Return R r + d - b."""
-        return self.combination @ statistics + self._level
+        return self._small @ statistics + self._level
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
-        return np.asarray(v @ self.combination)
+        return np.asarray(v @ self._small)
 
     def values_of(self, statistics: Array, outputs: Array) -> Array:
         """Return some outputs."""

@@ -96,7 +96,7 @@ class ThresholdRates(OnCells, FunctionAverages):
 
     def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
         """Return the gradients of some outputs in the rates: rows of R."""
-        return self.combination[outputs]
+        return self._small[outputs]
 
     def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.

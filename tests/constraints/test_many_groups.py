@@ -33,7 +33,7 @@ def rows():
 
 def both_terms(constraint, y, groups, monkeypatch):
     unlisted = constraint.bind(y, groups, np.ones(len(y)))
-    assert not isinstance(unlisted.combination, np.ndarray)
+    assert not isinstance(unlisted._small, np.ndarray)
     monkeypatch.setattr(head, "_DENSE", 10**9)
     return unlisted, constraint.bind(y, groups, np.ones(len(y)))
 
@@ -42,7 +42,7 @@ def both_terms(constraint, y, groups, monkeypatch):
 def test_the_term_is_that_of_the_listed_pairs(constraint, rows, monkeypatch, rng):
     X, y, groups = rows
     unlisted, listed = both_terms(constraint, y, groups, monkeypatch)
-    assert isinstance(listed.combination, np.ndarray)
+    assert isinstance(listed._small, np.ndarray)
     assert unlisted.n_outputs == listed.n_outputs
     for one, other in ((unlisted, listed), (unlisted.zero_one(), listed.zero_one())):
         r = one.forward(X[:, 0])[0]
