@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse as sp
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from fairconstrained.utils.numerics import grouped, ranges
 from fairconstrained.utils.parameter_constraints import (
     BelowOne,
     Count,
@@ -221,48 +222,49 @@ def make_biased_ranking(
             raise ValueError(f"{name} must be None or at least {least[name]}; got {value!r}.")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
     source = _Source.draw(rng, int(n_features), float(group_effect), float(noise), float(positives))
-    rows = _accepted(
-        rng, source, n_queries, n_generated, float(n_documents), min_positives, max_documents
-    )
-    X = rows.X if not context else np.column_stack([rows.X, rows.groups, rows.means()])
-    return X, rows.y, rows.query, rows.groups
 
+    def block(size: int) -> _Rows:
+        """Return the accepted ones of so many queries."""
+        accepted = source.rows(rng, size, float(n_documents)).accepted(min_positives)
+        if max_documents is None:
+            return accepted
+        return accepted.thinned(rng, max_documents, -(-min_positives // 2))
 
-def _accepted(
-    rng: np.random.Generator,
-    source: _Source,
-    n_queries: int,
-    n_generated: int | None,
-    n_documents: float,
-    min_positives: int,
-    max_documents: int | None,
-) -> _Rows:
-    """Return so many accepted queries: the first ones, or a random part of those generated."""
-    fits = int(_BLOCK / (n_documents * len(source.mixing)))
+    fits = int(_BLOCK / (n_documents * n_features))
     per_block = max(1, min(fits, n_generated or max(64, 2 * n_queries)))
-    blocks: list[_Rows] = []
-    accepted = generated = idle = 0
-    while idle < _ATTEMPTS and (
-        accepted < n_queries if n_generated is None else generated < n_generated
-    ):
-        size = per_block if n_generated is None else min(per_block, n_generated - generated)
-        block = source.rows(rng, size, n_documents).accepted(min_positives)
-        if max_documents is not None:
-            block = block.thinned(rng, max_documents, -(-min_positives // 2))
-        blocks.append(block)
-        generated += size
-        accepted += block.n_queries
-        idle = 0 if block.n_queries else idle + 1
-    if accepted < n_queries:
+    rows, generated = _accepted(block, n_queries, n_generated, per_block)
+    if rows.n_queries < n_queries:
         raise ValueError(
-            f"n_queries={n_queries}: only {accepted} of {generated} generated queries have "
+            f"n_queries={n_queries}: only {rows.n_queries} of {generated} generated queries have "
             f"{min_positives} relevant and as many irrelevant documents, half as many in "
             "each group. Raise n_generated or n_documents, or lower min_positives."
         )
     chosen = np.arange(n_queries)
     if n_generated is not None:
-        chosen = np.sort(rng.permutation(accepted)[:n_queries])
-    return _Rows.joined(blocks).of(chosen)
+        chosen = np.sort(rng.permutation(rows.n_queries)[:n_queries])
+    rows = rows.of(chosen)
+    X = rows.X if not context else np.column_stack([rows.X, rows.groups, rows.means()])
+    return X, rows.y, rows.query, rows.groups
+
+
+def _accepted(
+    block: Callable[[int], _Rows], n_queries: int, n_generated: int | None, per_block: int
+) -> tuple[_Rows, int]:
+    """Return accepted queries, enough ones or all of those generated, and how many were generated.
+
+    The search ends after many blocks without an accepted query.
+    """
+    blocks: list[_Rows] = []
+    generated = accepted = idle = 0
+    while idle < _ATTEMPTS and (
+        accepted < n_queries if n_generated is None else generated < n_generated
+    ):
+        size = per_block if n_generated is None else min(per_block, n_generated - generated)
+        blocks.append(block(size))
+        generated += size
+        accepted += blocks[-1].n_queries
+        idle = 0 if blocks[-1].n_queries else idle + 1
+    return _Rows.joined(blocks), generated
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,8 +287,7 @@ class _Rows:
 
     def of(self, queries: Array) -> _Rows:
         """Return the documents of some queries."""
-        _, starts = grouped(self.query)
-        return self._take(ranges(starts[queries], starts[queries + 1]))
+        return self._take(np.flatnonzero(np.isin(self.query, queries)))
 
     def thinned(self, rng: np.random.Generator, most: int, least: int) -> _Rows:
         """Return at most so many documents per query, at least so many of a group and label."""
@@ -306,28 +307,25 @@ class _Rows:
 
     def means(self) -> Array:
         """Return the mean of each feature over the query of every document."""
-        _, starts = grouped(self.query)
-        sums = np.add.reduceat(self.X, starts[:-1], axis=0)
-        return (sums / np.diff(starts)[:, None])[self.query]
+        sizes = np.bincount(self.query)
+        sums = np.add.reduceat(self.X, np.cumsum(sizes) - sizes, axis=0)
+        return (sums / sizes[:, None])[self.query]
 
     @staticmethod
     def joined(blocks: list[_Rows]) -> _Rows:
         """Return all documents, with the queries numbered through."""
         firsts = np.cumsum([0] + [block.n_queries for block in blocks[:-1]])
-        query = [block.query + first for block, first in zip(blocks, firsts, strict=True)]
-        return _Rows(
-            np.concatenate([block.X for block in blocks]),
-            np.concatenate([block.y for block in blocks]),
-            np.concatenate(query),
-            np.concatenate([block.groups for block in blocks]),
-        )
+        columns = [
+            (block.X, block.y, block.query + first, block.groups)
+            for block, first in zip(blocks, firsts, strict=True)
+        ]
+        return _Rows(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _rank(codes: Array, order: Array) -> Array:
     """Return how many rows of the same code come before each row in an order."""
-    by_code, starts = grouped(codes[order])
-    ranks = np.empty(len(codes), dtype=int)
-    ranks[order[by_code]] = np.arange(len(codes)) - starts[codes[order[by_code]]]
+    ordered, ranks = pd.Series(codes[order]), np.empty(len(codes), dtype=int)
+    ranks[order] = ordered.groupby(ordered).cumcount()
     return ranks
 
 

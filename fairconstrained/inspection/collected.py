@@ -66,7 +66,11 @@ class Collected:
             positive=positive,
         )
 
-    def favourable(self, pos_label: object) -> Any:
+    def against_rest(self, pos_label: object) -> Collected:
+        """Return the rows and outputs for the favourable class, or a given one."""
+        return self.of_class(self._favourable(pos_label))
+
+    def _favourable(self, pos_label: object) -> Any:
         """Return the positive class: as given, of the models that name one, or the second class."""
         if pos_label is not None:
             if pos_label not in self.classes:
@@ -115,21 +119,6 @@ class Collected:
 
 
 def collect(
-    models: Classifier | Mapping[str, Classifier],
-    X: MatrixLike,
-    y: ArrayLike | None,
-    sensitive_features: MatrixLike | Groups | None = None,
-    sample_weight: ArrayLike | None = None,
-    *,
-    pos_label: object = None,
-    **options: Any,
-) -> Collected:
-    """Return the outputs of one or several fitted classifiers on the same rows, for a class."""
-    collected = collect_classes(models, X, y, sensitive_features, sample_weight, **options)
-    return collected.of_class(collected.favourable(pos_label))
-
-
-def collect_classes(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
     y: ArrayLike | None,

@@ -92,10 +92,9 @@ class GroupScores:
         probabilities, minus the highest of the others.
         """
         method = response_of(check_model(estimator), response_method)
-        found = collect(
-            estimator, X, y, sensitive_features, sample_weight,
-            pos_label=pos_label, methods=["predict", method],
-        )  # fmt: skip
+        methods = ["predict", method]
+        every = collect(estimator, X, y, sensitive_features, sample_weight, methods=methods)
+        found = every.against_rest(pos_label)
         scores, usual, unit = found.outputs[""].response(method)
         threshold = usual if threshold is None else check_finite("threshold", threshold)
         if np.isnan(threshold):

@@ -131,8 +131,8 @@ class GroupMetricsDisplay(AxesDisplay):
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        rows = collect(estimator, X, y, sensitive_features, sample_weight, pos_label=pos_label)
-        return cls._of(rows, metrics, confidence).plot(ax=ax)
+        rows = collect(estimator, X, y, sensitive_features, sample_weight)
+        return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -168,8 +168,7 @@ class GroupMetricsDisplay(AxesDisplay):
             The display, drawn.
         """
         rows = collect_predictions(y_true, y_pred, None, sensitive_features, sample_weight)
-        rows = rows.of_class(rows.favourable(pos_label))
-        return cls._of(rows, metrics, confidence).plot(ax=ax)
+        return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)
 
     @classmethod
     def _of(

@@ -81,7 +81,7 @@ class Evidence:
                 for label in rows.classes
             }
             return cls(rows, _together(parts, confidence), confidence, parts, columns)
-        rows = rows.of_class(rows.favourable(pos_label))
+        rows = rows.against_rest(pos_label)
         return replace(cls._of_class(rows, confidence, asked), proxies=columns)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairconstrained.inspection.deciding import Cell
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
 from fairconstrained.metrics.rates import DEFAULT_RATES
 from fairconstrained.reporting._evidence import Evidence
-from fairconstrained.reporting.forms import level_of, sentence
+from fairconstrained.reporting.forms import level_of, line, render, sentence
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
 from fairconstrained.utils.rounding import at_most
 
@@ -87,72 +87,22 @@ def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
 def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the parameters and the results of the fit; empty for other libraries' models."""
     last = final_estimator(evidence.rows.outputs[name].model)
-    rows: dict[str, str] = {}
-    result = getattr(last, "result_", None)
+    constraints: list[str] = []
+    parameters: dict[str, Any] = {}
     if hasattr(last, "bound_met_"):
-        constraints = [constraint for _, constraint in constraints_of(last)]
         with np.printoptions(threshold=_LONGEST):
-            texts = [" ".join(repr(one).split()) for one in constraints]
-        rows["constraint"] = "; ".join(texts) or "none"
-        if last.bound_met_ is not None:
-            missed = f"not met: exceeded by {last.bound_violation_:.3g}"
-            rows["bound"] = "met" if last.bound_met_ else missed
-            rows |= dict(_search_results(last))
-    if result is not None:
+            constraints = [line(repr(constraint)) for _, constraint in constraints_of(last)]
+    if hasattr(last, "result_"):
         defaults = library_class(last)().get_params(deep=False)
-        for parameter, value in library_parameters(last).items():
-            if parameter not in _SHOWN_WITH_CONSTRAINTS and (
-                parameter in _ALWAYS_SHOWN or repr(value) != repr(defaults[parameter])
-            ):
-                rows[parameter] = str(value)
-        if constraints:
-            rows["gap on scores, training rows"] = f"{last.gap_:.4f}"
-            rows["gap of predictions, training rows"] = f"{last.decision_gap_:.4f}"
-            rows["violation on scores"] = f"{last.violation_:.2e}"
-        rows["solver"] = " ".join(repr(result.solver).split())
-        rows["status"] = result.message
-        rows |= dict(_certificate(result))
-    return pd.DataFrame({"value": rows}, dtype=object).rename_axis("what")
-
-
-def _certificate(result: Any) -> Iterator[tuple[str, str]]:
-    """Yield the optimality conditions at the returned point, which the library computes itself."""
-    yield "objective", f"{result.objective:.6g}"
-    if result.optimality:
-        yield "best model", result.optimality
-    yield "KKT residual", f"{result.kkt_residual:.2e}"
-    yield "data passes", f"{result.data_passes:.1f}"
-    active = int(np.sum(np.asarray(result.multipliers) > 1e-9))
-    yield "multipliers above zero", f"{active} of {len(result.multipliers)}"
-
-
-def _search_results(last: Any) -> Iterator[tuple[str, str]]:
-    """Yield the results of the search for predictions within the bound, if there was one."""
-    search = getattr(last, "decision_search_", None)
-    if search is not None:
-        if search.constant:
-            yield "predictions", "the same class for every row"
-        others = {
-            "bound on scores only": search.accuracy_on_scores,
-            "unconstrained": search.accuracy_unconstrained,
+        parameters = {
+            parameter: value
+            for parameter, value in library_parameters(last).items()
+            if parameter not in _SHOWN_WITH_CONSTRAINTS
+            and (parameter in _ALWAYS_SHOWN or repr(value) != repr(defaults[parameter]))
         }
-        fitted = [f"{name}: {value:.4f}" for name, value in others.items() if np.isfinite(value)]
-        beside = f" ({', '.join(fitted)})" if fitted else ""
-        times = "" if getattr(last, "class_weight", None) is None else " times class_weight"
-        yield f"accuracy, training rows{times}", f"{search.accuracy:.4f}{beside}"
-        for gap in search.expected_gaps:
-            figures = (
-                f"{gap.training:.4f} on training rows, {gap.expected:.4f} expected on new rows"
-            )
-            yield f"gap: {gap.name}", figures
-    certificate = getattr(last, "certificate_", None)
-    if certificate is not None:
-        verdict = "" if certificate.certified else "not "
-        yield (
-            "population",
-            f"{verdict}shown to be within the bound with {100.0 * certificate.confidence:g}% "
-            f"confidence, on {certificate.n_held_out} rows held out in fit",
-        )
+    text = render("model.j2", last=last, constraints=constraints, parameters=parameters)
+    rows = dict(row.split("\t") for row in text.splitlines() if row)
+    return pd.DataFrame({"value": rows}, dtype=object).rename_axis("what")
 
 
 def summary_table(evidence: Evidence) -> pd.DataFrame:

@@ -110,15 +110,8 @@ def compare(
     first = names[0] if reference is None and names else reference
     if names and first not in names:
         raise ValueError(f"reference={reference!r} is not the name of a model: {names}.")
-    collected = collect(
-        models,
-        X,
-        y,
-        sensitive_features,
-        sample_weight,
-        pos_label=pos_label,
-        groups_missing=groups_missing,
-    )
+    every = collect(models, X, y, sensitive_features, sample_weight, groups_missing=groups_missing)
+    collected = every.against_rest(pos_label)
     rows = {name: _row(collected, name, str(first), confidence) for name in names}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
 
@@ -126,7 +119,7 @@ def compare(
 def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, float]:
     """Return the measures of a model."""
     measured = overall(collected, collected.outputs[name])
-    right = collected.outputs[name].decided == collected.labels
+    right = collected.right(collected.outputs[name])
     row = _with_limits("accuracy", weighted_share(right, collected.weight, confidence))
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:

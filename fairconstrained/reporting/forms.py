@@ -147,6 +147,11 @@ def kind(output: Outputs) -> str:
     return "predictions" if output.model is None else type(final_estimator(output.model)).__name__
 
 
+def line(value: Any) -> str:
+    """Return a value as text in a single line."""
+    return " ".join(str(value).split())
+
+
 def level_of(confidence: float) -> str:
     """Return a confidence level as text."""
     return f"{100.0 * confidence:g}%"
@@ -162,7 +167,7 @@ _ENVIRONMENT = jinja2.Environment(
     auto_reload=False,  # templates do not change while a program runs
 )
 _ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown, kind=kind)
-_ENVIRONMENT.filters.update(table=Table.of, spaced=spaced, with_change=with_change)
+_ENVIRONMENT.filters.update(table=Table.of, spaced=spaced, with_change=with_change, line=line)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),

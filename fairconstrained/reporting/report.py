@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.collected import collect_classes, collect_predictions
+from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
@@ -306,7 +306,7 @@ def fairness_report(
     gap: demographic_parity    0.20   0.16
     """
     confidence = check_confidence(confidence)
-    rows = collect_classes(
+    rows = collect(
         estimator, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
     )
     if path is not None and not isinstance(path, FairnessPath):

@@ -22,7 +22,7 @@ def test_outputs_of_models_of_any_library():
         "forest": RandomForestClassifier(5, random_state=0).fit(X, Y),
         "scores only": Perceptron().fit(X, Y),
     }
-    found = collect(models, X, Y, Z)
+    found = collect(models, X, Y, Z).against_rest(None)
     assert list(found.outputs) == list(models)
     for name, model in models.items():
         one = found.outputs[name]
@@ -35,7 +35,7 @@ def test_outputs_of_models_of_any_library():
 
 def test_the_other_class_as_the_positive_one_mirrors_all_outputs():
     model = LogisticRegression().fit(X, Y)
-    one, other = (collect(model, X, Y, Z, pos_label=k) for k in (1, 0))
+    one, other = (collect(model, X, Y, Z).against_rest(k) for k in (1, 0))
     assert np.array_equal(one.labels, ~other.labels)
     assert np.array_equal(one.outputs[""].decided, ~other.outputs[""].decided)
     assert one.outputs[""].scores == pytest.approx(-other.outputs[""].scores)
@@ -44,7 +44,7 @@ def test_the_other_class_as_the_positive_one_mirrors_all_outputs():
 
 def test_a_moved_threshold_is_found():
     model = FixedThresholdClassifier(LogisticRegression(), threshold=0.8).fit(X, Y)
-    output = collect(model, X, Y, Z).outputs[""]
+    output = collect(model, X, Y, Z).against_rest(None).outputs[""]
     assert output.threshold > 1.0
     assert np.array_equal(output.centred > 0, output.decided)
 
@@ -95,7 +95,7 @@ def test_invalid_models_raise():
     with pytest.raises(ValueError, match=r"different classes: 'a' has \[0, 1\], 'b' has"):
         collect({"a": model, "b": other}, X, Y, Z)
     with pytest.raises(ValueError, match="pos_label=7 is not one of"):
-        collect(model, X, Y, Z, pos_label=7)
+        collect(model, X, Y, Z).against_rest(7)
     with pytest.raises(ValueError, match="label 5, which is not among"):
         collect(model, X, np.where(Y, 5, 0), Z)
 
