@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairconstrained.dask import _data
 from fairconstrained.dask._collections import (
     Collection,
     drawn,
@@ -17,16 +18,6 @@ from fairconstrained.dask._collections import (
     lazily,
     partitions_of,
     weight_right,
-)
-from fairconstrained.dask._data import (
-    AtomTable,
-    atom_data,
-    check_sums_over_rows,
-    held_out_draw,
-    sharded_data,
-    tested,
-    titles_of,
-    with_interactions,
 )
 from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._rows import divide, no_rows_error, prepare
@@ -104,26 +95,26 @@ class DaskLinearClassifier:
         workers = workers_of(self.client, self.disk)
         reader = Reader.of(self._local(), columns, names_of_columns(groups))
         (part,) = workers.parts(partial(prepare, reader), partitions)
-        table = AtomTable.merged(part[1])
-        data = atom_data(self, table, part[1], titles_of(groups))
+        table = _data.AtomTable.merged(part[1])
+        data = _data.atom_data(self, table, part[1], _data.titles_of(groups))
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
-        draw = held_out_draw(self, data, constraints)
-        parts = [with_interactions(self, data, table, part, workers)]
+        draw = _data.held_out_draw(self, data, constraints)
+        parts = [_data.with_interactions(self, data, table, part, workers)]
         if draw is not None:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             parts = workers.parts(partial(divide, *draw), numbered, n_parts=2)
-        rows = sharded_data(data, table, parts[0], workers)
+        rows = _data.sharded_data(data, table, parts[0], workers)
         if isinstance(self.threshold, SelectionRate):
             step = Fit.first_threshold(self, rows, None, path=path)
             rows = replace(rows, convention=rows.convention.moved(step))
         fit = Fit.bind(self, rows, constraints, path=path)
-        check_sums_over_rows(fit.problem, self.local.__name__)
+        _data.check_sums_over_rows(fit.problem, self.local.__name__)
         if draw is None:
             return fit
         data = replace(data, convention=rows.convention)
-        others = sharded_data(data, table, parts[1], workers, rows.feature_scale)
-        return tested(fit, others, *draw)
+        others = _data.sharded_data(data, table, parts[1], workers, rows.feature_scale)
+        return _data.tested(fit, others, *draw)
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.

@@ -11,16 +11,7 @@ import numpy as np
 
 from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.rates import group_labels
-from fairconstrained.plotting.style import (
-    COLOURS,
-    GREY,
-    HATCHES,
-    AxesDisplay,
-    legend_above,
-    line_style,
-    plain_text,
-    ranks_label,
-)
+from fairconstrained.plotting import style
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks
 
@@ -65,7 +56,7 @@ class Density:
 
 
 @dataclass(eq=False, repr=False)
-class ScoreDensityDisplay(AxesDisplay):
+class ScoreDensityDisplay(style.AxesDisplay):
     """Score densities by group, with the decision threshold and a range of ranks.
 
     Up to four groups are drawn over each other. More groups are drawn below each other, with equal
@@ -178,7 +169,7 @@ class ScoreDensityDisplay(AxesDisplay):
             response_method=response_method, threshold=threshold, marginal=True,
             pos_label=pos_label,
         )  # fmt: skip
-        scores = replace(scores, unit=plain_text(scores.unit))  # it may name a class
+        scores = replace(scores, unit=style.plain_text(scores.unit))  # it may name a class
         ranks = ranks_of(estimator) if ranks is None else ranks
         return cls._of(scores, ranks, bins).plot(ax=ax)
 
@@ -247,25 +238,26 @@ class ScoreDensityDisplay(AxesDisplay):
         self._start(ax, (5.6, 1.3 + 0.42 * n if in_rows else 4.2))
         self.lines_, self.shades_ = {}, {}
         for k, (name, density) in enumerate(self.densities.items()):
-            look = {"color": COLOURS[0]} if in_rows else line_style(k)
+            look = {"color": style.COLOURS[0]} if in_rows else style.line_style(k)
             base, heights = 0.0, density.heights
             if in_rows:  # the highest bin of each group has the same height
                 base, heights = n - 1.0 - k, 0.85 * heights / max(heights.max(), 1e-300)
             self.lines_[name] = self.ax_.stairs(
                 base + heights, self.edges, baseline=base, linewidth=1.2 if in_rows else 1.8,
-                label=f"{plain_text(name)} (n = {density.n_rows})", zorder=3.0, **look,
+                label=f"{style.plain_text(name)} (n = {density.n_rows})", zorder=3.0, **look,
             )  # fmt: skip
             if density.inside is not None:
                 low, high = density.inside
                 self.shades_[name] = self.ax_.stairs(
                     base + heights, np.clip(self.edges, low, max(high, low + 1e-12)), baseline=base,
                     fill=True, facecolor=(look["color"], 0.22), edgecolor=look["color"],
-                    hatch=HATCHES[1 + k % (len(HATCHES) - 1)], linewidth=0.0, zorder=2.0,
+                    hatch=style.HATCHES[1 + k % (len(style.HATCHES) - 1)], linewidth=0.0,
+                    zorder=2.0,
                 )  # fmt: skip
             elif in_rows:
                 self.ax_.stairs(
                     base + heights, self.edges, baseline=base, fill=True, alpha=0.25,
-                    color=COLOURS[0], zorder=2.0,
+                    color=style.COLOURS[0], zorder=2.0,
                 )  # fmt: skip
         self.threshold_line_ = self.ax_.axvline(
             self.threshold, color="black", linewidth=1.0, label="decision threshold"
@@ -280,7 +272,7 @@ class ScoreDensityDisplay(AxesDisplay):
         self.ax_.set_xlabel(self.unit)
         if in_rows:
             names = [
-                f"{plain_text(fill(name, 26))} (n = {density.n_rows})"
+                f"{style.plain_text(fill(name, 26))} (n = {density.n_rows})"
                 for name, density in self.densities.items()
             ]
             self.ax_.set_yticks(np.arange(len(names))[::-1], names)
@@ -292,6 +284,6 @@ class ScoreDensityDisplay(AxesDisplay):
         handles: list[Artist] = [] if in_rows else [*self.lines_.values()]
         handles.append(self.threshold_line_)
         if self.ranks is not None:
-            label = ranks_label(self.ranks)
-            handles.append(Patch(facecolor="0.88", edgecolor=GREY, hatch="///", label=label))
-        legend_above(self.ax_, handles)
+            label = style.ranks_label(self.ranks)
+            handles.append(Patch(facecolor="0.88", edgecolor=style.GREY, hatch="///", label=label))
+        style.legend_above(self.ax_, handles)

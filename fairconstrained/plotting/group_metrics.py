@@ -14,14 +14,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import Collected, collect, collect_predictions
 from fairconstrained.inspection.deciding import Choice, GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
-from fairconstrained.plotting.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    AxesDisplay,
-    legend_above,
-    plain_text,
-)
+from fairconstrained.plotting import style
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -37,7 +30,7 @@ _NAME_WIDTH = 26  # characters of a group's name in a line
 
 
 @dataclass(eq=False, repr=False)
-class GroupMetricsDisplay(AxesDisplay):
+class GroupMetricsDisplay(style.AxesDisplay):
     """Rates by group as rows of dots with confidence intervals, for one model or several.
 
     There is a block of rows for each metric, a row for each group, and in it a dot for each model.
@@ -229,17 +222,17 @@ class GroupMetricsDisplay(AxesDisplay):
 
     def _draw(self, y: Array, model: str, dots: list[GroupDots], m: int, k: int) -> None:
         """Draw the dots and the intervals of a group and a model."""
-        group, style = dots[0].groups[k], _style(m, len(self.tables))
+        group, look = dots[0].groups[k], _style(m, len(self.tables))
         values = np.array([one.values[m, k] for one in dots])
         (self.dots_[model, group],) = self.ax_.plot(
-            values, y, linestyle="none", zorder=3.0, clip_on=False, **style
+            values, y, linestyle="none", zorder=3.0, clip_on=False, **look
         )
         if self.confidence is None:
             return
         known = np.isfinite(values)
         low, high = np.array([[one.low[m, k], one.high[m, k]] for one in dots])[known].T
         self.intervals_[model, group] = self.ax_.hlines(
-            y[known], low, high, color=style["color"], linewidth=2.2, alpha=0.6, zorder=2.0,
+            y[known], low, high, color=look["color"], linewidth=2.2, alpha=0.6, zorder=2.0,
             clip_on=False,
         )  # fmt: skip
 
@@ -257,7 +250,7 @@ class GroupMetricsDisplay(AxesDisplay):
         names = [dots[0].groups[k] for k in order.shown]
         names += [order.label] if len(order.others) else []
         ticks = [
-            (y, plain_text(fill(name, _NAME_WIDTH)), False)
+            (y, style.plain_text(fill(name, _NAME_WIDTH)), False)
             for row in places
             for y, name in zip(row, names, strict=True)
         ]
@@ -280,7 +273,7 @@ class GroupMetricsDisplay(AxesDisplay):
             for of_models in _sizes(one.sizes, order).T.tolist()
         ]
         right.set_yticks(places.ravel(), [f"n = {n}" for n in sizes])
-        right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=GREY)
+        right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=style.GREY)
         right.spines["right"].set_visible(False)
 
     def _legend(self) -> None:
@@ -298,7 +291,7 @@ class GroupMetricsDisplay(AxesDisplay):
             handles.append(Line2D([], [], color="0.45", linewidth=2.2, alpha=0.6, label=label))
         if self.spans_ is not None:
             handles.append(Line2D([], [], color="0.8", linewidth=7.0, label="range of the others"))
-        legend_above(self.ax_, handles)
+        style.legend_above(self.ax_, handles)
 
 
 def _sizes(sizes: Array, order: Choice) -> Array:
@@ -313,14 +306,11 @@ def _style(m: int, n_models: int) -> dict[str, Any]:
     """Return colour and marker of a model; the first of several models is grey and hollow."""
     if n_models > 1 and m == 0:
         return {
-            "color": GREY, "marker": MARKERS[0], "markersize": 6.0, "markerfacecolor": "white",
+            "color": style.GREY, "marker": "o", "markersize": 6.0, "markerfacecolor": "white",
             "markeredgewidth": 1.4,
         }  # fmt: skip
-    k = max(m - 1, 0)
-    return {
-        "color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)],
-        "markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.5,
-    }  # fmt: skip
+    look = {"markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+    return style.mark(max(m - 1, 0)) | look
 
 
 def _places(n_metrics: int, n_rows: int) -> Array:

@@ -13,15 +13,7 @@ from sklearn.metrics import roc_curve
 from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.inputs import positive_class
 from fairconstrained.metrics.rates import RATES, group_labels
-from fairconstrained.plotting.style import (
-    GREY,
-    MARKERS,
-    AxesDisplay,
-    legend_above,
-    line_style,
-    plain_text,
-    ranks_label,
-)
+from fairconstrained.plotting import style
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_kappa, check_ranks
@@ -54,7 +46,7 @@ class Curve:
 
 
 @dataclass(eq=False, repr=False)
-class GroupRateDisplay(AxesDisplay):
+class GroupRateDisplay(style.AxesDisplay):
     r"""The selection rate of one group against that of another, over all thresholds.
 
     Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are :math:`\Pr(s >
@@ -238,24 +230,24 @@ class GroupRateDisplay(AxesDisplay):
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
-            label = plain_text(name) if len(self.curves) > 1 else "all thresholds"
+            label = style.plain_text(name) if len(self.curves) > 1 else "all thresholds"
             x, y = _thinned(curve.x, curve.y)
             (self.lines_[name],) = self.ax_.plot(
-                x, y, label=label, linewidth=1.8, zorder=3.0, **line_style(k)
+                x, y, label=label, linewidth=1.8, zorder=3.0, **style.line_style(k)
             )
             (self.points_[name],) = self.ax_.plot(
-                *([end] for end in curve.at_threshold), marker=MARKERS[k % len(MARKERS)],
-                markersize=8.0, linestyle="none", color=line_style(k)["color"],
-                markeredgecolor="white", zorder=4.0, label="predictions", clip_on=False,
+                *([end] for end in curve.at_threshold), **style.mark(k), markersize=8.0,
+                linestyle="none", markeredgecolor="white", zorder=4.0, label="predictions",
+                clip_on=False,
             )  # fmt: skip
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
         self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", anchor="S")
         texts = (f"{title} of {one}" for one in (f"group {self.reference}", other))
-        xlabel, ylabel = (plain_text(fill(text, _LABEL_WIDTH)) for text in texts)
+        xlabel, ylabel = (style.plain_text(fill(text, _LABEL_WIDTH)) for text in texts)
         self.ax_.set(xlabel=xlabel, ylabel=ylabel)
         curves = list(self.lines_.values())
-        legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
+        style.legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
         return self
 
     @property
@@ -272,7 +264,7 @@ class GroupRateDisplay(AxesDisplay):
         ends = [0.0, 1.0]
         handles: list[Artist] = []
         handles += self.ax_.plot(
-            ends, ends, color=GREY, linewidth=0.9, label="equal rates", zorder=2.0
+            ends, ends, color=style.GREY, linewidth=0.9, label="equal rates", zorder=2.0
         )
         if self.kappa is not None:
             label = f"gap of at most {self.kappa:g}"
@@ -283,9 +275,9 @@ class GroupRateDisplay(AxesDisplay):
         if self.ranks is not None:
             low, high = self.ranks
             square = Rectangle(
-                (low, low), high - low, high - low, facecolor=("#E69F00", 0.16), edgecolor=GREY,
-                hatch="...", linewidth=1.0, linestyle=(0, (3, 2)), label=ranks_label(self.ranks),
-                zorder=1.0,
+                (low, low), high - low, high - low, facecolor=("#E69F00", 0.16), hatch="...",
+                edgecolor=style.GREY, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1.0,
+                label=style.ranks_label(self.ranks),
             )  # fmt: skip
             square.set_hatch_linewidth(0.3)
             handles.append(self.ax_.add_patch(square))

@@ -30,6 +30,11 @@ def line_style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": STYLES[i % len(STYLES)]}
 
 
+def mark(i: int) -> dict[str, Any]:
+    """Return the colour and the marker of points i."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
 def plain_text(name: str) -> str:
     """Return a name from the data such that matplotlib draws it as it is: "$" begins no formula."""
     return name.replace("$", r"\$")

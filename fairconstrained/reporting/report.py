@@ -12,15 +12,9 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
 from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.reporting import _pictures as pictures
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
-from fairconstrained.reporting._pictures import (
-    accuracy_plot,
-    frontier_plot,
-    gap_plots,
-    rate_plots,
-    score_plot,
-)
 from fairconstrained.reporting._tables import (
     Verdict,
     costs_in_words,
@@ -201,8 +195,8 @@ def few_groups(evidence: Evidence, heads: Mapping[str, str]) -> Table:
 _FUNCTIONS = {
     function.__name__: function
     for function in (
-        accuracy_plot, costs_in_words, few_groups, frontier_plot, gap_plots, meaning_of,
-        tables.model_table, rate_plots, score_plot,
+        costs_in_words, few_groups, meaning_of, tables.model_table, pictures.accuracy_plot,
+        pictures.frontier_plot, pictures.gap_plots, pictures.rate_plots, pictures.score_plot,
     )
 }  # fmt: skip
 """What templates call."""
