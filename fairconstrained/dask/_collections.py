@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,10 @@ def partitions_of(**collections: Any) -> list[tuple[Any, ...]]:
     first one first; None for a collection that is None.
     """
     first, X = next(iter(collections.items()))
-    columns: list[list[Any] | None] = []
+    columns: list[Iterable[Any]] = []
     for name, values in collections.items():
         if values is None:
-            columns.append(None)
+            columns.append(repeat(None))
             continue
         if not is_collection(values):
             raise TypeError(
@@ -45,8 +46,7 @@ def partitions_of(**collections: Any) -> list[tuple[Any, ...]]:
                 "of the same name in fairconstrained."
             )
         columns.append(_delayed(name, values, first, X))
-    n_parts = len(columns[0] or ())
-    return [tuple(None if c is None else c[k] for c in columns) for k in range(n_parts)]
+    return list(zip(*columns, strict=False))  # some are endless
 
 
 def _delayed(name: str, values: Any, first: str, X: Any) -> list[Any]:
@@ -54,7 +54,7 @@ def _delayed(name: str, values: Any, first: str, X: Any) -> list[Any]:
     import_extra("dask", "dask", "fairconstrained.dask")
     if is_frame(values):
         # The optimised graph would join small partitions.
-        found = values.to_delayed(optimize_graph=False)
+        parts = values.to_delayed(optimize_graph=False)
     else:
         values = _whole_rows(values)
         known = not is_frame(X) and _known(values.chunks[0]) and _known(X.chunks[0])
@@ -62,14 +62,14 @@ def _delayed(name: str, values: Any, first: str, X: Any) -> list[Any]:
             raise ValueError(f"{name} has {values.shape[0]} rows, {first} has {X.shape[0]}.")
         if known and values.chunks[0] != X.chunks[0]:
             values = values.rechunk({0: X.chunks[0]})
-        found = values.to_delayed().ravel().tolist()
+        parts = values.to_delayed().ravel().tolist()
     wanted = X.npartitions if is_frame(X) else len(X.chunks[0])
-    if len(found) != wanted:
+    if len(parts) != wanted:
         raise ValueError(
-            f"{name} has {len(found)} partitions, {first} has {wanted}: rows are matched by "
+            f"{name} has {len(parts)} partitions, {first} has {wanted}: rows are matched by "
             f"partition. Make both from one collection, or repartition {name} like {first}."
         )
-    return list(found)
+    return list(parts)
 
 
 def _known(lengths: Sequence[float]) -> bool:

@@ -65,13 +65,10 @@ class AtomTable:
             pd.concat([one.labels for one in totals]),
         )
 
-    def added(self, name: str, totals: Sequence[Totals]) -> Array:
-        """Return the sum over all partitions of a total by its name, shape (n_atoms,)."""
-        values = [getattr(one, name) for one in totals]
-        if not values:
-            return np.zeros(len(self.table))
-        codes, n_atoms = np.concatenate(self.positions), len(self.table)
-        return np.bincount(codes, np.concatenate(values), minlength=n_atoms)
+    def added(self, totals: Sequence[Totals]) -> pd.DataFrame:
+        """Return the sums over all partitions, with a row for each atom."""
+        sums = pd.concat([one.sums for one in totals])
+        return sums.groupby(np.concatenate(self.positions)).sum()
 
     def groups(self, estimator: Any, titles: Sequence[Any], counts: Array) -> Groups | None:
         """Return the groups of the atoms, whose numbers of rows are counts, or None."""
@@ -105,7 +102,8 @@ def atom_data(
     convention = ScoreConvention(
         1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
     )
-    counts, weight = table.added("counts", totals).astype(int), table.added("weight", totals)
+    sums = table.added(totals)
+    counts, weight = sums["counts"].to_numpy(), sums["weight"].to_numpy()
     return TrainingData(
         AtomRows(np.arange(len(y))),
         y,
@@ -113,7 +111,7 @@ def atom_data(
         table.groups(estimator, titles, counts),
         weight,
         counts=counts,
-        squares=table.added("squares", totals),
+        squares=sums["squares"].to_numpy(),
         class_weight=class_weights(estimator.class_weight, classes, y, weight),
         convention=convention,
     )
@@ -138,9 +136,9 @@ def sharded_data(
             f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
             "Give more rows, or leave confidence at None."
         )
-    counts = table.added("counts", totals).astype(int)
-    present = np.flatnonzero(counts)
-    places = np.full(len(counts), -1)
+    sums = table.added(totals)
+    present = np.flatnonzero(sums["counts"])
+    places, sums = np.full(len(sums), -1), sums.iloc[present]
     places[present] = np.arange(len(present))
     kind = np.min_scalar_type(max(len(present) - 1, 0))
     positions = [np.maximum(places[one], 0).astype(kind) for one in table.positions]
@@ -154,9 +152,9 @@ def sharded_data(
         data.y[present],
         data.classes,
         None if data.groups is None else data.groups.take(present),
-        table.added("weight", totals)[present],
-        counts=counts[present],
-        squares=table.added("squares", totals)[present],
+        sums["weight"].to_numpy(),
+        counts=sums["counts"].to_numpy(),
+        squares=sums["squares"].to_numpy(),
         class_weight=data.class_weight,
         convention=data.convention,
         shards=shards,

@@ -117,11 +117,13 @@ class Prepared:
 
     def totals(self) -> Totals:
         """Return the totals of the rows."""
-        weight, X, n_atoms = self.sample_weight, self.X, len(self.table)
+        weight, X = self.sample_weight, self.X
+        added = {"counts": None, "weight": weight, "squares": weight**2}
+        sums = {
+            name: np.bincount(self.atoms, values, len(self.table)) for name, values in added.items()
+        }
         return Totals(
-            np.bincount(self.atoms, minlength=n_atoms),
-            np.bincount(self.atoms, weight, minlength=n_atoms),
-            np.bincount(self.atoms, weight**2, minlength=n_atoms),
+            pd.DataFrame(sums),
             {label: Moments.of(X[rows], weight[rows]) for label, rows in self._by_label()},
             X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
             float(weight.max(initial=0.0)),
@@ -136,12 +138,8 @@ class Totals:
 
     Attributes
     ----------
-    counts : ndarray of int of shape (n_atoms,)
-        The numbers of rows of the atoms.
-    weight : ndarray of shape (n_atoms,)
-        Their total weights.
-    squares : ndarray of shape (n_atoms,)
-        The sums of their squared weights.
+    sums : DataFrame
+        For each atom the number of its rows `counts`, their `weight`, and the sum of its `squares`.
     moments : dict
         The moments of the features of the rows with each label.
     n_bytes : int
@@ -152,9 +150,7 @@ class Totals:
         See :class:`Prepared`.
     """
 
-    counts: Array
-    weight: Array
-    squares: Array
+    sums: pd.DataFrame
     moments: dict[Any, Moments]
     n_bytes: int
     largest: float
@@ -228,14 +224,14 @@ def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:
     """Return the columns of the sensitive attributes, by the names "0", "1", ..."""
-    found = group_columns(values, "sensitive_features")
-    lengths = {len(column) for column in found}
+    columns = group_columns(values, "sensitive_features")
+    lengths = {len(column) for column in columns}
     if lengths != {n_rows}:
         raise ValueError(
-            f"sensitive_features has {found[0].shape[0]} rows in a partition where y has {n_rows}: "
+            f"sensitive_features has {len(columns[0])} rows in a partition where y has {n_rows}: "
             "give collections with the same partitions."
         )
-    return {str(k): np.asarray(column, dtype=object) for k, column in enumerate(found)}
+    return {str(k): np.asarray(column, dtype=object) for k, column in enumerate(columns)}
 
 
 def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:

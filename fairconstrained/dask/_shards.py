@@ -92,7 +92,9 @@ class Workers:
         shards = self._futures(call, [(prepared, positions) for prepared, _, positions in chosen])
         if isinstance(self.client, Threads):
             return LocalShards(shards, n_threads=min(len(shards), len(os.sched_getaffinity(0))))
-        return RemoteShards(self.client, shards, sum(int(one[1].counts.sum()) for one in chosen))
+        return RemoteShards(
+            self.client, shards, sum(int(one[1].sums["counts"].sum()) for one in chosen)
+        )
 
     def _on_disk(self, totals: Sequence[Totals]) -> bool:
         if isinstance(self.client, Threads) or self.disk != "auto":

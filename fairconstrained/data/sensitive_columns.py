@@ -178,9 +178,8 @@ class SensitiveColumns:
             self._check_labels(list(X.columns), name)
             return X
         with config_context(array_api_dispatch=False):  # tensors become arrays
-            return check_array(
-                X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
-            )
+            options: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
+            return check_array(X, accept_sparse="csr", dtype=None, estimator=estimator, **options)
 
     def _check_labels(self, labels: list[Any], name: str) -> None:
         """Raise a ValueError if a position is also the label of another column."""

@@ -205,8 +205,8 @@ def _train_first(target: pd.Series) -> np.ndarray:
     """Return the order of rows with UCI's training part first. The order differs among copies."""
     rows = np.arange(len(target))
     for order in (rows, np.roll(rows, -_N_TEST)):
-        found = len(rows), target.iloc[order[:_N_TRAIN]].sum()
-        if found == (_N_TRAIN + _N_TEST, _TRAIN_POSITIVES):
+        figures = len(rows), target.iloc[order[:_N_TRAIN]].sum()
+        if figures == (_N_TRAIN + _N_TEST, _TRAIN_POSITIVES):
             return order
     raise ValueError(
         f"Expected UCI's {_N_TRAIN} training rows, {_TRAIN_POSITIVES} of them positive, and its "

@@ -75,17 +75,17 @@ class Outputs:
                     f"{type(model).__name__}.{name} must return one entry per row: it returned "
                     f"{len(values)} for {n_rows} rows."
                 )
-        labels, found = raw.pop("predict", None), classes_of(model)
-        if found is None:
-            found = _classes_in(model, labels, y) if classes is None else list(classes)
-        if len(found) < 2:
+        labels, known_classes = raw.pop("predict", None), classes_of(model)
+        if known_classes is None:
+            known_classes = _classes_in(model, labels, y) if classes is None else list(classes)
+        if len(known_classes) < 2:
             raise ValueError(
                 "estimator: a classifier with two classes is needed; "
-                f"{type(model).__name__} has {len(found)} classes."
+                f"{type(model).__name__} has {len(known_classes)} classes."
             )
         if labels is not None:
-            labels = _checked_labels(model, labels, found)
-        read = cls(model, found, labels)
+            labels = _checked_labels(model, labels, known_classes)
+        read = cls(model, known_classes, labels)
         for name, values in raw.items():
             where = f"{type(model).__name__}.{name}"
             read = read._with_scores(where, values, may_be_probabilities=name == "predict_proba")
@@ -247,27 +247,27 @@ def scores_of(
     model: Any, X: Any, method: str, positive: object, classes: Sequence[Any] | None = None
 ) -> Array:
     """Return what a method of a model of two classes returns for the positive one, (n_rows,)."""
-    found = Outputs.of(model, X, classes=classes, methods=[method])
-    if len(found.classes) > 2:
+    outputs = Outputs.of(model, X, classes=classes, methods=[method])
+    if len(outputs.classes) > 2:
         raise ValueError(
             "estimator: a classifier with two classes is needed; "
-            f"{type(model).__name__} has {len(found.classes)} classes."
+            f"{type(model).__name__} has {len(outputs.classes)} classes."
         )
-    return found.of_class(positive).response(method)[0]
+    return outputs.of_class(positive).response(method)[0]
 
 
 def _classes_in(model: Any, labels: Array | None, y: Array | None) -> list[Any]:
     """Return the classes of a model without `classes_`: the labels of the rows."""
     parts = [one for one in (y, labels) if one is not None]
-    found: list[Any] = np.unique(parts[0]).tolist() if parts else []
-    if len(found) == 1 and len(parts) > 1 and parts[0].dtype.kind == parts[1].dtype.kind:
-        found = np.unique(np.concatenate(parts)).tolist()
-    if len(found) == 1 and found[0] in (-1, 0, 1):
-        return [min(found[0], 0), 1]
-    if len(found) < 2:
+    classes: list[Any] = np.unique(parts[0]).tolist() if parts else []
+    if len(classes) == 1 and len(parts) > 1 and parts[0].dtype.kind == parts[1].dtype.kind:
+        classes = np.unique(np.concatenate(parts)).tolist()
+    if len(classes) == 1 and classes[0] in (-1, 0, 1):
+        return [min(classes[0], 0), 1]
+    if len(classes) < 2:
         lacks = "" if model is None else f"{type(model).__name__} lacks the attribute classes_: "
-        raise ValueError(f"{lacks}the labels of these rows are {found}; two classes are needed.")
-    return found
+        raise ValueError(f"{lacks}the labels of these rows are {classes}; two classes are needed.")
+    return classes
 
 
 def _checked_labels(model: Any, labels: Array, classes: list[Any]) -> Array:

@@ -53,13 +53,13 @@ def proxies(
         some = np.random.default_rng(0).choice(some, _MOST_ROWS, replace=False)
     table = _safe_indexing(table, rows[some])
     attributes = [one.codes[some] for one in groups.columns]
-    found = {}
+    guessed = {}
     for name, column in _columns(table):
         codings = [] if name in left_out else _codings(column)
         accuracies = [_accuracy(coding, one) for coding in codings for one in attributes]
         if max(accuracies, default=0.0) > _ACCURACY:
-            found[name] = max(accuracies)
-    return found
+            guessed[name] = max(accuracies)
+    return guessed
 
 
 def _columns(table: Any) -> Iterator[tuple[str, pd.Series]]:

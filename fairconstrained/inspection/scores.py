@@ -94,19 +94,19 @@ class GroupScores:
         method = response_of(check_model(estimator), response_method)
         methods = ["predict", method]
         every = collect(estimator, X, y, sensitive_features, sample_weight, methods=methods)
-        found = every.against_rest(pos_label)
-        scores, usual, unit = found.outputs[""].response(method)
+        collected = every.against_rest(pos_label)
+        scores, usual, unit = collected.outputs[""].response(method)
         threshold = usual if threshold is None else check_finite("threshold", threshold)
         if np.isnan(threshold):
             raise ValueError(
                 f"response_method={response_method!r}: {type(estimator).__name__} does not predict "
                 f"by a threshold on {method}. Pass threshold=, or response_method='auto'."
             )
-        rows, groups = np.arange(len(scores)), replace(found.groups, marginal=False)
-        if marginal and found.groups.marginal:
-            rows, groups = stacked(found.groups)
-        labels = None if found.labels is None else found.labels[rows]
-        return cls(scores[rows], groups, found.weight[rows], threshold, unit, labels)
+        rows, groups = np.arange(len(scores)), replace(collected.groups, marginal=False)
+        if marginal and collected.groups.marginal:
+            rows, groups = stacked(collected.groups)
+        labels = None if collected.labels is None else collected.labels[rows]
+        return cls(scores[rows], groups, collected.weight[rows], threshold, unit, labels)
 
     def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
         """Return the scores of a group in ascending order, and their weights, which sum to one.

@@ -106,8 +106,8 @@ def neyman_pearson_error(
     _check_label("priority", priority, y_true)
     if priority is not None:
         rates = rates.drop(index=priority, errors="ignore")
-    found = rates.to_numpy(dtype=float)
-    return float(np.nanmax(found)) if np.isfinite(found).any() else float("nan")
+    values = rates.to_numpy(dtype=float)
+    return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
 
 
 def _check_label(argument: str, label: object, y_true: ArrayLike) -> None:

@@ -163,13 +163,13 @@ class TwoRates:
         """Return the region of counts whose statistic is at most t."""
         counted = np.arange(self.n_second + 1) / self.n_second
         low, high = self.range
-        found = np.maximum(counted, low)  # lower rates are clipped
-        line = self.bound + self.second * found
+        second = np.maximum(counted, low)  # lower rates are clipped
+        line = self.bound + self.second * second
         ratio = self.n_first * self.second**2 / self.first**2
         share = ratio / (ratio + self.n_second)
-        spread = self._deviation(found)
+        spread = self._deviation(second)
         for _ in range(5):  # the point of the line nearest to the counts at the region's boundary
-            spread = self._deviation(found + share * t * spread / self.second)
+            spread = self._deviation(second + share * t * spread / self.second)
         most = np.floor(self.n_first * (line + t * spread) / self.first + 1e-9)
         if self.top < 1.0:  # second rates that are clearly higher satisfy the statement alone
             clearly = high - 2.0 * t * np.sqrt(high * (1.0 - high) / self.n_second)

@@ -53,20 +53,12 @@ def _selected(labels: Array, predictions: Array) -> Array:
     return predictions
 
 
-def _correct(labels: Array, predictions: Array) -> Array:
-    return labels == predictions
-
-
-def _incorrect(labels: Array, predictions: Array) -> Array:
-    return labels != predictions
-
-
 RATES: Mapping[str, Rate] = {
     "selection_rate": Rate(_all, _selected, "selection rate", needs_labels=False),
     "true_positive_rate": Rate(_positive, _selected, "true positive rate"),
     "false_positive_rate": Rate(_negative, _selected, "false positive rate"),
-    "accuracy": Rate(_all, _correct, "accuracy"),
-    "error_rate": Rate(_all, _incorrect, "error rate"),
+    "accuracy": Rate(_all, np.equal, "accuracy"),
+    "error_rate": Rate(_all, np.not_equal, "error rate"),
     "precision": Rate(_selected, _positive, "precision"),
     "base_rate": Rate(_all, _positive, "rate of positive labels"),
 }

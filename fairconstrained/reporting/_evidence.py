@@ -209,8 +209,8 @@ def _findings(
                 f"and {name} is another one. Pass y."
             )
         known = hasattr(last, "result_")
-        found = assess(name, constraint.naming(names), rows, confidence, scores_known=known)
-        findings.append(replace(found, trained=trained, minimized=minimized))
+        finding = assess(name, constraint.naming(names), rows, confidence, scores_known=known)
+        findings.append(replace(finding, trained=trained, minimized=minimized))
     return findings
 
 

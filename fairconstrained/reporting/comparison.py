@@ -36,22 +36,17 @@ def compare(
     ----------
     models : mapping of str to classifier
         Fitted classifiers by name, of any library, pipelines or searches.
-    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        The rows, preferably rows that no model was trained on. All models get them as they are.
+    X, sample_weight, groups_missing
+        See :func:`fairness_report`.
     y : array-like of shape (n_samples,)
         The labels.
     sensitive_features : array-like or DataFrame or None, default=None
         The groups, (n_samples,) or (n_samples, n_columns); None reads them from the
         `sensitive_columns` of the last model that has any.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows. With weights the intervals are approximate.
     confidence : float, default=0.95
         The confidence level of each interval.
     reference : str or None, default=None
         The name of the model that `cost` is relative to; None takes the first one.
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
-        How missing values of the groups are treated; None takes the parameter of the models, else
-        "raise".
     pos_label : label or None, default=None
         The favourable class; None takes that of the models. Required with more than two classes:
         the measures are those of this class against all others.

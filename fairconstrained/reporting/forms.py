@@ -243,27 +243,13 @@ class Report:
         return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a section of a model card, in Markdown.
-
-        Parameters
-        ----------
-        path : str, PathLike or None, default=None
-            A file to which the text is also written, whole or not at all.
-        """
+        """Return the report as a section of a model card, in Markdown; see :meth:`to_json`."""
         return _written(self._render(f"{self._template}.md.j2"), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a self-contained HTML page with its pictures.
+        """Return the report as a self-contained HTML page with its pictures; see :meth:`to_json`.
 
-        Parameters
-        ----------
-        path : str, PathLike or None, default=None
-            A file to which the page is also written, whole or not at all.
-
-        Returns
-        -------
-        page : str
-            The HTML source. All names from the data are escaped.
+        All names from the data are escaped.
         """
         return _written(self._render("page.html.j2", tag="main"), path)
 

@@ -108,9 +108,8 @@ def compare_rankers(
         The number of ranks that count in the NDCG; None counts all.
     confidence : float, default=0.95
         The level of the intervals of the mean NDCG, :math:`m \pm z\, s / \sqrt{n}` for n queries.
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
-        How missing values of the groups are treated; None takes the last model's parameter, else
-        "raise". Rows that are ignored are in no group, and count in the NDCG of all rows.
+    groups_missing
+        See :func:`fairness_report`.
     pos_label : label or None, default=None
         The label of relevant rows; None takes that of the last model, of other libraries the second
         of the sorted labels.
