@@ -125,7 +125,7 @@ class SmoothRounds:
             return self.parts, None
         strata = by_first_row(part.term.strata())
         rows, weights = drawn(strata, np.arange(strata.max() + 1), most, _FEW_ROWS)
-        term = part.term.batch(rows, weights)
+        term = part.term.take(rows, weights)
         return [replace(part, model=part.model.batch(rows), term=term)], rows
 
     def restart(self, start: Candidate) -> None:
