@@ -13,16 +13,14 @@ import pandas as pd
 from fairconstrained.utils.numerics import column_range
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
-_FOLDS = 20  # the largest ratio of all rows to the rows of a fold
-
 
 def check_same_rows(**arguments: object) -> None:
     """Check that the row labels of pandas objects do not contradict each other.
 
     Rows are matched by position, as in scikit-learn. Where two objects have row labels (an index),
     the labels show whether that is right. A default index (0, 1, 2, ...) carries no information.
-    Nor does a part of one in rising order, such as a fold of a cross-validation has, unless both
-    objects have such parts without a common label. Objects without an index (arrays, lists, polars,
+    Nor do integers in rising order, such as a fold of a cross-validation has, unless both objects
+    have such labels and none in common. Objects without an index (arrays, lists, polars,
     sparse matrices) are not looked at.
 
     Examples
@@ -70,18 +68,12 @@ def _is_default(index: pd.Index) -> bool:
 
 
 def _says_nothing(index: pd.Index, other: pd.Index) -> bool:
-    """Return whether row labels carry no information beside other labels of the same rows."""
-    if _is_default(index):
-        return True
-    if not _may_be_positions(index):
-        return False
-    return not _may_be_positions(other) or bool(index.isin(other).any())
-
-
-def _may_be_positions(index: pd.Index) -> bool:
-    """Return whether row labels may be a default index, or what a fold has of one."""
-    rising = pd.api.types.is_integer_dtype(index.dtype) and index.is_monotonic_increasing
-    return rising and index.is_unique and index[0] >= 0 and index[-1] <= _FOLDS * len(index)
+    """Return whether row labels are a default index or, beside others, what a fold has of one."""
+    rising, also = (
+        pd.api.types.is_integer_dtype(labels.dtype) and labels.is_monotonic_increasing
+        for labels in (index, other)
+    )
+    return _is_default(index) or (rising and (not also or bool(index.isin(other).any())))
 
 
 def _reordered(index: pd.Index, other: pd.Index) -> bool:
@@ -260,17 +252,14 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
     small = (size > 0.0) & (size <= (float(limits.tiny) * most) ** 0.5)
     for what, where in (("large", large), ("small", small)):
         if where.any():
-            _raise_of_sizes(what, size, where, names)
-
-
-def _raise_of_sizes(what: str, size: Array, where: Array, names: Array | None) -> None:
-    found = np.flatnonzero(where)
-    titles = found.tolist() if names is None else np.asarray(names)[found].tolist()
-    raise ValueError(
-        f"X has values that are too {what} to be squared in {_columns(titles)} (the largest is "
-        f"{size[found[0]]:.3g} in the first of them): correct them if they are errors, or change "
-        "the units of these columns, for instance with sklearn.preprocessing.MaxAbsScaler."
-    )
+            places = np.flatnonzero(where)
+            titles = (places if names is None else np.asarray(names)[places]).tolist()
+            raise ValueError(
+                f"X has values that are too {what} to be squared in {_columns(titles)} (the "
+                f"largest is {size[places[0]]:.3g} in the first of them): correct them if they are "
+                "errors, or change the units of these columns, for instance with "
+                "sklearn.preprocessing.MaxAbsScaler."
+            )
 
 
 def _columns(titles: Sequence[object]) -> str:

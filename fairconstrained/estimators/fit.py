@@ -245,7 +245,6 @@ class Fit:
     def solve(
         self,
         problem: Problem | None = None,
-        *,
         split: tuple[Problem, Problem] | None = None,
         **options: Any,
     ) -> tuple[Result, Evaluation]:

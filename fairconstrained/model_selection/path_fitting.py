@@ -230,7 +230,11 @@ def tolerances(
 def _bound(estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | None) -> Fit:
     """Return the fit with kappa = 0."""
     _check_followed(estimator)
-    queries = _queries_of(estimator, query)
+    queries = {} if query is None else {"query": query}
+    if queries and not estimator.needs_queries:
+        raise ValueError(
+            f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
+        )
     strict = clone(estimator)
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
     fit: Fit = strict.bind(*rows, **queries, path=True)
@@ -261,30 +265,13 @@ def _check_followed(estimator: object) -> None:
         )
 
 
-def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, ArrayLike]:
-    """Return the queries as an argument of `bind`, none for classifiers."""
-    if query is None:
-        return {}
-    if not estimator.needs_queries:
-        raise ValueError(
-            f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
-        )
-    return {"query": query}
-
-
 def _grid(
     problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: int, min_ratio: float
 ) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
-    follows, fit = problems.follows, problems.fit
-    if follows.size and not follows.any():  # without groups there is nothing to follow
-        raise ValueError(
-            f"constraint={fit.estimator.constraint!r} does not take its tolerance from the "
-            "estimator: leave kappa at None in the constraint whose tolerance is to vary."
-        )
     if kappas is not None:
         return np.unique(check_numbers("kappas", kappas, 0.0, 1.0))[::-1]
-    most = float(problems.free.constraints[follows].max(initial=0.0))
+    most = float(problems.free.constraints[problems.follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
