@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from fairconstrained.model_selection.path_fitting import fairness_path
     from fairconstrained.model_selection.refit import best_score_within
     from fairconstrained.model_selection.scorers import make_fairness_scorer
-    from fairconstrained.reporting.comparison import compare
-    from fairconstrained.reporting.rankers import RankerComparison, compare_rankers
+    from fairconstrained.reporting.comparison import RankerComparison, compare, compare_rankers
     from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.2.0"
@@ -121,8 +120,7 @@ _MODULES = {
     "model_selection.path_fitting": ("fairness_path",),
     "model_selection.refit": ("best_score_within",),
     "model_selection.scorers": ("make_fairness_scorer",),
-    "reporting.comparison": ("compare",),
-    "reporting.rankers": ("RankerComparison", "compare_rankers"),
+    "reporting.comparison": ("RankerComparison", "compare", "compare_rankers"),
     "reporting.report": ("FairnessReport", "fairness_report"),
 }
 _PACKAGES = (

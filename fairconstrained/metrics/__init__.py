@@ -14,7 +14,6 @@ from fairconstrained.metrics.distributions import (
     roc_parity_difference,
     weak_partial_demographic_parity_difference,
 )
-from fairconstrained.metrics.errors import class_error_rates, neyman_pearson_error
 from fairconstrained.metrics.pairs import (
     group_auc_difference,
     inter_group_auc_difference,
@@ -27,7 +26,12 @@ from fairconstrained.metrics.ranking import (
     query_pairwise_errors,
     query_parity_difference,
 )
-from fairconstrained.metrics.rates import group_rates, rate_gaps
+from fairconstrained.metrics.rates import (
+    class_error_rates,
+    group_rates,
+    neyman_pearson_error,
+    rate_gaps,
+)
 
 __all__ = [
     "class_error_rates",

@@ -19,8 +19,7 @@ from fairconstrained.inspection.assessment import (
     minimizes_gap,
     named,
 )
-from fairconstrained.inspection.collected import Collected
-from fairconstrained.inspection.cost import Cost, cost_of, overall
+from fairconstrained.inspection.collected import Collected, Cost, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
 from fairconstrained.metrics.intervals import Interval, weighted_share
