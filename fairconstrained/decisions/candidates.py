@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 
-from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
+from fairconstrained.decisions.score_line import Line, Measure, Scores, ScoresOnLine, points_between
 from fairconstrained.decisions.smoothing import effective_rows, smooth_part
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
@@ -47,7 +47,9 @@ class Candidate:
     constant : bool
         Whether it predicts the same class for every row.
     scores : tuple of ndarray of shape (n_rows,)
-        Its scores, for each model of the problem.
+        Its scores, for each model of the problem; none where rows are in shards.
+    outputs : sequence of ndarray
+        The outputs of the constraints, and of the estimates for new rows.
     price : float, default=0.0
         What its expected violation on new rows costs, in units of accuracy.
     spread : float, default=1.0
@@ -60,6 +62,7 @@ class Candidate:
     loss: float
     constant: bool
     scores: Scores = field(repr=False)
+    outputs: Sequence[Array] = field(repr=False)
     price: float = 0.0
     spread: float = 1.0
 
@@ -107,8 +110,6 @@ class CandidateSearch:
     ----------
     problem : Problem
         The problem, with the estimates among the constraints.
-    line : callable
-        Returns a line that is searched, see :class:`Line`.
     least_points : int
         The points of a line at which constraints that cannot be counted are evaluated.
     best : Candidate
@@ -117,7 +118,6 @@ class CandidateSearch:
         The best constant one, whose coefficients are zero.
     """
 
-    line: ClassVar[Callable[..., Line]] = Line
     least_points: ClassVar[int] = 24
 
     def __init__(
@@ -139,7 +139,7 @@ class CandidateSearch:
         self.measures = Measure.all_of(parts, problem.models)
         self.measures += Measure.all_of(estimates, problem.models, estimate=True)
         (self.objective,) = Measure.all_of([problem.objective], problem.models)
-        self.counted = self._is_counted()
+        self.counted = all(measure.counted for measure in self.measures)
         known = self._constants(y, sample_weight) if constants is None else constants
         first, *others = (self.evaluate(w) for w in known)
         self.best = first
@@ -160,10 +160,6 @@ class CandidateSearch:
     def _strict(self, part: CompositeFunction) -> CompositeFunction:
         """Return a constraint on decisions."""
         return part.zero_one()
-
-    def _is_counted(self) -> bool:
-        """Return whether all constraints are on rates of predictions."""
-        return all(measure.counted for measure in self.measures)
 
     def _is_constant(self, scores: Array) -> bool:
         """Return whether the same class is predicted for every row."""
@@ -193,15 +189,30 @@ class CandidateSearch:
     def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate; without its scores this is a pass over the data."""
         scores = self.scores_at(w) if scores is None else scores
+        outputs = [measure.value(scores, w) for measure in self.measures]
+        loss = self.objective.value(scores, w)[0]
+        return self._candidate(
+            w, outputs, loss, scores, self._is_constant(scores[0]), self._spread(scores[0])
+        )
+
+    def _candidate(
+        self,
+        w: Array,
+        outputs: Sequence[Array],
+        loss: float,
+        scores: Scores,
+        constant: bool,
+        spread: float,
+    ) -> Candidate:
+        """Return a candidate with what the outputs of the search's measures say."""
+        right, *others = outputs
+        largest = [-np.inf, 0.0]  # of constraints and estimates
+        for measure, values in zip(self.measures[1:], others, strict=True):
+            largest[measure.estimate] = max(values.max(initial=-np.inf), largest[measure.estimate])
+        loss = float(loss + self.problem.objective.penalty.value(w))
+        violation, excess = float(largest[0]), float(largest[1])
         return Candidate(
-            w,
-            float(self.measures[0].value(scores, w)[0]),
-            self._largest(scores, w, estimate=False),
-            self._loss(scores, w),
-            self._is_constant(scores[0]),
-            scores,
-            _PRICE * max(self._largest(scores, w, estimate=True), 0.0),
-            self._spread(scores[0]),
+            w, float(right[0]), violation, loss, constant, scores, others, _PRICE * excess, spread
         )
 
     def _spread(self, scores: Array) -> float:
@@ -209,15 +220,6 @@ class CandidateSearch:
         _, weight = self.rows
         mean = np.average(scores, weights=weight)
         return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
-
-    def _largest(self, scores: Scores, w: Array, *, estimate: bool) -> float:
-        """Return the largest output of the constraints, or of the estimates for new rows."""
-        found = [one.value(scores, w) for one in self.measures[1:] if one.estimate == estimate]
-        return float(np.concatenate([np.zeros(0), *found]).max(initial=-np.inf))
-
-    def _loss(self, scores: Scores, w: Array) -> float:
-        """Return the problem's objective."""
-        return float(self.objective.value(scores, w)[0] + self.problem.objective.penalty.value(w))
 
     def offer(self, candidate: Candidate) -> None:
         """Keep the candidate if it is better than the best.
@@ -261,9 +263,12 @@ class CandidateSearch:
             return int(ties[np.argmin(self._losses(line, points[ties]))])
         return int(ties[0])
 
-    def _losses(self, line: Line, points: Array) -> Sequence[float]:
+    def _losses(self, line: Line, points: Array) -> list[float]:
         """Return the problem's objective at points of a line."""
-        return [self._loss(line.scores(t), line.model(t)) for t in points]
+        (losses,), penalty = line.outputs([self.objective], points), self.problem.objective.penalty
+        return [
+            loss + penalty.value(line.model(t)) for loss, t in zip(losses[0], points, strict=True)
+        ]
 
     def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
         """Return where a line is evaluated, between the points at which decisions change.
@@ -282,7 +287,7 @@ class CandidateSearch:
         """Return about the number of points of a line that are evaluated."""
         if line.exact:
             return _N_POINTS
-        affordable = int(_EVALUATED_SCORES / max(line.n_rows, 1))
+        affordable = int(_EVALUATED_SCORES / max(self.measures[0].term.n_rows, 1))
         return int(np.clip(affordable, self.least_points, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
@@ -295,7 +300,16 @@ class CandidateSearch:
     def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
         """Return the line of all intercepts of a model."""
         by = tuple(np.ones_like(scores) for scores in one.scores)
-        return Line(self.measures, one.w, direction, one.scores, by)
+        return self._line(one.w, direction, one.scores, by)
+
+    def _line(self, w: Array, direction: Array, at: Scores, by: Scores) -> Line:
+        """Return the line from w, whose scores are given with what the direction adds to them."""
+        rows = [self._rows(*ends) for ends in zip(at, by, strict=True)]
+        return Line(self.measures, w, direction, rows)
+
+    def _rows(self, at: Array, by: Array) -> ScoresOnLine:
+        """Return the scores of rows on a line."""
+        return ScoresOnLine(at, by)
 
     def towards_constant(self, one: Candidate, shares: Sequence[float]) -> Iterator[Candidate]:
         """Yield the model with other intercepts: shares of its decisions against the constant."""
@@ -317,14 +331,11 @@ class CandidateSearch:
         """
         if not self.model.linear:
             return one
-        line = self._line_between(one, other, one if base is None else base)
+        start = one if base is None else base
+        by = tuple(end - begin for begin, end in zip(one.scores, other.scores, strict=True))
+        line = self._line(start.w, other.w - one.w, start.scores, by)
         reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))
-
-    def _line_between(self, one: Candidate, other: Candidate, base: Candidate) -> Line:
-        """Return the line from the base in the direction from one to the other."""
-        by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
-        return self.line(self.measures, base.w, other.w - one.w, base.scores, by)
 
     def smooth_parts(self) -> list[CompositeFunction]:
         """Return the share of errors and the constraints as smooth functions, see `smooth_part`.
@@ -351,7 +362,7 @@ class CandidateSearch:
         return -self.constant.violation * min(sizes, default=np.inf) < 1.0
 
     def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
-        """Return the outputs of measures for a candidate."""
+        """Return the outputs of measures at a candidate."""
         return [measure.value(one.scores, one.w) for measure in measures]
 
 

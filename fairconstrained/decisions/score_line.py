@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.class_losses import ErrorRates
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.typing import Array
 
@@ -57,8 +59,10 @@ class Measure:
 
     @property
     def counted(self) -> bool:
-        """Whether it is an affine function of the shares of decisions in cells of rows."""
-        return isinstance(self.term, CellMeans) and isinstance(self.term.function, Indicator)
+        """Whether it is an affine function of the shares of predictions in cells of rows."""
+        if isinstance(self.term, CellMeans):
+            return isinstance(self.term.function, Indicator)
+        return counts_classes(self.term)
 
     def value(self, scores: Scores, w: Array) -> Array:
         """Return the outputs, shape (n_outputs,)."""
@@ -73,11 +77,53 @@ class Measure:
         return cast("CellMeans", self.term).outputs_at(rates) + np.reshape(self.level, (-1, 1))
 
 
-class Line:
-    """The decisions of the models w + t d, for many t at once.
+class ScoresOnLine:
+    """The scores at + t by of rows in memory, for many t.
 
-    Where all measures are averages over cells of rows, the decision on a row changes at one t, and
-    one histogram gives the counts at all t. Other measures are evaluated at every t.
+    Parameters
+    ----------
+    at, by : ndarray of shape (n_rows,)
+        The scores at t = 0, and what they change by.
+    """
+
+    def __init__(self, at: Array, by: Array):
+        self.at, self.by = at, by
+
+    def scores(self, t: float) -> Array:
+        """Return the scores at t."""
+        return self.at + t * self.by
+
+    def zeros(self, reach: tuple[float, float]) -> Array:
+        """Return the t within reach at which predictions for some of many rows change, sorted."""
+        t = self._zeros(slice(None, None, max(len(self.at) // _MOST_FLIPS, 1)))
+        return np.sort(t[np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])])
+
+    def _zeros(self, rows: slice) -> Array:
+        """Return the t at which predictions for rows change, in any order."""
+        return zeros_on_line(self.at[rows], self.by[rows])
+
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the rates of decisions in the cells of terms, (n_cells, n_points) each.
+
+        The decision on a row changes at one t, and one histogram gives the counts at all t.
+        """
+        return rates_on_line(terms, self.at, self.by, points)
+
+    def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
+        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
+
+        They come with the values of their own variables at the points.
+        """
+        return [
+            np.array(
+                [term.forward(self.scores(t), own)[0] for t, own in zip(points, each, strict=True)]
+            )
+            for term, each in requests
+        ]
+
+
+class Line:
+    """The predictions of the models w + t d, for many t at once.
 
     Parameters
     ----------
@@ -85,18 +131,18 @@ class Line:
         The share of correct predictions, then the constraints, all with the indicator.
     w, direction : ndarray of shape (n_variables,)
         The line.
-    at, by : tuple of ndarray of shape (n_rows,)
-        The scores at w, and what the direction adds to them, for each model.
+    rows : sequence of ScoresOnLine or ShardedScores
+        The rows of every model.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.terms.cell_means import average
-    >>> from fairconstrained.decisions.score_line import Line, Measure
+    >>> from fairconstrained.decisions.score_line import Line, Measure, ScoresOnLine
     >>> from fairconstrained.functions.base import Indicator
     >>> rate = Measure(average(Indicator(), np.ones(4), np.ones(4)), 0)
-    >>> at, by = (np.array([-3.0, -2.0, -1.0, 1.0]),), (np.ones(4),)
-    >>> line = Line([rate, rate], np.zeros(1), np.ones(1), at, by)
+    >>> rows = ScoresOnLine(np.array([-3.0, -2.0, -1.0, 1.0]), np.ones(4))
+    >>> line = Line([rate, rate], np.zeros(1), np.ones(1), [rows])
     >>> line.flips()
     array([-1.,  1.,  2.,  3.])
     >>> line.values(np.array([-1.5, 0.0, 1.5, 2.5, 3.5]))[0]  # the selection rate
@@ -104,61 +150,59 @@ class Line:
     """
 
     def __init__(
-        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
+        self, measures: Sequence[Measure], w: Array, direction: Array, rows: Sequence[Any]
     ):
-        self.measures, self.w, self.direction = measures, w, direction
-        self.at, self.by = at, by
+        self.measures, self.w, self.direction, self.rows = measures, w, direction, rows
         self.exact = all(measure.counted for measure in measures)
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the first measure."""
-        return self.measures[0].term.n_rows
-
     def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """Return the t within reach at which the first measure's decisions change, sorted.
-
-        They are those of some of many rows.
-        """
-        position, step = self.measures[0].position, max(self.n_rows // _MOST_FLIPS, 1)
-        t = zeros_on_line(self.at[position][::step], self.by[position][::step])
-        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
-        return np.sort(t[inside])
+        """Return the t within reach at which the first measure's predictions change, sorted."""
+        zeros: Array = self.rows[self.measures[0].position].zeros(reach)
+        return zeros
 
     def values(self, points: Array) -> tuple[Array, Array, Array]:
         """Return the first output, the largest constraint and the positive part of the estimates.
 
         All are of shape (n_points,), for sorted points.
         """
-        first, *others = self._outputs(self.measures, points)
+        first, *others = self.outputs(self.measures, points)
         sides: tuple[list[Array], list[Array]] = ([], [])
         for one, values in zip(self.measures[1:], others, strict=True):
             sides[one.estimate].append(values)
         violation, excess = (_largest(side, points) for side in sides)
         return first[0], violation, np.maximum(excess, 0.0)
 
-    def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
-        """Return the outputs of measures, each of shape (n_outputs, n_points)."""
-        outputs: dict[Measure, Array] = {}
-        for position, (at, by) in enumerate(zip(self.at, self.by, strict=True)):
-            counted = [one for one in measures if one.counted and one.position == position]
-            rates = rates_on_line([cast("CellMeans", one.term) for one in counted], at, by, points)
-            outputs |= {one: one.outputs_at(each) for one, each in zip(counted, rates, strict=True)}
-        return [
-            outputs[one] if one in outputs else self._evaluated(one, points) for one in measures
-        ]
+    def outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
+        """Return the outputs of measures, each of shape (n_outputs, n_points).
 
-    def _evaluated(self, measure: Measure, points: Array) -> Array:
-        """Return a measure's outputs, (n_outputs, n_points), evaluated at every point."""
-        return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
+        In shards this is a read for rates at many points, and one for others.
+        """
+        variables = np.array([self.model(t) for t in points])
+        outputs: dict[Measure, Array] = {}
+        for position, rows in enumerate(self.rows):
+            here = [one for one in measures if one.position == position]
+            counted = [one for one in here if one.counted and len(points) > 1]
+            others = [one for one in here if one not in counted]
+            rates = rows.rates([one.term for one in counted], points)
+            for one, values in zip(counted, rates, strict=True):
+                outputs[one] = one.outputs_at(values)
+            asked = [(one.term, variables[:, one.auxiliary]) for one in others]
+            for one, values in zip(others, rows.statistics(asked, points), strict=True):
+                outputs[one] = one.outputs(values)
+        return [outputs[one] for one in measures]
 
     def model(self, t: float) -> Array:
         """Return the variables at t."""
         return self.w + t * self.direction
 
     def scores(self, t: float) -> Scores:
-        """Return the scores at t, without another pass over the data."""
-        return tuple(at + t * by for at, by in zip(self.at, self.by, strict=True))
+        """Return the scores at t, without another pass over the data; none in shards."""
+        return tuple(one.scores(t) for one in self.rows if isinstance(one, ScoresOnLine))
+
+
+def counts_classes(term: Term) -> TypeGuard[ErrorRates | ByClass]:
+    """Return whether a term is an affine function of shares of predictions of classes."""
+    return isinstance(term, ErrorRates) or (isinstance(term, ByClass) and term.counts_predictions)
 
 
 def _largest(outputs: Sequence[Array], points: Array) -> Array:

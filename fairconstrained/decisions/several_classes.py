@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.score_line import Line, Measure, Scores
+from fairconstrained.decisions.score_line import Line, ScoresOnLine
 from fairconstrained.decisions.smoothing import SoftErrors
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_losses import ErrorRates, MultinomialLoss, correct_share
-from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.typing import Array
 
@@ -24,92 +23,58 @@ _N_POINTS = 512  # of a line at which predictions are counted
 _CYCLES = 2  # how often the intercepts of all classes are changed one after another
 
 
-class ClassLine(Line):
-    """A line of models with one score per class; the class of the largest score is predicted.
+class ClassScores(ScoresOnLine):
+    """The scores of rows on a line, one for every class; that of the largest is predicted.
 
-    Predictions are found for many points at once, and measures of rates count them. Others are
-    evaluated at every point.
+    Predictions are found for many points at once, and rates count them.
     """
 
-    def __init__(
-        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
-    ):
-        super().__init__(measures, w, direction, at, by)
-        self.exact = all(counts_classes(measure.term) for measure in measures)
-        self._known: tuple[Array, Array] | None = None
-
-    @property
-    def ends(self) -> tuple[Array, Array]:
-        """The scores at t = 0 and their slopes, (n_rows, n_classes) each."""
-        position = self.measures[0].position
-        return self.at[position], self.by[position]
-
-    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
+    def _zeros(self, rows: slice) -> Array:
         """Return the t at which a class gets as large a score as the one that is predicted at 0."""
-        at, by = self.ends
-        rows, best = np.arange(len(at)), at.argmax(axis=1)
+        at, by = self.at[rows], self.by[rows]
+        every, best = np.arange(len(at)), at.argmax(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t = (at[rows, best][:, None] - at) / (by - by[rows, best][:, None])
-        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
-        return np.sort(t[inside])
+            return np.asarray((at[every, best][:, None] - at) / (by - by[every, best][:, None]))
 
-    def _evaluated(self, measure: Measure, points: Array) -> Array:
-        """Return the measure's outputs, (n_outputs, n_points)."""
-        term = measure.term
-        if not counts_classes(term):
-            return super()._evaluated(measure, points)
-        return measure.outputs_at(self._shares(term, points))
-
-    def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
-        """Return the shares of predictions in the cells of every class."""
-        if self._known is None or self._known[0] is not points:
-            self._known = points, _largest(*self.ends, points)
-        predicted = self._known[1]
-        return [one.shares((predicted == k).T) for k, one in enumerate(term.by_class)]
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the shares of predictions in the cells of every class of the terms."""
+        predicted = _largest(self.at, self.by, points)
+        return [
+            [one.shares((predicted == k).T) for k, one in enumerate(term.by_class)]
+            for term in terms
+        ]
 
 
-class OneClassLine(ClassLine):
-    """A line on which the scores of one class change.
+class OneClassScores(ClassScores):
+    """The scores of rows on a line on which those of one class change.
 
     The prediction for a row changes at one t, between that class and the best of the others, and
     one histogram gives the counts at all points.
     """
 
-    def __init__(
-        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
-    ):
-        super().__init__(measures, w, direction, at, by)
-        scores, slopes = self.ends
-        self._moved = int(np.abs(slopes).max(axis=0).argmax())
-        others = np.array(scores)
+    def __init__(self, at: Array, by: Array):
+        super().__init__(at, by)
+        self._moved = int(np.abs(by).max(axis=0).argmax())
+        others = np.array(at)
         others[:, self._moved] = -np.inf
         self._second = others.argmax(axis=1)
-        self._lead = scores[:, self._moved] - others[np.arange(len(others)), self._second]
-        self._slope = slopes[:, self._moved]
+        self._lead = at[:, self._moved] - others[np.arange(len(at)), self._second]
+        self._slope = by[:, self._moved]
 
-    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """Return the t within reach at which predictions change."""
-        t = zeros_on_line(self._lead, self._slope)
-        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
-        return np.sort(t[inside])
+    def _zeros(self, rows: slice) -> Array:
+        """Return the t at which predictions change."""
+        return zeros_on_line(self._lead[rows], self._slope[rows])
 
-    def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
-        """Return the shares of predictions in the cells of every class."""
-        found = []
-        for k, one in enumerate(term.by_class):
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the shares of predictions in the cells of every class of the terms."""
+        return [list(self._shares(term.by_class, points)) for term in terms]
+
+    def _shares(self, by_class: Sequence[CellMeans], points: Array) -> Iterator[Array]:
+        for k, one in enumerate(by_class):
             at, by = self._lead, self._slope
             if k != self._moved:
                 at, by = np.where(self._second == k, -at, -np.inf), -by
-            found += rates_on_line([one], at, by, points)
-        return found
-
-
-def line_of_classes(
-    measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
-) -> ClassLine:
-    """Return a line of models with one score per class; see :class:`Line` for the parameters."""
-    single = all(np.count_nonzero(slopes.any(axis=0)) == 1 for slopes in by)
-    return (OneClassLine if single else ClassLine)(measures, w, direction, at, by)
+            yield from rates_on_line([one], at, by, points)
 
 
 class ClassCandidateSearch(CandidateSearch):
@@ -137,8 +102,12 @@ class ClassCandidateSearch(CandidateSearch):
     (True, 0.333)
     """
 
-    line = staticmethod(line_of_classes)
     least_points: ClassVar[int] = 48
+
+    def _rows(self, at: Array, by: Array) -> ClassScores:
+        """Return the scores of rows on a line."""
+        single = np.count_nonzero(by.any(axis=0)) == 1
+        return (OneClassScores if single else ClassScores)(at, by)
 
     @classmethod
     def searches(cls, problem: Problem) -> bool:
@@ -161,10 +130,6 @@ class ClassCandidateSearch(CandidateSearch):
         """Return the standard deviation of scores about the mean score of a row."""
         centred = scores - scores.mean(axis=1, keepdims=True)
         return float(np.mean([CandidateSearch._spread(self, one) for one in centred.T]))
-
-    def _is_counted(self) -> bool:
-        """Return whether all constraints are on rates of predictions."""
-        return all(counts_classes(measure.term) for measure in self.measures)
 
     def _is_constant(self, scores: Array) -> bool:
         """Return whether the same class is predicted for every row."""
@@ -196,10 +161,9 @@ class ClassCandidateSearch(CandidateSearch):
 
     def _many(self, line: Line) -> int:
         """Return about the number of points of a line that are evaluated."""
-        if isinstance(line, OneClassLine) or not line.exact:
+        if isinstance(line.rows[0], OneClassScores) or not line.exact:
             return super()._many(line)
-        n_rows = len(line.at[0])
-        return int(np.clip(_MOST_COUNTS // n_rows, _LEAST_POINTS, _N_POINTS))
+        return int(np.clip(_MOST_COUNTS // len(self.rows[0]), _LEAST_POINTS, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate found by changing the intercept of one class after another."""
@@ -209,15 +173,10 @@ class ClassCandidateSearch(CandidateSearch):
             by = tuple(np.zeros_like(scores) for scores in one.scores)
             for direction in by:
                 direction[:, k] = 1.0
-            line = self.line(self.measures, one.w, self._raises(k), one.scores, by)
+            line = self._line(one.w, self._raises(k), one.scores, by)
             found = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
             one = found if found.better_than(one) else one
         return one
-
-
-def counts_classes(term: Term) -> TypeGuard[ErrorRates | ByClass]:
-    """Return whether a term is an affine function of shares of predictions of classes."""
-    return isinstance(term, ErrorRates) or (isinstance(term, ByClass) and term.counts_predictions)
 
 
 def _largest(at: Array, by: Array, points: Array) -> Array:

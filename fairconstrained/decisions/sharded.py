@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,73 +21,6 @@ from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.typing import Array
 
 _WHOLE = 1e-6  # the rounding of the sum of all weights, with which no row has a score of zero
-
-
-@dataclass(frozen=True, eq=False)
-class ShardedCandidate(Candidate):
-    """A candidate whose scores stay with the shards.
-
-    Attributes
-    ----------
-    outputs : list of ndarray
-        The outputs of the search's measures.
-    """
-
-    outputs: list[Array] = field(default_factory=list, repr=False)
-
-
-class ShardedLine(Line):
-    """A line of models whose rows are in shards: sums for many points of it in one read.
-
-    Parameters
-    ----------
-    measures : sequence of Measure
-        See :class:`~fairconstrained.decisions.score_line.Line`.
-    w, direction : ndarray of shape (n_variables,)
-        The line.
-    models : sequence of ShardedLinearModel
-        They have the rows.
-    count : callable
-        Called with the number of rows at every read.
-    """
-
-    def __init__(
-        self,
-        measures: Sequence[Measure],
-        w: Array,
-        direction: Array,
-        models: Sequence[ShardedLinearModel],
-        count: Callable[[int], None],
-    ):
-        super().__init__(measures, w, direction, (), ())
-        self.rows = [
-            ShardedScores(one, w[: one.n_parameters], direction[: one.n_parameters], count)
-            for one in models
-        ]
-
-    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """Return points that stand for the t within reach at which decisions change, sorted."""
-        return self.rows[self.measures[0].position].zeros(reach)
-
-    def scores(self, t: float) -> Scores:
-        """Return nothing: scores stay with the shards."""
-        return ()
-
-    def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
-        """Return the outputs of measures: a read for rates at many points, and one for others."""
-        variables = np.array([self.model(t) for t in points])
-        outputs: dict[Measure, Array] = {}
-        for position, rows in enumerate(self.rows):
-            here = [one for one in measures if one.position == position]
-            counted = [one for one in here if one.counted and len(points) > 1]
-            others = [one for one in here if one not in counted]
-            rates = rows.rates([one.term for one in counted], points)
-            for one, values in zip(counted, rates, strict=True):
-                outputs[one] = one.outputs_at(values)
-            asked = [(one.term, variables[:, one.auxiliary]) for one in others]
-            for one, values in zip(others, rows.statistics(asked, points), strict=True):
-                outputs[one] = one.outputs(values)
-        return [outputs[one] for one in measures]
 
 
 class ShardedCandidateSearch(CandidateSearch):
@@ -110,7 +43,7 @@ class ShardedCandidateSearch(CandidateSearch):
         return not problem.models[0].in_memory
 
     least_points: ClassVar[int] = 48
-    _last: ShardedCandidate | None = None
+    _last: Candidate | None = None
 
     def _strict(self, part: CompositeFunction) -> CompositeFunction:
         """Return a constraint on decisions; one from a histogram is tightened by its resolution."""
@@ -133,61 +66,35 @@ class ShardedCandidateSearch(CandidateSearch):
         ]
         return [replace(self.measures[0], term=term) for term in terms]
 
-    def scores_at(self, w: Array) -> Scores:
-        """Return nothing: scores stay with the shards."""
-        return ()
-
     def _values(self, measures: Sequence[Measure], w: Array) -> list[Array]:
         """Return the outputs of measures: one read of the rows."""
-        line = self._line(w, np.zeros_like(w))
-        return [outputs[:, 0] for outputs in line._outputs(measures, np.zeros(1))]
+        line = self._line(w, np.zeros_like(w), (), ())
+        return [outputs[:, 0] for outputs in line.outputs(measures, np.zeros(1))]
 
-    def evaluate(self, w: Array, scores: Scores | None = None) -> ShardedCandidate:
+    def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate: one read of the rows."""
         if self._last is not None and self._last.w is w:
             return self._last
         n = len(self.measures)
         values = self._values([*self.measures, *self._shares, self.objective], w)
-        outputs, (positive, negative, above, below, loss) = values[:n], values[n:]
-        variance = above[0] + below[0] - 1.0 - (0.5 * (above[0] - below[0])) ** 2
-        whole = negative[0] == 0.0 and positive[0] > 1.0 - _WHOLE
-        self._last = ShardedCandidate(
-            w,
-            float(outputs[0][0]),
-            float(np.concatenate([np.zeros(0), *outputs[1:]]).max(initial=-np.inf)),
-            float(loss[0] + self.problem.objective.penalty.value(w)),
-            bool(positive[0] == 0.0 or whole),
-            (),
-            spread=float(np.sqrt(max(variance, 0.0))),
-            outputs=outputs,
-        )
+        positive, negative, above, below, loss = (one[0] for one in values[n:])
+        variance = above + below - 1.0 - (0.5 * (above - below)) ** 2
+        constant = bool(positive == 0.0 or (negative == 0.0 and positive > 1.0 - _WHOLE))
+        spread = float(np.sqrt(max(variance, 0.0)))
+        self._last = self._candidate(w, values[:n], loss, (), constant, spread)
         return self._last
 
     def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
-        """Return the outputs of measures for a candidate: a read unless they are the search's."""
-        if isinstance(one, ShardedCandidate) and list(measures) == self.measures[1:]:
-            return one.outputs[1:]
+        """Return the outputs of measures at a candidate: one read of the rows."""
         return self._values(measures, one.w)
 
-    def _losses(self, line: Line, points: Array) -> Sequence[float]:
-        """Return the problem's objective at points of a line: one read."""
-        (losses,), penalty = line._outputs([self.objective], points), self.problem.objective.penalty
-        return [
-            float(loss + penalty.value(line.model(t)))
-            for loss, t in zip(losses[0], points, strict=True)
-        ]
-
-    def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
-        """Return the line of all intercepts of a model."""
-        return self._line(one.w, direction)
-
-    def _line_between(self, one: Candidate, other: Candidate, base: Candidate) -> Line:
-        """Return the line from the base in the direction from one to the other."""
-        return self._line(base.w, other.w - one.w)
-
-    def _line(self, w: Array, direction: Array) -> ShardedLine:
+    def _line(self, w: Array, direction: Array, at: Scores, by: Scores) -> Line:
         """Return a line; it is read when it is searched."""
-        return ShardedLine(self.measures, w, direction, sharded_models(self.problem), self._count)
+        rows = [
+            ShardedScores(one, w[: one.n_parameters], direction[: one.n_parameters], self._count)
+            for one in sharded_models(self.problem)
+        ]
+        return Line(self.measures, w, direction, rows)
 
     def _count(self, n_rows: int) -> None:
         """Count a read of rows."""

@@ -183,7 +183,7 @@ class SmoothRounds:
         Some have other outputs on decisions: then the largest one tells how far all of them differ.
         """
         search, measures = self.search, Measure.all_of(problem.constraints, problem.models)
-        strict, first = search.values(search.measures[1:], model), len(self.objective)
+        strict, first = model.outputs, len(self.objective)
         if self.rows is not None and self.n_done < _N_SAMPLED:
             model = replace(model, scores=(model.scores[0][self.rows],))
         values = search.values(measures, model)

@@ -22,7 +22,7 @@ from fairconstrained import (
 )
 from fairconstrained.decisions import smooth_rounds
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
-from fairconstrained.decisions.score_line import Line, Measure, points_between
+from fairconstrained.decisions.score_line import Line, Measure, ScoresOnLine, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
 from fairconstrained.functions.base import Indicator
@@ -239,8 +239,8 @@ class TestLines:
         problem, y, weight, random = small_problem(seed)
         search = CandidateSearch(problem, y, weight)
         one, other = (search.evaluate(random.normal(size=4)) for _ in range(2))
-        by = (other.scores[0] - one.scores[0],)
-        line = Line(search.measures, one.w, other.w - one.w, one.scores, by)
+        rows = ScoresOnLine(one.scores[0], other.scores[0] - one.scores[0])
+        line = Line(search.measures, one.w, other.w - one.w, [rows])
         points = points_between(line.flips(), 40)
         accuracy, violation, _ = line.values(points)
         for k, t in enumerate(points):
@@ -269,9 +269,9 @@ class TestLines:
     def test_a_term_that_is_not_counted_is_evaluated(self):
         term = average(Indicator(), np.ones(4), np.ones(4))
         smooth = average(Logistic(), np.ones(4), np.ones(4))
-        scores = (np.arange(4.0),)
+        rows = ScoresOnLine(np.arange(4.0), np.arange(4.0))
         measures = [Measure(term, 0), Measure(smooth, 0)]
-        line = Line(measures, np.zeros(1), np.ones(1), scores, scores)
+        line = Line(measures, np.zeros(1), np.ones(1), [rows])
         assert not line.exact
         assert_allclose(line.values(np.array([1.0]))[1], smooth.value(2.0 * np.arange(4.0)))
 

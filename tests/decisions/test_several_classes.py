@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact, MinorityRate
-from fairconstrained.decisions.several_classes import ClassLine, OneClassLine
+from fairconstrained.decisions.several_classes import ClassScores, OneClassScores
 from fairconstrained.decisions.smoothing import steeper_part
 
 N, K = 300, 3
@@ -41,9 +41,7 @@ def lines_of(fit, search, random):
     single = np.zeros_like(w)
     single[random.integers(len(w))] = 1.0
     for direction in (everything, single):
-        line = search.line(
-            search.measures, w, direction, search.scores_at(w), search.scores_at(direction)
-        )
+        line = search._line(w, direction, search.scores_at(w), search.scores_at(direction))
         yield line, search.points_on(line, (-np.inf, np.inf), 0.0)
 
 
@@ -60,8 +58,8 @@ def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
         found = [search.evaluate(line.model(points[k])) for k in some]
         assert_allclose(accuracy[some], [one.accuracy for one in found], atol=1e-12)
         assert_allclose(violation[some], [one.violation for one in found], atol=1e-12)
-        kinds.append(type(line))
-    assert kinds == [ClassLine, OneClassLine]
+        kinds.append(type(line.rows[0]))
+    assert kinds == [ClassScores, OneClassScores]
 
 
 def test_sharp_soft_max_rates_are_those_of_predictions():
