@@ -71,7 +71,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """Write bounds.md and bounds.csv."""
-    rows = list(gaps(options))
+    rows: list[Row] = []
+    for row in gaps(options):
+        rows.append(row)
+        print(*row.values(), flush=True)
     for name in (WITHIN, CERTIFIED):
         figures = [row[name] for row in rows]
         median, most = np.median(figures), np.max(figures)
