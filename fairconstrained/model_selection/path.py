@@ -47,6 +47,8 @@ class FairnessPath:
     optimality_gaps : ndarray of shape (n_kappas,)
         With ``bound=True`` how far the objective of each model is from that of the best one, at
         most: `optimality_gap_`; nan where no bound is known.
+    objective_bounds : ndarray of shape (n_kappas,)
+        What no model with the same constraints has a smaller objective than.
     statuses : ndarray of str of shape (n_kappas,)
         The status of each run: "converged" if the optimality conditions hold.
     multipliers : ndarray of shape (n_kappas, n_constraints)
@@ -133,6 +135,11 @@ class FairnessPath:
     def optimality_gaps(self) -> Array:
         """How far each objective is from the least one, at most."""
         return self._each("optimality_gap_").astype(float)
+
+    @property
+    def objective_bounds(self) -> Array:
+        """What no model with the same constraints has a smaller objective than."""
+        return self.objectives * (1.0 - self.optimality_gaps)
 
     @property
     def statuses(self) -> Array:

@@ -22,6 +22,7 @@ from fairconstrained.plotting.style import (
     COLOURS,
     MARKERS,
     AxesDisplay,
+    checked,
     labels_in_margin,
     legend_above,
 )
@@ -71,11 +72,11 @@ class FairnessPathDisplay(AxesDisplay):
     points : mapping of str to array-like or None, default=None
         Other models by name: a pair (gap, accuracy), or an array of pairs of shape (n, 2).
     noise : array-like of shape (n_points, 2) or None, default=None
-        The confidence intervals of the accuracies, drawn as a band.
+        Intervals of the accuracies, drawn as a band.
     chosen : int or None, default=None
         The position of the chosen model, which is marked.
-    gap_name, accuracy_name : str
-        The labels of the axes.
+    gap_name, accuracy_name, noise_name : str
+        The labels of axes and band.
 
     Attributes
     ----------
@@ -112,6 +113,7 @@ class FairnessPathDisplay(AxesDisplay):
     chosen: int | None = None
     gap_name: str = "gap of the predictions"
     accuracy_name: str = "accuracy"
+    noise_name: str = "confidence interval of the accuracy"
 
     @classmethod
     def from_path(
@@ -131,15 +133,16 @@ class FairnessPathDisplay(AxesDisplay):
         ----------
         path : FairnessPath
             The path.
-        rows : {"auto", "training", "validation"}, default="auto"
-            The rows on which accuracy and the gap of the predictions are measured. With "auto",
-            the validation rows are used if the path has any.
+        rows : {"auto", "training", "validation", "objective"}, default="auto"
+            The rows on which accuracy and the gap of the predictions are measured; "auto" takes the
+            validation rows if the path has any. "objective" draws the training objective against
+            the gap on scores, for a path with ``bound=True``: no model is below the band.
         unconstrained, points
             See :class:`FairnessPathDisplay`.
         chosen : float or None, default=None
-            The tolerance of the chosen model; the model with the nearest tolerance is marked.
+            The model with the tolerance that is nearest to this one is marked.
         confidence : float or None, default=0.95
-            The confidence level of the band; None draws no band.
+            That of the band; None draws none.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
         """
@@ -247,10 +250,10 @@ class FairnessPathDisplay(AxesDisplay):
 
         `line_kw` are additional properties of the line of the path, such as its label.
         """
-        gaps = _checked("gaps", self.gaps, (None,), "finite numbers, one for each model")
+        gaps = checked("gaps", self.gaps, (None,), "finite numbers, one for each model")
         n, numbers = len(gaps), f"{len(gaps)} finite numbers, as many as gaps"
-        accuracies = _checked("accuracies", self.accuracies, (n,), numbers)
-        kappas = None if self.kappas is None else _checked("kappas", self.kappas, (n,), numbers)
+        accuracies = checked("accuracies", self.accuracies, (n,), numbers)
+        kappas = None if self.kappas is None else checked("kappas", self.kappas, (n,), numbers)
         order = np.argsort(gaps if kappas is None else kappas, kind="stable")
         if not isinstance(self.points, Mapping | None):
             raise TypeError(
@@ -268,11 +271,11 @@ class FairnessPathDisplay(AxesDisplay):
         self.band_ = None
         if self.noise is not None:
             what = f"a lower and an upper end for each of the {n} models"
-            ends = _checked("noise", self.noise, (n, 2), what)
+            ends = checked("noise", self.noise, (n, 2), what)
             by_gap = np.argsort(gaps, kind="stable")
             self.band_ = self.ax_.fill_between(
                 gaps[by_gap], *ends[by_gap].T, color=COLOURS[0], alpha=0.13, linewidth=0.0,
-                zorder=1.0, label="confidence interval of the accuracy",
+                zorder=1.0, label=self.noise_name,
             )  # fmt: skip
         self._mark_models(gaps, accuracies, kappas, order)
         self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
@@ -302,7 +305,7 @@ class FairnessPathDisplay(AxesDisplay):
             self.chosen_ = self._mark("chosen", text, gaps[self.chosen], accuracies[self.chosen])
         if self.unconstrained is not None:
             what = "two finite numbers, (gap, accuracy)"
-            x, y = _checked("unconstrained", self.unconstrained, (2,), what)
+            x, y = checked("unconstrained", self.unconstrained, (2,), what)
             self.unconstrained_ = self._mark("unconstrained", "unconstrained", x, y)
 
     def add_points(self, name: str, points: ArrayLike, **kw: Any) -> FairnessPathDisplay:
@@ -320,7 +323,7 @@ class FairnessPathDisplay(AxesDisplay):
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
         what = "a pair (gap, accuracy), or pairs of shape (n, 2)"
-        places = _checked(f"points of {name!r}", points, (None, 2), what)
+        places = checked(f"points of {name!r}", points, (None, 2), what)
         places = places[np.argsort(places[:, 0], kind="stable")]
         i = len(self.points_)
         style = {
@@ -355,26 +358,23 @@ class FairnessPathDisplay(AxesDisplay):
         legend_above(self.ax_)
 
 
-def _checked(argument: str, values: ArrayLike, shape: tuple[int | None, ...], what: str) -> Array:
-    """Return finite numbers as an array of a shape, in which None stands for any length."""
-    try:
-        numbers = np.array(values, dtype=float, ndmin=len(shape))
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    fits = numbers.size and numbers.ndim == len(shape) and np.isfinite(numbers).all()
-    if not fits or any(n not in (None, m) for n, m in zip(shape, numbers.shape, strict=True)):
-        raise ValueError(f"{argument} must be {what}; got {values!r}.")
-    return numbers
-
-
 def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict[str, Any]:
-    """Return measures and axis labels of a path, on rows that :meth:`from_path` describes.
-
-    Intervals are those of shares of validation rows: other qualities have none.
-    """
+    """Return measures, axis labels and intervals, which only shares of validation rows have."""
     if not isinstance(path, FairnessPath):
         raise TypeError(f"path must be the FairnessPath of fairness_path; got {path!r}.")
-    check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
+    check_option("rows", rows, dict.fromkeys(("auto", "training", "validation", "objective"), ""))
+    if rows == "objective":
+        if np.isnan(path.objective_bounds).any():
+            raise ValueError("rows='objective' needs bounds: fairness_path(..., bound=True).")
+        return {
+            "gaps": path.gaps,
+            "accuracies": path.objectives,
+            "kappas": path.kappas,
+            "noise": np.column_stack([path.objective_bounds, path.objectives]),
+            "gap_name": "gap on scores, training rows",
+            "accuracy_name": "training objective",
+            "noise_name": "no model is below this band",
+        }
     if rows == "validation" and not path.validation:
         raise ValueError("rows='validation': the path has none; pass X_val and y_val to it.")
     measured = path.validation if rows != "training" else {}

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
+    from fairconstrained.utils.typing import Array, ArrayLike
+
 # The palette of Okabe and Ito, safe for colour-blind readers, without its yellow, which is hardly
 # visible on paper. Line styles, markers and hatches distinguish groups in black and white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -123,3 +125,15 @@ def _room_above(ax: Axes) -> float:
     inside = ax.get_window_extent()
     alone = len(ax.figure.axes) == 1
     return float(0.98 * ax.figure.bbox.x1 - inside.x0 if alone else inside.width)
+
+
+def checked(argument: str, values: ArrayLike, shape: tuple[int | None, ...], what: str) -> Array:
+    """Return finite numbers as an array of a shape, in which None stands for any length."""
+    try:
+        numbers = np.array(values, dtype=float, ndmin=len(shape))
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    fits = numbers.size and numbers.ndim == len(shape) and np.isfinite(numbers).all()
+    if not fits or any(n not in (None, m) for n, m in zip(shape, numbers.shape, strict=True)):
+        raise ValueError(f"{argument} must be {what}; got {values!r}.")
+    return numbers

@@ -112,6 +112,19 @@ def test_band_is_the_noise_of_the_validation_rows(path):
         FairnessPathDisplay([0.1, 0.2], [0.8, 0.9], noise=[[0.1, 0.2]]).plot()
 
 
+def test_band_of_the_objective_is_what_no_model_is_below(path, data):
+    X, y, groups = data
+    options = {"sensitive_features": groups, "n_kappas": 3, "bound": True}
+    bounded = fairness_path(FairLogisticClassifier(), X, y, **options)
+    display = draw(FairnessPathDisplay.from_path(bounded, rows="objective"))
+    assert display.line_.get_ydata() == pytest.approx(bounded.objectives[::-1])
+    ends = display.band_.get_paths()[0].vertices[:, 1]
+    assert ends.min() == pytest.approx(bounded.objective_bounds.min())
+    assert np.all(bounded.objective_bounds < bounded.objectives)
+    with pytest.raises(ValueError, match="needs bounds"):
+        FairnessPathDisplay.from_path(path, rows="objective")
+
+
 def test_weighted_validation_rows_count_less(data):
     X, y, groups = data
     path = fairness_path(
