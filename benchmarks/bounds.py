@@ -75,8 +75,25 @@ def run(options: Namespace) -> None:
     for row in gaps(options):
         rows.append(row)
         print(*row.values(), flush=True)
+    write_table(rows, "bounds", "How far fits are from the best linear model, at most", options.out)
+    write_table(by_data(rows), "bounds_by_data", "The same, by data", options.out)
+
+
+def by_data(rows: list[Row]) -> list[Row]:
+    """Return a row for each data set, and one for all."""
+    names = dict.fromkeys(row["data"] for row in rows)
+    each = {name: [row for row in rows if row["data"] == name] for name in names} | {"all": rows}
+    return [
+        {"data": name, "features": some[0]["features"] if name != "all" else "", **_summary(some)}
+        for name, some in each.items()
+    ]
+
+
+def _summary(rows: list[Row]) -> Row:
+    """Return the number of problems, and quantiles of both gaps."""
+    summary: Row = {"problems": len(rows), "cost": float(np.median([row["cost"] for row in rows]))}
     for name in (WITHIN, CERTIFIED):
         figures = [row[name] for row in rows]
-        median, most = np.median(figures), np.max(figures)
-        print(f"{name}: median {median:.3f}, 90% {np.quantile(figures, 0.9):.3f}, worst {most:.2f}")
-    write_table(rows, "bounds", "How far fits are from the best linear model, at most", options.out)
+        for quantile, word in ((0.5, "median"), (0.9, "90%"), (1.0, "worst")):
+            summary[f"{name}: {word}"] = float(np.quantile(figures, quantile))
+    return summary
