@@ -13,7 +13,7 @@ from fairconstrained.domains.base import ON_THE_BOUNDARY, Domain
 from fairconstrained.utils.parameter_constraints import POSITIVE, Number, Numbers, Positive
 from fairconstrained.utils.typing import Array
 
-_MAX_NEWTON_STEPS = 100
+_MAX_NEWTON_STEPS = 100  # from below, so that they converge: most take ten
 _ROUNDING = 1e-15  # of the norm, relative
 _FARTHEST = 1e20  # in units of an ellipsoid: beyond, only the direction of a point matters
 _BOUND = Number(Real, None, None, closed="both")  # perhaps infinite

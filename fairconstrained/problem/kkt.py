@@ -16,6 +16,7 @@ from fairconstrained.utils.numerics import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
+# Of rounding: from a part of the scores' unit to where arcs are lost in rounding errors.
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
 _SMALL_LOSS, _LEAST_SCALE = 3.0, 1e-3  # losses below a third make tolerances relative

@@ -15,7 +15,7 @@ from fairconstrained.shards.sums import Shards, square_gradient
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
-_KEPT_TERMS = 256
+_KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ _FEW = 4096  # rows between the ends of a bracket, whose scores are collected
 _ROUNDING = 8.0  # units of rounding: brackets are not divided further
 _TINY = 1e-300  # nor are these: one over their width would overflow
 _ZEROS = 4096  # about how many zeros on a line stand for all of them
-_ZERO_BINS = 1 << 16
+_ZERO_BINS = 1 << 16  # of their histogram: some for each of these
 
 Distribution = tuple[Array, Array, Array]
 

@@ -32,7 +32,7 @@ _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, 
 _KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
 _MOST_FAILURES = 12  # rejected steps in a row; the shift has then grown by 4^12
 _MOST_STILL = 3  # steps for feasibility that would lower it by less than a tenth of the tolerance
-_ROUNDING = 1e-13
+_ROUNDING = 1e-13  # relative, of objectives: sums over rows lose some digits
 
 
 class SQP(Solver, kw_only=True):

@@ -25,13 +25,13 @@ from fairconstrained.utils.parameter_constraints import Limit, Positive
 _FIRST_TOL, _TIGHTEN, _LAST_TOL = 3.0, 0.3, 0.5  # the first and the last in units of tol
 _MOST_PASSES = 100  # of a subproblem
 _HARDER = 10.0  # times rho^ where an answer is refused
-_MOST_REFUSALS = 6
+_MOST_REFUSALS = 6  # in a row: rho^ has then grown a million times
 _GAINED = ("weakly_convex", "difference_of_convex")  # the properties that subproblems have always
 _SMALL = 1e-5  # rho^ for oracles that need smoothness, not convexity
 _NOT_CONVEX = (
     "By the bound on the modulus of the functions the subproblems are not convex with this rho^."
 )
-_PAPER_EPSILON = 1e-2
+_PAPER_EPSILON = 1e-2  # eps^ of algorithm 2: it takes 1 / eps^2 steps
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
