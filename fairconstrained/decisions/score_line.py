@@ -11,10 +11,9 @@ import numpy as np
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.class_losses import ErrorRates
 from fairconstrained.terms.class_scores import ByClass
-from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.typing import Array
 
 Scores = tuple[Array, ...]

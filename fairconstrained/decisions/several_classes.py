@@ -11,9 +11,8 @@ from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, ScoresOnLine
 from fairconstrained.decisions.smoothing import SoftErrors
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.class_losses import ErrorRates, MultinomialLoss, correct_share
-from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.typing import Array
 
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once

@@ -17,8 +17,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Block, BlockSum, Sums
 from fairconstrained.shards.sums import Request, statistics_of
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
+from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.utils.numerics import middle_of_gap
 from fairconstrained.utils.typing import Array
 

@@ -7,7 +7,7 @@ from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
+from fairconstrained.terms.cell_means import rates_on_line, zeros_on_line
 from tests.shards.test_shards import bound, in_shards
 
 NAMES = ["demographic_parity", "equalized_odds", "error_rate_parity", "intersectional_loss"]
