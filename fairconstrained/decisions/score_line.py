@@ -75,6 +75,12 @@ class Measure:
         """Return the outputs, (n_outputs, n_points), for what `counted` terms count."""
         return cast("CellMeans", self.term).outputs_at(rates) + np.reshape(self.level, (-1, 1))
 
+    def largest_at(self, rates: Any) -> Array:
+        """Return some of these outputs, (n_some, n_points), the largest among them."""
+        if not isinstance(self.term, CellMeans) or np.size(self.level) > 1:
+            return self.outputs_at(rates)
+        return self.term.largest_at(rates) + self.level
+
 
 class ScoresOnLine:
     """The scores at + t by of rows in memory, for many t.
@@ -164,15 +170,17 @@ class Line:
 
         All are of shape (n_points,), for sorted points.
         """
-        first, *others = self.outputs(self.measures, points)
+        first, *others = self.outputs(self.measures, points, largest=True)
         sides: tuple[list[Array], list[Array]] = ([], [])
         for one, values in zip(self.measures[1:], others, strict=True):
             sides[one.estimate].append(values)
         violation, excess = (_largest(side, points) for side in sides)
         return first[0], violation, np.maximum(excess, 0.0)
 
-    def outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
-        """Return the outputs of measures, each of shape (n_outputs, n_points).
+    def outputs(
+        self, measures: Sequence[Measure], points: Array, *, largest: bool = False
+    ) -> list[Array]:
+        """Return the outputs of measures, or some with the largest, (n_outputs, n_points) each.
 
         In shards this is a read for rates at many points, and one for others.
         """
@@ -184,7 +192,7 @@ class Line:
             others = [one for one in here if one not in counted]
             rates = rows.rates([one.term for one in counted], points)
             for one, values in zip(counted, rates, strict=True):
-                outputs[one] = one.outputs_at(values)
+                outputs[one] = one.largest_at(values) if largest else one.outputs_at(values)
             asked = [(one.term, variables[:, one.auxiliary]) for one in others]
             for one, values in zip(others, rows.statistics(asked, points), strict=True):
                 outputs[one] = one.outputs(values)

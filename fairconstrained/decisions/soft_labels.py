@@ -113,7 +113,8 @@ class SoftLabels:
         outputs = np.flatnonzero((used[:, list(cells)].sum(axis=1) > 0.0) & ~of_both)
         if not len(outputs):
             return None
-        soft = replace(term.some_outputs(outputs), cells=_with_rows(term.cells, cells))
+        some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
+        soft = replace(some, cells=_with_rows(term.cells, cells))
         return part.with_outputs(soft, outputs)
 
     def statistics(self, term: Term, scores: Array) -> Array | None:

@@ -158,6 +158,20 @@ class CellMeans(OnCells, FunctionAverages):
         level = np.broadcast_to(self._level, self.n_outputs)
         return np.asarray(self._small @ shares + level[:, None])
 
+    def largest_at(self, shares: Array) -> Array:
+        """Return outputs for averages of shape (n_cells, n_points), the largest among them.
+
+        Of pairs of many numbers there is one of each family.
+        """
+        pairs = self._pairs
+        if pairs is None or pairs.first * pairs.second >= 0.0:
+            return self.outputs_at(shares)
+        level = np.broadcast_to(self._level, self.n_outputs)[:1]
+        if pairs.origin is not None:
+            (a,), (b,) = pairs.ends(np.zeros(1, dtype=int))
+            level = level - pairs.first * pairs.origin[a] - pairs.second * pairs.origin[b]
+        return pairs.largest_values(shares) + level
+
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
         signs = None if self.signs is None else self.signs[rows]

@@ -67,6 +67,20 @@ class OrderedPairs:
         """Return the values of all pairs, of shape (n_pairs, *x.shape[1:])."""
         return self.values(x, np.arange(self.shape[0]))
 
+    def largest_values(self, x: Array) -> Array:
+        """Return the largest value of every family, with the origin, (n_families, n_points).
+
+        The factors have opposite signs: the largest and the least number make it.
+        """
+        m = self._numbers(x) if self.origin is None else self._numbers(x) + self.origin[:, None]
+        ends = [
+            (self.first * m[a.start : a.stop]).max(axis=0)
+            + (self.second * m[b.start : b.stop]).max(axis=0)
+            for a, b in self.families
+            if n_pairs(a, b)
+        ]
+        return np.array(ends).reshape(-1, x.shape[1])
+
     def __rmatmul__(self, v: Array) -> Array:
         """Return v times the matrix, of shape (n_columns,)."""
         return self.weighted(v, np.arange(self.shape[0]))

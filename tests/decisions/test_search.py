@@ -276,6 +276,21 @@ class TestLines:
         assert_allclose(line.values(np.array([1.0]))[1], smooth.value(2.0 * np.arange(4.0)))
 
 
+@pytest.mark.parametrize("against", ["pairs", "overall"])
+@pytest.mark.parametrize(
+    "kind", [DemographicParity, EqualizedOdds, ErrorRateParity, DisparateImpact]
+)
+def test_the_largest_of_many_pairs_is_found_without_listing_them(kind, against):
+    random = np.random.default_rng(0)
+    n, groups = 3000, np.arange(3000) % 70
+    y = np.where(random.uniform(size=n) < 0.3 + 0.4 * (groups % 2), 1.0, -1.0)
+    part = kind(against=against).bind(y, groups, random.uniform(0.5, 2.0, n)).zero_one()
+    rates = random.uniform(size=(part.n_statistics, 5))
+    few, every = part.largest_at(rates), part.outputs_at(rates)
+    assert len(few) <= 4 < len(every)
+    assert_allclose(few.max(axis=0), every.max(axis=0), atol=1e-12)
+
+
 class TestSearch:
     def test_first_rounds_on_a_sample_of_the_rows_lose_little(self, monkeypatch):
         X, y, groups = make_biased_classification(4000, 6, gap=0.2, random_state=0)
