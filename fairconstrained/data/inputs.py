@@ -22,17 +22,6 @@ def check_same_rows(**arguments: object) -> None:
     Nor do integers in rising order, such as a fold of a cross-validation has, unless both objects
     have such labels and none in common. Objects without an index (arrays, lists, polars,
     sparse matrices) are not looked at.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from fairconstrained.data.inputs import check_same_rows
-    >>> X = pd.DataFrame({"a": [1.0, 2.0]}, index=["u", "v"])
-    >>> check_same_rows(X=X, y=pd.Series([0, 1]))
-    >>> check_same_rows(X=X, y=pd.Series([0, 1], index=["v", "u"]))
-    Traceback (most recent call last):
-    ...
-    ValueError: X and y have the same row labels in another order, ...
     """
     labelled = [
         (name, value.index)

@@ -35,15 +35,6 @@ class ScoreConvention:
         1 if the favourable class is the second of the sorted classes, else -1.
     threshold : float, default=0.0
         The favourable class is decided where its score, sign times s, is above the threshold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.data.labels import ScoreConvention
-    >>> convention = ScoreConvention(sign=-1.0, threshold=0.5)
-    >>> s = convention.shown(np.array([-1.0, 2.0]))
-    >>> s, convention.fitted(s)
-    (array([ 0.5, -2.5]), array([-1.,  2.]))
     """
 
     sign: float = 1.0
@@ -113,17 +104,7 @@ def positions_of(labels: Array, n_classes: int) -> Array:
 
 
 def encoded(labels: Array, classes: Array) -> Array:
-    """Return labels of known classes as in a fit: -1 and +1 of two classes, 0, 1, ... of several.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.data.labels import encoded
-    >>> encoded(np.array(["b", "a"]), np.array(["b", "a"]))
-    array([-1.,  1.])
-    >>> encoded(np.array(["b", "c"]), np.array(["a", "b", "c"]))
-    array([1., 2.])
-    """
+    """Return labels of given classes as in a fit: -1 and +1 of two, 0, 1, ... of several."""
     if len(classes) == 2:
         return np.where(labels == classes[1], 1.0, -1.0)
     return np.searchsorted(classes, labels).astype(float)
@@ -132,15 +113,7 @@ def encoded(labels: Array, classes: Array) -> Array:
 def class_weights(
     class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
 ) -> Array | None:
-    """Return the weights of the classes in the loss, None if they are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.data.labels import class_weights
-    >>> class_weights("balanced", np.array([0, 1]), np.array([-1, -1, -1, 1]), np.ones(4))
-    array([0.66666667, 2.        ])
-    """
+    """Return the weights of the classes in the loss, None if they are equal."""
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -174,13 +147,6 @@ class Queries:
         The position of each row's query in `names`.
     names : ndarray of shape (n_queries,)
         The queries, in the order of their first rows.
-
-    Examples
-    --------
-    >>> from fairconstrained.data.labels import Queries
-    >>> queries = Queries.encode(["q7", "q2", "q7"], 3)
-    >>> queries.names.tolist(), queries.codes.tolist()
-    (['q7', 'q2'], [0, 1, 0])
     """
 
     codes: Array
@@ -224,16 +190,7 @@ def given_queries(ranker: object, query: ArrayLike | None, method: str) -> Array
 
 
 def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
-    """Return the rows of all pairs of a positive and a negative row of one query.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.data.labels import pairs_within
-    >>> first, second = pairs_within(np.array([1, 0, 0, 1, 0]) > 0, np.array([0, 0, 1, 1, 0]))
-    >>> first.tolist(), second.tolist()
-    ([0, 0, 3], [1, 4, 2])
-    """
+    """Return the rows of all pairs of a positive and a negative row of one query."""
     order = np.argsort(queries, kind="stable")
     high, low = order[positive[order]], order[~positive[order]]
     counts = np.bincount(queries[low], minlength=int(queries.max(initial=-1)) + 1)

@@ -136,14 +136,7 @@ def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return LightGBM's number of threads for scikit-learn's `n_jobs`; None and 0 are its default.
-
-    Examples
-    --------
-    >>> from fairconstrained.estimators.tree_parameters import thread_count
-    >>> thread_count(None), thread_count(3)
-    (0, 3)
-    """
+    """Return LightGBM's number of threads for `n_jobs`; None and 0 are its default."""
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 0
     return max(1, (os.cpu_count() or 1) + 1 + n_jobs)

@@ -28,13 +28,6 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
 
     Where the rows follow each other in memory, 64 of them are taken as one long row first, which
     is faster with few columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import column_extremes
-    >>> column_extremes(np.maximum, np.array([[1.0, 5.0], [3.0, 2.0]]))
-    array([3., 5.])
     """
     end = len(X) - len(X) % SIDE_BY_SIDE if X.flags.c_contiguous else 0
     if not end:
@@ -45,15 +38,7 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
 
 
 def column_range(X: Array | SparseMatrix) -> tuple[Array, Array]:
-    """Return the minimum and the maximum of every column, of the dtype of X.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from fairconstrained.utils.numerics import column_range
-    >>> column_range(sp.csr_array([[1.0, 5.0], [0.0, 2.0]]))
-    (array([0., 2.]), array([1., 5.]))
-    """
+    """Return the minimum and the maximum of every column, of the dtype of X."""
     if isinstance(X, np.ndarray):
         return column_extremes(np.minimum, X), column_extremes(np.maximum, X)
     from sklearn.utils.sparsefuncs import min_max_axis  # workers with dense rows lack it
@@ -82,31 +67,14 @@ def middle_of_gap(values: Array, totals: Array, above: float, total: float, shar
 
 
 def ranges(starts: Array, ends: Array) -> Array:
-    """Return the integers of [start, end) for every pair of limits, one range after the other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import ranges
-    >>> ranges(np.array([3, 10]), np.array([5, 13])).tolist()
-    [3, 4, 10, 11, 12]
-    """
+    """Return the integers of [start, end) for every pair of limits, one range after the other."""
     lengths = ends - starts
     shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     return np.arange(len(shift)) + shift
 
 
 def grouped(codes: Array, n_groups: int = 0) -> tuple[Array, Array]:
-    """Return the positions sorted by group, and where every group starts and the last one ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import grouped
-    >>> order, starts = grouped(np.array([1, 0, 1]))
-    >>> order.tolist(), starts.tolist()
-    ([1, 0, 2], [0, 1, 3])
-    """
+    """Return the positions sorted by group, and where every group starts and the last one ends."""
     largest = int(codes.max(initial=0))
     short = codes.astype(np.uint16) if largest < 1 << 16 else codes  # sorted in linear time
     order = np.argsort(short, kind="stable")
@@ -118,13 +86,6 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
 
     This is ``np.unique(values, return_inverse=True)`` in linear time, for values without missing
     ones; those that do not compare, such as strings and numbers, are sorted by their types first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import unique_codes
-    >>> unique_codes(np.array(["no", "yes", "no"]))
-    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
     """
     kind = values.dtype
     if kind.kind in "iu" and values.size:
@@ -152,13 +113,6 @@ def by_first_row(codes: Array) -> Array:
 
     What is drawn code by code then does not depend on what the codes stand for, such as the names
     of groups.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import by_first_row
-    >>> by_first_row(np.array([3, 0, 3, 1])).tolist()
-    [0, 1, 0, 2]
     """
     n = len(codes)
     first = np.full(int(codes.max(initial=-1)) + 1, n)
@@ -185,16 +139,7 @@ def blocks(n_rows: int) -> Iterator[slice]:
 
 
 def codes_in_blocks(n_rows: int, values_of: Callable[[slice], Array]) -> tuple[Array, Array]:
-    """Return `unique_codes` of the values of rows, with codes of the shortest signed integer type.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.numerics import codes_in_blocks
-    >>> values = np.array([30, 10, 30])
-    >>> codes_in_blocks(3, lambda rows: values[rows])
-    (array([10, 30]), array([1, 0, 1], dtype=int8))
-    """
+    """Return `unique_codes` of values, with codes of the shortest signed integer type."""
     codes, levels = np.empty(n_rows, np.int8), []
     for rows in blocks(n_rows):
         values, part = unique_codes(values_of(rows))
@@ -226,12 +171,6 @@ def nonnegative_least_squares(A: Array, b: Array) -> Array:
     SciPy's active set method is accurate for nearly dependent columns from version 1.16 on: 1.13
     and 1.14 use the normal equations, and 1.15 may return points that are not optimal. With these,
     and where the method does not end, the problem is solved as one with bounds, which is slower.
-
-    Examples
-    --------
-    >>> from fairconstrained.utils.numerics import nonnegative_least_squares
-    >>> nonnegative_least_squares(np.eye(2), np.array([1.0, -2.0])).tolist()
-    [1.0, 0.0]
     """
     if A.shape[1] == 0:  # SciPy's routine corrupts memory
         return np.zeros(0)

@@ -18,14 +18,7 @@ ten times as much as this tolerance.
 
 
 def at_most(value: Any, bound: Any = 0.0) -> Any:
-    """Return whether measured numbers are at most a bound, up to rounding.
-
-    Examples
-    --------
-    >>> from fairconstrained.utils.rounding import at_most
-    >>> at_most(0.1 + 0.2, 0.3), at_most(1e-6)
-    (True, False)
-    """
+    """Return whether measured numbers are at most a bound, up to rounding."""
     return value <= bound + ROUNDING
 
 
@@ -43,12 +36,5 @@ def same_values(first: Array, second: Array) -> bool:
     """Return whether two arrays have the same bits: faster than ``np.array_equal`` if short.
 
     A negative zero is not a zero here, and nan equals itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.utils.rounding import same_values
-    >>> same_values(np.array([0.5, 1.0]), np.array([0.5, 1.0]))
-    True
     """
     return first is second or first.tobytes() == second.tobytes()
