@@ -1,4 +1,4 @@
-"""Tests of fairconstrained.groups: every container that users hold sensitive features in."""
+"""Encoding of groups: every container that users hold sensitive features in."""
 
 import datetime
 
@@ -74,7 +74,13 @@ MISSING = {
 
 
 def each(cases):
-    return pytest.mark.parametrize("case", cases.values(), ids=cases)
+    """Run all cases of a table, also by default."""
+
+    def mark(function):
+        every = pytest.mark.parametrize("case", cases.values(), ids=cases)
+        return pytest.mark.cases(len(cases))(every(function))
+
+    return mark
 
 
 @each(ONE_COLUMN)
@@ -102,41 +108,74 @@ def test_several_columns_are_intersected(case):
 
 
 @each(MISSING)
-def test_missing_values_are_counted(case):
+def test_missing_values_are_counted_or_grouped_or_left_out(case):
     with pytest.raises(ValueError, match="sensitive_features has missing values in 2 of 4 rows"):
         Groups.encode(case)
     with pytest.raises(ValueError, match="race has missing values"):
         Groups.encode(case, name="race")
+    own = Groups.encode(case, missing="own_group")
+    last = np.atleast_1d(own.names[own.codes[1]])[-1]
+    assert last == "missing" and own.codes.min() == 0
+    ignored = Groups.encode(case, missing="ignore_in_constraint")
+    assert ignored.codes.tolist() == [0, -1, 1, -1]
+    assert ignored.known.tolist() == [True, False, True, False]
+    assert ignored.take(np.array([1, 2])).codes.tolist() == [-1, 0]
 
 
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        ([1, "1", 2.0], "numbers, strings"),
-        ([True, 1, 0], "bools, numbers"),
-        (["a", ("a",)], "strings, tuple"),
-        (pd.Series(["a", 1, None], dtype=object), "numbers, strings"),
-    ],
+def test_missing_values_of_several_attributes():
+    table = pd.DataFrame({"sex": ["f", None, "m"], "old": [True, False, None]})
+    own = Groups.encode(table, missing="own_group")
+    assert set(own.names.tolist()) == {("f", True), ("missing", False), ("m", "missing")}
+    alone = Groups.encode(table, missing="ignore_in_constraint", combine="marginal")
+    known = [part.known.tolist() for part in alone.separate]
+    assert known == [[True, False, True], [True, True, False]]
+
+
+RECORDS = np.array([(1, 2.0), (3, 4.0)], dtype=[("a", int), ("b", float)])
+RECORD_ARRAY = (
+    r"^race is a record array with the fields \['a', 'b'\]: pass a table with these "
+    r"columns, `pandas.DataFrame\(race\)`\.$"
 )
-def test_values_of_several_types_are_an_error(values, found):
-    with pytest.raises(ValueError, match=f"race has values of several types .*({found}).*astype"):
+SEVERAL_TYPES = "race has values of several types .*({}).*astype"
+BAD = {
+    "numbers and strings": ([1, "1", 2.0], SEVERAL_TYPES.format("numbers, strings")),
+    "bools and numbers": ([True, 1, 0], SEVERAL_TYPES.format("bools, numbers")),
+    "strings and tuples": (["a", ("a",)], SEVERAL_TYPES.format("strings, tuple")),
+    "missing values as well": (
+        pd.Series(["a", 1, None], dtype=object),
+        SEVERAL_TYPES.format("numbers, strings"),
+    ),
+    "a number": (3, "two with a column per attribute; got 0"),
+    "three dimensions": (np.zeros((2, 2, 2)), "two with a column per attribute; got 3"),
+    "an empty table": (pd.DataFrame(index=[0, 1]), "no columns"),
+    "an empty array": (np.zeros((2, 0)), "no columns"),
+    "records": (RECORDS, RECORD_ARRAY),
+    "recarray": (RECORDS.view(np.recarray), RECORD_ARRAY),
+    "a group of that name": (["missing", None], r"a group called 'missing'.*rename"),
+}
+
+
+@each(BAD)
+def test_bad_values(case):
+    values, message = case
+    with pytest.raises(ValueError, match=message):
         Groups.encode(values, name="race", missing="own_group")
 
 
-def test_integers_and_floats_are_of_one_type():
+def test_the_length_is_checked():
+    assert check_groups(WORDS, 5).codes.tolist() == CODES
+    for groups in (WORDS, Groups.encode(WORDS)):
+        with pytest.raises(ValueError, match="sensitive_features has 5 rows, X has 6"):
+            check_groups(groups, 6)
+
+
+def test_values_of_python_are_groups():
     assert Groups.encode([1, 2.0, 1.0]).codes.tolist() == [0, 1, 0]
-
-
-def test_values_that_do_not_compare_are_groups_all_the_same():
+    first, second = datetime.date(2001, 5, 1), datetime.date(2000, 1, 1)
+    assert Groups.encode([first, second, first]).codes.tolist() == [1, 0, 1]
     values = np.empty(3, dtype=object)
-    values[:] = [("a", 1), (1, "a"), ("a", 1)]
+    values[:] = [("a", 1), (1, "a"), ("a", 1)]  # which do not compare
     assert Groups.encode(values).codes[[0, 2]].tolist() in ([0, 0], [1, 1])
-
-
-def test_dates_are_groups():
-    days = [datetime.date(2001, 5, 1), datetime.date(2000, 1, 1), datetime.date(2001, 5, 1)]
-    groups = Groups.encode(days)
-    assert groups.codes.tolist() == [1, 0, 1]
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1), st.randoms())
@@ -159,26 +198,6 @@ def test_take_forgets_groups_without_rows():
     assert taken.codes.tolist() == [1, 0, 0]
     pairs = Groups.encode(SEVERAL_COLUMNS["DataFrame"]).take(np.array([2, 1]))
     assert pairs.names.tolist() == [("f", 30), ("m", 50)]
-
-
-@pytest.mark.parametrize("values", [3, np.zeros((2, 2, 2))])
-def test_one_or_two_dimensions(values):
-    with pytest.raises(ValueError, match=f"two with a column per attribute; got {np.ndim(values)}"):
-        Groups.encode(values)
-
-
-@pytest.mark.parametrize("values", [pd.DataFrame(index=[0, 1]), np.zeros((2, 0))])
-def test_no_columns(values):
-    with pytest.raises(ValueError, match="no columns"):
-        Groups.encode(values)
-
-
-def test_the_length_is_checked():
-    assert check_groups(WORDS, 5).codes.tolist() == CODES
-    with pytest.raises(ValueError, match="sensitive_features has 5 rows, X has 6"):
-        check_groups(WORDS, 6)
-    with pytest.raises(ValueError, match="5 rows, X has 4"):
-        check_groups(Groups.encode(WORDS), 4)
 
 
 @pytest.mark.parametrize("dtype", [">i8", ">f4", ">u2", ">U2", ">M8[s]"])
@@ -220,15 +239,3 @@ def test_a_table_of_pyarrow():
         assert_array_equal(Groups.encode(table.select(["sex"])).codes, CODES)
         turned = in_order(table.select(["age", "sex"]), ("sex", "age"), "groups")
         assert_array_equal(Groups.encode(turned).codes, expected.codes)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, lambda records: records.view(np.recarray)])
-def test_record_arrays_are_an_error_that_says_what_to_pass(kind):
-    records = kind(np.array([(1, 2.0), (3, 4.0)], dtype=[("a", int), ("b", float)]))
-    message = (
-        r"^groups is a record array with the fields \['a', 'b'\]: pass a table with these "
-        r"columns, `pandas.DataFrame\(groups\)`\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        Groups.encode(records, name="groups")
-    assert len(Groups.encode(pd.DataFrame(records))) == 2

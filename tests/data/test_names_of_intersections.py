@@ -39,6 +39,8 @@ def test_metrics():
     gaps = metrics.rate_gaps(Y, MODEL.predict(X), **GIVEN)
     assert set(gaps["highest"]) | set(gaps["lowest"]) <= set(SHOWN)
     assert metrics.class_error_rates(Y, MODEL.predict(X), **GIVEN).columns.tolist() == SHOWN
+    unnamed = metrics.group_rates(Y, MODEL.predict(X), sensitive_features=GROUPS.to_numpy())
+    assert unnamed.index[0] == "attribute 0=1, attribute 1=0"
 
 
 def test_reports():
@@ -111,11 +113,6 @@ def test_values_are_what_is_matched():
     )
 
 
-def test_columns_without_names():
-    rates = metrics.group_rates(Y, MODEL.predict(X), sensitive_features=GROUPS.to_numpy())
-    assert rates.index[0] == "attribute 0=1, attribute 1=0"
-
-
 def test_a_group_without_thresholds():
     options = {"kappa": 0.3, "per_group": True, "cv": "prefit"}
     free = FairLogisticClassifier(None).fit(X, Y)
@@ -124,3 +121,6 @@ def test_a_group_without_thresholds():
     with pytest.raises(ValueError, match="the group 'SEX=9, MARRIAGE=0'") as error:
         model.predict(X[:1], sensitive_features=unknown)
     assert all_shown(str(error.value))
+    one = FairThresholds(free, kappa=0.3, cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(AttributeError, match=r"With one threshold for all rows it is threshold_\."):
+        one.thresholds_  # noqa: B018

@@ -1,0 +1,168 @@
+"""What X and the groups may be held in, and how they are named: the same model comes out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from _support.classifiers import EVERY
+from _support.containers import CONTAINERS, DENSE, SPARSE, assert_same
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    MinorityRate,
+    NeymanPearsonClassifier,
+    make_biased_classification,
+)
+
+X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
+X[np.random.default_rng(0).random(X.shape) < 0.3] = 0.0  # something for sparse formats
+
+
+def fitted(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
+    clf = FairLogisticClassifier(**{"kappa": 0.02, **options})
+    return clf.fit(X, y, sample_weight, sensitive_features=groups)
+
+
+MODEL = fitted()
+
+
+@pytest.mark.cases(7)
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_features(name):
+    rows = CONTAINERS[name](X)
+    clf = fitted(rows)
+    assert_same(clf, MODEL, atol=1e-7 if name in SPARSE else 1e-10)  # sums in another order
+    assert_allclose(clf.predict_proba(rows), MODEL.predict_proba(X), rtol=1e-5)
+    assert_array_equal(clf.predict(rows), MODEL.predict(X))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_float32(container):
+    single = container(X.astype(np.float32))
+    clf = fitted(single)
+    assert clf.result_.converged and clf.coef_.dtype == np.float64
+    assert_same(clf, MODEL, atol=1e-3)
+    assert_allclose(clf.predict_proba(single), MODEL.predict_proba(X), atol=1e-3)
+
+
+def test_columns_keep_their_names():
+    table = DENSE["pandas"](X)
+    clf = fitted(table)
+    assert_array_equal(clf.feature_names_in_, list("abcde"))
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(table[list("edcba")])
+    with pytest.raises(ValueError, match="4 features"):
+        MODEL.predict(X[:, :4])
+
+
+@pytest.mark.parametrize("container", [np.array, sp.csr_array, DENSE["pandas"]])
+def test_arguments_of_the_user_are_not_changed(container):
+    weight = np.where(Y > 0, 0.0, 2.0) + (GROUPS > 0)
+    given = [container(X), Y.copy(), GROUPS.copy(), weight]
+    before = [part.copy() for part in given]
+    fitted(*given).predict(given[0])
+    for part, same in zip(given, before, strict=True):
+        if sp.issparse(part):
+            part, same = part.toarray(), same.toarray()
+        assert_array_equal(part, same)
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    "names", [["no", "yes"], [False, True], [-1, 1], [0.0, 7.0], np.array(["-", "x"], object)]
+)
+def test_names_of_classes(names):
+    renamed = fitted(y=np.array(names)[Y])
+    assert_same(renamed, MODEL, atol=0)
+    assert_array_equal(renamed.classes_, names)
+    assert set(renamed.predict(X).tolist()) == set(np.array(names).tolist())
+
+
+def test_orders_of_classes_rows_and_groups_do_not_matter():
+    order = np.random.default_rng(0).permutation(300)
+    assert_same(fitted(X[order], Y[order], GROUPS[order]), MODEL, atol=1e-7)
+    first, turned = (fitted(y=labels, tol=1e-7) for labels in (Y, 1 - Y))
+    assert_allclose(turned.coef_, -first.coef_, atol=1e-4)
+    assert_array_equal(turned.predict(X), 1 - first.predict(X))
+    features, y, groups = make_biased_classification(
+        300, 5, n_groups=4, gap=0.5, class_sep=4.0, random_state=1
+    )
+    reference = fitted(features, y, groups)
+    for names in (["d", "c", "b", "a"], ["b", "d", "a", "c"]):
+        clf = fitted(features, y, np.array(names)[groups])
+        assert_same(clf, reference, atol=1e-7)
+        assert clf.decision_gap_ == pytest.approx(reference.decision_gap_, abs=1e-12)
+
+
+def test_several_columns_of_groups_are_their_intersection():
+    table = pd.DataFrame({"sex": GROUPS, "age": np.where(np.arange(300) % 2, "young", "old")})
+    clf = fitted(groups=table)
+    assert_same(clf, fitted(groups=table["sex"].astype(str) + table["age"]))
+    assert clf.groups_.tolist() == [(0, "old"), (0, "young"), (1, "old"), (1, "young")]
+
+
+def repeated(X):
+    """Return the matrix with every entry written as the sum of two large ones."""
+    plain = sp.csr_matrix(X)
+    large = np.where(np.arange(plain.nnz) % 2, 64.0, -64.0)
+    values = np.c_[plain.data + large, -large].ravel()
+    return sp.csr_matrix((values, np.repeat(plain.indices, 2), plain.indptr * 2), plain.shape)
+
+
+def of_reference(rows):
+    rule = MinorityRate(0.3, minority=0, reference=rows, reference_groups=GROUPS)
+    return FairLogisticClassifier(rule).fit(rows, Y)
+
+
+def ranker(rows):
+    query = np.arange(300) // 10
+    return FairRanker().fit(rows, Y, query=query, sensitive_features=GROUPS)
+
+
+REPEATED = {
+    **{
+        name: lambda rows, make=make: make().fit(rows, Y, sensitive_features=GROUPS)
+        for name, make in EVERY.items()
+    },
+    "thresholds": lambda rows: FairThresholds(LogisticRegression()).fit(
+        rows, Y, sensitive_features=GROUPS
+    ),
+    "reference rows": of_reference,
+    "columns of X": lambda rows: FairLogisticClassifier(
+        sensitive_columns=lambda part: part[:, [0]] > 0
+    ).fit(rows, Y),
+    "Neyman-Pearson": lambda rows: NeymanPearsonClassifier().fit(rows, Y),
+    "ranker": ranker,
+}
+
+
+@pytest.mark.cases(6)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_indices_of_csr_are_summed(name):
+    twice = repeated(X)
+    values = twice.data.copy()
+    plain, summed = (REPEATED[name](rows) for rows in (sp.csr_matrix(X), twice))
+    methods = ("decision_function", "predict_proba", "predict")
+    scores = next(method for method in methods if hasattr(plain, method))
+    assert_allclose(getattr(summed, scores)(X), getattr(plain, scores)(X), atol=1e-6)
+    assert_allclose(summed.predict(twice), plain.predict(X), atol=1e-9)
+    assert_array_equal(twice.data, values)
+
+
+def test_repeated_indices_in_partitions_of_dask():
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as OnDask
+
+    y, groups = (da.from_array(part, chunks=100) for part in (Y, GROUPS))
+    dense = da.from_array(X, chunks=(100, -1))
+    summed, plain = (
+        OnDask().fit(dense.map_blocks(convert, dtype=float), y, sensitive_features=groups)
+        for convert in (repeated, sp.csr_matrix)
+    )
+    assert_allclose(summed.coef_, plain.coef_, atol=1e-9)
+    assert_allclose(summed.feature_scale_, plain.feature_scale_)

@@ -1,0 +1,205 @@
+"""Groups that are refused at every door: rows of several lengths, repeated names, probabilities."""
+
+from functools import partial
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.every_estimator import MODELS, WITHOUT_GROUPS, arguments, generated_rows, needed
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict, cross_validate
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairThresholds,
+    InputWarning,
+    compare,
+    fairness_path,
+    fairness_report,
+    metrics,
+)
+from fairconstrained.__main__ import main
+from fairconstrained.constraints import IntersectionalLossParity
+from fairconstrained.data.groups import Groups
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
+
+ROWS = generated_rows()
+X, Y, GIVEN = ROWS[False]
+N = len(Y)
+MODEL = LogisticRegression().fit(X, Y)
+
+
+def ragged(n):
+    rows = [("a", "x"), ("b", "y")] * (n // 2)
+    return [*rows[:7], ("b",), *rows[8:]]
+
+
+def repeated(n):
+    return pd.DataFrame(np.arange(2 * n).reshape(n, 2) % 2, columns=["sex", "sex"])
+
+
+def probabilities(n):
+    share = np.random.default_rng(0).uniform(size=n)
+    return np.column_stack([share, 1.0 - share])
+
+
+P = probabilities(N)[:, 0]
+WRONG = {
+    "ragged tuples": (
+        ragged,
+        r"^sensitive_features has .*row 0 has 2, \('a', 'x'\), and row 7 has 1, \('b',\)",
+    ),
+    "ragged series": (
+        lambda n: pd.Series(ragged(n)),
+        r"^sensitive_features has .*row 7 has 1, \('b',\)",
+    ),
+    "a repeated name": (
+        repeated,
+        "^sensitive_features has .*2 columns of the name 'sex', at the positions 0, 1",
+    ),
+    "probabilities": (probabilities, r"make (\d+) groups of \1 rows"),
+    "one probability": (lambda n: probabilities(n)[:, 0], r"make (\d+) groups of \1 rows"),
+}
+
+
+def metric(function, groups):
+    queries = {"query": np.arange(N) % 5} if "query" in signature(function).parameters else {}
+    of_decisions = "rate" in function.__name__ or "neyman" in function.__name__
+    predicted = Y if of_decisions else MODEL.decision_function(X)
+    function(Y, predicted, sensitive_features=groups, **queries)
+
+
+def thresholds_without_constraints(groups):
+    clf = FairThresholds(LogisticRegression(), None, per_group=True, cv=2)
+    clf.fit(X, Y, sensitive_features=groups)
+
+
+def fit(name, groups):
+    needed(name)
+    features, y, given = arguments(name, ROWS)
+    clone(MODELS[name]).fit(features, y, **given | {"sensitive_features": groups})
+
+
+DOORS = {
+    "path": lambda groups: fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=groups),
+    "report": lambda groups: fairness_report(MODEL, X, Y, sensitive_features=groups),
+    "comparison": lambda groups: compare({"a": MODEL}, X, Y, sensitive_features=groups),
+    "per group": thresholds_without_constraints,
+    "display of predictions": lambda groups: GroupRateDisplay.from_predictions(
+        Y, X[:, 0], sensitive_features=groups
+    ),
+}
+DOORS |= {
+    kind.__name__: lambda groups, kind=kind: kind.from_estimator(
+        MODEL, X, Y, sensitive_features=groups
+    )
+    for kind in (ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay)
+}
+METRICS = {
+    name: partial(metric, getattr(metrics, name))
+    for name in metrics.__all__
+    if "sensitive_features" in signature(getattr(metrics, name)).parameters
+}
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - WITHOUT_GROUPS))
+@pytest.mark.parametrize("kind", WRONG)
+def test_every_estimator(name, kind):
+    make, message = WRONG[kind]
+    rows = len(arguments(name, ROWS)[1])
+    with pytest.raises(ValueError, match=message):
+        fit(name, make(rows))
+
+
+@pytest.mark.cases(16)
+@pytest.mark.parametrize("door", DOORS | METRICS)
+@pytest.mark.parametrize("kind", WRONG)
+def test_every_door(door, kind):
+    make, message = WRONG[kind]
+    with pytest.raises(ValueError, match=message):
+        (DOORS | METRICS)[door](make(N))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_groups_that_are_encoded_are_taken_as_they_are(door):
+    DOORS[door](Groups.encode(GIVEN["sensitive_features"]))
+
+
+@pytest.mark.parametrize("kind", ["a repeated name", "probabilities"])
+def test_dask_collections(kind):
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as OnDask
+
+    make, message = WRONG[kind]
+    frames = (pd.DataFrame(X).add_prefix("x"), pd.Series(Y), pd.DataFrame(make(N)))
+    features, y, groups = (dd.from_pandas(part, npartitions=2) for part in frames)
+    with pytest.raises(ValueError, match=message.removeprefix("^sensitive_features has .*")):
+        OnDask().fit(features, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("columns", [["s", "s"], [0, "s"], [0, 0], [0, -11]])
+def test_a_column_of_x_that_is_named_twice(columns):
+    table = pd.DataFrame(np.column_stack([GIVEN["sensitive_features"], X])).add_prefix("x")
+    table = table.rename(columns={"x0": "s"})
+    for model in (FairLogisticClassifier(), FairThresholds(LogisticRegression())):
+        with pytest.raises(ValueError, match="sensitive_columns names a column of X twice"):
+            model.set_params(sensitive_columns=columns).fit(table, Y)
+
+
+MESSAGES = {
+    "probabilities": (probabilities(N), r"make 600 groups of 600 rows.*probabilities\.argmax"),
+    "one column": (P, r"make 600 groups.*probabilities\.argmax"),
+    "amounts": (np.round(5e4 * P, 2), r"make \d+ groups of 600 rows.*pd\.cut"),
+    "names": ([f"person {k}" for k in range(N)], "make 600 groups of 600 rows.*merge groups"),
+    "just too many": (np.arange(N) % 301, "make 301 groups of 600 rows"),
+}
+
+
+@pytest.mark.cases(10)
+@pytest.mark.parametrize("kind", MESSAGES)
+@pytest.mark.parametrize("combine", ["intersection", "marginal"])
+def test_the_message_says_what_to_do(kind, combine):
+    groups, message = MESSAGES[kind]
+    with pytest.raises(ValueError, match=message):
+        FairLogisticClassifier(combine=combine).fit(X, Y, sensitive_features=groups)
+    if np.ndim(groups) == 1:
+        table = pd.DataFrame(X).add_prefix("x").assign(group=groups)
+        with pytest.raises(ValueError, match=message):
+            FairLogisticClassifier(combine=combine, sensitive_columns=["group"]).fit(table, Y)
+
+
+def test_the_command_line_refuses_them(tmp_path, capsys):
+    path = tmp_path / "people.csv"
+    pd.DataFrame(X).assign(y=Y, p=P).to_csv(path, index=False)
+    assert main([str(path), "--target", "y", "--sensitive", "p"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("--sensitive p: the column has 600 values, and every group needs many")
+
+
+def test_few_rows_may_be_as_many_groups():
+    few = np.arange(50)
+    with pytest.warns(InputWarning, match=r"1\.0 rows each"):
+        FairLogisticClassifier(kappa=1.0).fit(X[few], Y[few], sensitive_features=few)
+    assert len(metrics.group_rates(Y[few], Y[few], sensitive_features=few)) == 51  # and all rows
+    with pytest.warns(InputWarning, match=r"2\.0 rows each"):
+        FairLogisticClassifier(kappa=1.0).fit(X, Y, sensitive_features=np.arange(N) % 300)
+
+
+@pytest.mark.parametrize("run", [cross_validate, cross_val_predict])
+def test_a_fold_may_have_more_groups_than_half_its_rows(run):
+    halves = np.arange(200).reshape(2, 100)
+    clf = FairThresholds(LogisticRegression(), kappa=1.0, cv=2)
+    params = {"sensitive_features": np.arange(200) % 100}
+    with config_context(enable_metadata_routing=True), pytest.warns(InputWarning):
+        run(clf, X[:200], Y[:200], cv=[halves, halves[::-1]], params=params)
+
+
+def test_groups_that_are_not_compared_may_be_many():
+    FairLogisticClassifier(None).fit(X, Y, sensitive_features=probabilities(N))
+    cuts = IntersectionalLossParity(0.1, membership="thresholds", thresholds=3, loss="logistic")
+    clf = FairLogisticClassifier(cuts).fit(X, Y, sensitive_features=probabilities(N))
+    assert clf.violation_ <= 1e-3

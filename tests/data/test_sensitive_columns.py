@@ -1,0 +1,251 @@
+"""sensitive_columns: how they are named, and where X may do without them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from _support.classifiers import EVERY
+from _support.containers import CONTAINERS, assert_same
+from _support.gaps import demographic_parity_difference
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+    make_fairness_scorer,
+)
+
+FEATURES = list("abc")
+X, Y, GROUPS = make_biased_classification(400, 3, gap=0.3, random_state=0)
+X[np.random.default_rng(0).random(X.shape) < 0.3] = 0.0  # something for sparse formats
+COLUMNS = ["a", "sex", "b", "c", "age"]
+NUMBERS = np.column_stack([X[:, 0], GROUPS, X[:, 1:], np.arange(400) % 3 > 0])
+TABLE = pd.DataFrame(NUMBERS, columns=COLUMNS).drop(columns="age")
+WORDS = TABLE.assign(
+    sex=np.where(GROUPS > 0, "m", "f"), age=np.where(np.arange(400) % 3, "young", "old")
+)
+
+
+def fitted(X, y=Y, groups=None, **options):
+    return FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(TABLE, sensitive_columns=["sex"])
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize(
+    "way", ["sex", ["sex"], ("sex",), pd.Index(["sex"]), 1, [1], [-3], np.array([1])], ids=repr
+)
+def test_equivalent_arguments(model, way):
+    clf = fitted(TABLE, sensitive_columns=way)
+    assert_same(clf, model)
+    assert clf.coef_[0, 1] == 0.0 and np.all(np.delete(clf.coef_[0], 1))
+    assert_allclose(np.delete(clf.coef_, 1, axis=1), fitted(X, Y, GROUPS).coef_, atol=1e-10)
+    assert_array_equal(clf.groups_, [0, 1])
+    assert clf.n_features_in_ == 4 and clf.feature_scale_[1] == 1.0
+
+
+@pytest.mark.cases(7)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_positions_and_functions_in_any_container(container):
+    numbers = NUMBERS[:, :4]
+    made = CONTAINERS[container](numbers)
+
+    def positive(rows):
+        if hasattr(rows, "columns"):
+            return rows[rows.columns[0]] > 0.5
+        assert rows.ndim == 2  # lists come as arrays, sparse formats as CSR
+        return rows[:, [0]] > 0.5
+
+    clf, reference = fitted(made, sensitive_columns=[-3]), fitted(numbers, sensitive_columns=[1])
+    assert_same(clf, reference, atol=1e-7)
+    assert_array_equal(clf.predict(made), reference.predict(numbers))
+    clf = fitted(made, sensitive_columns=positive)
+    assert_same(clf, fitted(numbers, Y, numbers[:, 0] > 0.5), atol=1e-7)
+    assert np.all(clf.coef_) and clf.groups_.tolist() == [False, True]
+
+
+def test_the_sensitive_column_does_not_decide(model):
+    scores = model.predict_proba(TABLE)
+    exchanged = model.predict_proba(TABLE.assign(sex=1 - TABLE["sex"]))
+    assert_allclose(exchanged, scores, rtol=1e-14)  # sums depend on how memory is aligned
+    assert_array_equal(model.predict(TABLE.assign(sex=None)), model.predict(TABLE))
+    free = fitted(TABLE, constraint=None, sensitive_columns=["sex"])
+    expected = fitted(X, constraint=None).coef_
+    assert_allclose(np.delete(free.coef_, 1, axis=1), expected, atol=1e-10)
+
+
+def test_the_column_is_a_feature_if_wanted():
+    uses = fitted(TABLE, sensitive_columns=["sex"], use_sensitive=True)
+    assert_same(uses, fitted(TABLE, Y, GROUPS))
+    assert uses.coef_[0, 1] != 0.0
+    assert_same(fitted(TABLE, sensitive_columns=lambda rows: rows[["sex"]]), uses)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "object"])
+def test_columns_of_strings(model, library):
+    forms = {
+        "pandas": WORDS,
+        "polars": pl.from_dict(WORDS.to_dict("list")),
+        "object": WORDS.to_numpy(dtype=object),
+    }
+    clf = fitted(forms[library], sensitive_columns=[1, 4])
+    assert len(clf.groups_) == 4
+    named = fitted(WORDS.drop(columns="age"), sensitive_columns=[1])
+    assert_array_equal(named.groups_, ["f", "m"])
+    assert_array_equal(named.predict(WORDS[COLUMNS[:4]]), model.predict(TABLE))
+    with pytest.raises(ValueError, match="convert"):
+        fitted(forms[library], sensitive_columns=[1, 4], use_sensitive=True)
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("name", EVERY)
+def test_every_classifier_predicts_without_them(name):
+    clf = EVERY[name](sensitive_columns=["sex", "age"]).fit(WORDS, Y)
+    for columns in (FEATURES, COLUMNS[:4], ["a", "b", "c", "age"]):
+        assert_array_equal(clf.decision_function(WORDS[columns]), clf.decision_function(WORDS))
+        assert_array_equal(clf.predict(WORDS[columns]), clf.predict(WORDS))
+    clf = EVERY[name](sensitive_columns=[1]).fit(NUMBERS[:, :4], Y)
+    for rows in (X, sp.csr_array(X)):
+        assert_array_equal(clf.predict(rows), clf.predict(NUMBERS[:, :4]))
+
+
+def test_dask_predicts_without_them():
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as OnDask
+
+    frame = dd.from_pandas(WORDS.assign(label=Y), npartitions=2)
+    clf = OnDask(sensitive_columns=["sex", "age"]).fit(frame[COLUMNS], frame["label"])
+    whole = clf.predict(frame[COLUMNS]).compute()
+    assert_array_equal(clf.predict(frame[FEATURES]).compute(), whole)
+
+
+def used(**options):
+    return fitted(TABLE, sensitive_columns=["sex"], **options)
+
+
+def validation_rows(**groups):
+    clf = FairLogisticClassifier(sensitive_columns=["sex"])
+    features = TABLE[FEATURES] if groups else TABLE
+    path = fairness_path(clf, TABLE, Y, kappas=[0.05], X_val=features, y_val=Y, **groups)
+    return path.validation
+
+
+ABSENT = {
+    "a feature": (lambda: used().predict(TABLE[["a", "b"]]), "feature names"),
+    "another order": (lambda: used().predict(TABLE[["b", "a", "c"]]), "feature names"),
+    "another feature": (
+        lambda: used().predict(TABLE.assign(d=1.0)[["a", "b", "d"]]),
+        "feature names",
+    ),
+    "an attribute instead": (lambda: used().predict(TABLE[["a", "sex"]]), "feature names"),
+    "columns of an array": (
+        lambda: fitted(NUMBERS, sensitive_columns=[1, 4]).predict(NUMBERS[:, :2]),
+        "2 features",
+    ),
+    "in fit": (lambda: fitted(TABLE[FEATURES], sensitive_columns=["sex"]), "X has no column 'sex'"),
+    "interactions": (
+        lambda: used(group_interactions=True).predict(TABLE[FEATURES]),
+        "which X does not have here",
+    ),
+    "used": (lambda: used(use_sensitive=True).predict(TABLE[FEATURES]), "feature names"),
+    "report, a feature": (
+        lambda: fairness_report(used(), TABLE[["a", "sex", "c"]], Y),
+        r"now missing:\s+- b",
+    ),
+    "report, the groups": (
+        lambda: fairness_report(used(), TABLE[FEATURES], Y),
+        "which X does not have here.*it has no column 'sex'",
+    ),
+    "validation rows": (
+        lambda: validation_rows(sensitive_features_val=None),
+        "which X does not have here",
+    ),
+}
+
+
+@pytest.mark.cases(len(ABSENT))
+@pytest.mark.parametrize("case", ABSENT)
+def test_what_is_absent_is_named(case):
+    call, message = ABSENT[case]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        call()
+
+
+def test_groups_may_be_passed_instead(model):
+    whole = fairness_report(model, TABLE, Y).to_frame("gaps")
+    given = fairness_report(model, TABLE[FEATURES], Y, TABLE["sex"]).to_frame("gaps")
+    pd.testing.assert_frame_equal(whole, given)
+    assert validation_rows(sensitive_features_val=TABLE["sex"]) == validation_rows()
+
+
+@pytest.mark.parametrize(
+    ("absent", "message"), [("b", r"now missing:\s+- b"), ("sex", "it has no column 'sex'")]
+)
+def test_a_dask_partition_without_a_column(absent, message):
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as OnDask
+
+    halves = TABLE[:200], TABLE[200:].drop(columns=absent)
+    parts = [dask.delayed(half) for half in halves]
+    frame = dd.from_delayed(parts, meta=TABLE[:0], verify_meta=False)
+    labels = dd.from_delayed([dask.delayed(pd.Series(half)) for half in (Y[:200], Y[200:])])
+    with pytest.raises(ValueError, match=message):
+        OnDask(sensitive_columns=["sex"]).fit(frame, labels)
+
+
+class TestLabelsThatAreIntegers:
+    """Integers are positions; an X in which they are labels as well is refused."""
+
+    labels = (10, 0, 1, 2)
+    meanings = (
+        r"sensitive_columns: 2 has two meanings\. It may be the column at position 2 of X, whose "
+        r"label is 1, or the column with the label 2, which is at position 3\. Make the labels "
+        r"strings, `X\.columns = X\.columns\.astype\(str\)`, and pass the name of the column: "
+        r"'1' or '2'\.$"
+    )
+    numbers = np.column_stack([X[:, :2], X[:, 2] > 0.0, GROUPS])
+
+    @pytest.mark.cases(4)
+    @pytest.mark.parametrize("columns", [2, [2], np.array([2]), pd.Index([2])], ids=str)
+    def test_a_label_at_another_position(self, columns):
+        frame = pd.DataFrame(self.numbers, columns=self.labels)
+        for use_sensitive in (False, True):
+            with pytest.raises(ValueError, match=self.meanings):
+                fitted(frame, sensitive_columns=columns, use_sensitive=use_sensitive)
+        clf = fitted(frame.set_axis(list(map(str, self.labels)), axis=1), sensitive_columns=["2"])
+        scorer = make_fairness_scorer(
+            demographic_parity_difference, greater_is_better=False, sensitive_columns=columns
+        )
+        with pytest.raises(ValueError, match=self.meanings):
+            scorer(clf, frame, Y)
+
+    def test_negative_positions(self):
+        frame = pd.DataFrame(self.numbers, columns=[-1, 0, 1, 2])
+        message = r"-1 has two meanings\..* -1, which is at position 0\."
+        with pytest.raises(ValueError, match=message):
+            fitted(frame, sensitive_columns=[-1])
+
+    def test_what_the_message_says_to_do(self):
+        frame = pd.DataFrame(self.numbers, columns=list(map(str, self.labels)))
+        for name, position in (("1", 2), ("2", 3)):
+            clf = fitted(frame, sensitive_columns=[name])
+            p, inside = clf.predict_proba(frame)[:, 1], self.numbers[:, position] > 0.0
+            assert clf.gap_ == pytest.approx(abs(p[inside].mean() - p[~inside].mean()))
+
+    @pytest.mark.cases(4)
+    @pytest.mark.parametrize(
+        ("labels", "column"), [(range(4), 2), (labels, -1), ([10, 0, 3, 2], 1), (list("abcd"), 2)]
+    )
+    def test_positions_that_are_no_other_label(self, labels, column):
+        numbers = self.numbers.copy()
+        numbers[:, column] = GROUPS
+        clf = fitted(pd.DataFrame(numbers, columns=list(labels)), sensitive_columns=[column])
+        assert_same(clf, fitted(numbers, sensitive_columns=[column]))
