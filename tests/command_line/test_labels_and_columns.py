@@ -75,20 +75,6 @@ def test_features_that_give_the_group_away(file, table, tmp_path, capsys):
     assert "each of these columns of X alone: code (" in report.read_text()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b,a,b,group,granted\n1,2,3,4,x,yes\n", "several columns of the name a, b: give"),
-        ('a," a",group,granted\n1,2,x,yes\n', "several columns of the name a: give every"),
-    ],
-)
-def test_every_column_has_a_name_of_its_own(file, capsys, text, message):
-    with open(file, "w") as stream:
-        stream.write(text)
-    assert main(asked(file)) == 1
-    assert message in capsys.readouterr().err
-
-
 def test_columns_without_a_name_are_numbered(file, table):
     table.rename(columns={"a": "", "c": ""}).to_csv(file, index=False)
     assert read_table(file)[0].columns.tolist()[:4] == ["Unnamed: 0", "b", "Unnamed: 2", "d"]

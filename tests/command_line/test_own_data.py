@@ -4,9 +4,8 @@ import json
 import sys
 
 import joblib
-import numpy as np
 import pytest
-from _support.command_line import N_ROWS, asked
+from _support.command_line import asked
 
 import fairconstrained
 from fairconstrained.__main__ import main
@@ -119,140 +118,6 @@ def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name
     ] * 2
 
 
-@pytest.mark.parametrize("name", ["disparate_impact", "minority_rate"])
-@pytest.mark.parametrize("option", ["--kappa=0.3", "--path=path.png"])
-def test_kappa_of_a_constraint_that_does_not_take_it(file, capsys, name, option):
-    assert main(asked(file, "--constraint", name, option)) == 1
-    captured = capsys.readouterr()
-    assert f"{option.replace('=', ' ')}: the constraint {name} does not take kappa" in captured.err
-    assert not captured.out  # nothing is fitted before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--kappa", "2"], "kappa must be a number between 0 and 1 (the largest gap allowed)"),
-        (["--kappa", "-1", "--constraint", "group_auc"], "kappa must be a number between 0 and in"),
-        (["--kappa", "much"], "invalid float value: 'much'"),
-    ],
-)
-def test_kappa_that_no_constraint_takes_is_one_line(file, capsys, arguments, message):
-    for data in ([file], []):
-        with pytest.raises(SystemExit) as stopped:
-            main([*data, *arguments])
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("python -m fairconstrained: argument --kappa: ")
-        assert message in line
-        assert stopped.value.code == 2
-        if "--constraint" in arguments:
-            break  # the example has other constraints
-
-
-@pytest.mark.parametrize(
-    ("change", "arguments", "message"),
-    [
-        ({}, ["--target", "grant", "--sensitive", "group"], "no such column. It has: a, b, c"),
-        ({}, ["--target", "granted", "--sensitive", "sex"], "--sensitive sex: the file has no"),
-        ({}, ["--target", "granted", "--sensitive", "group"], "--positive 'yes'"),
-        (
-            {},
-            ["--target", "granted", "--sensitive", "group", "--positive", "maybe"],
-            "has only the 2 values (no, yes)",
-        ),
-        (
-            {"granted": "yes"},
-            ["--target", "granted", "--sensitive", "group"],
-            "must have two values; it has yes only",
-        ),
-        ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
-        (
-            {},
-            ["--target", "group", "--sensitive", "group"],
-            "--target group: the column is also in --sensitive",
-        ),
-        ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
-        (
-            {"group": "x"},
-            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
-            "all rows are in one group",
-        ),
-        (
-            {},
-            ["--target", "granted", "--positive", "yes", "--sensitive", "group", "group"],
-            "--sensitive group: the column is also in --sensitive",
-        ),
-        (
-            {"a": np.inf},
-            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
-            "the models cannot be fitted: Input X contains infinity",
-        ),
-        (
-            {"granted": ["yes"] + ["no"] * (N_ROWS - 1)},
-            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
-            "its 600 rows cannot be split",
-        ),
-    ],
-)
-def test_unusable_data(file, table, capsys, change, arguments, message):
-    table.assign(**change).to_csv(file, index=False)
-    assert main([file, *arguments]) == 1
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "name", "message"),
-    [
-        ("--report", "none/report.html", "in a folder that exists"),
-        ("--json", "", "in a folder that exists"),
-        ("--path", "picture.xyz", "the ending must be one of"),
-        ("--model", "model.foo", "the ending must be one of .skops, .joblib"),
-        ("--model", "model", "the ending must be one of .skops, .joblib"),
-        ("--json", "data.csv", "this is the file with data too"),
-        ("--json", "/proc/x.json", "--json /proc/x.json cannot be written: "),
-    ],
-)
-def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, message):
-    assert main(asked(file, option, str(tmp_path / name))) == 1
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert not captured.out  # nothing is fitted before
-
-
-def test_two_outputs_are_two_files(file, tmp_path, capsys):
-    same, again = str(tmp_path / "same.x"), str(tmp_path / "." / ".." / tmp_path.name / "same.x")
-    assert main(asked(file, "--json", same, "--report", again)) == 1
-    captured = capsys.readouterr()
-    assert f"--json {same}: this is the file of --report too" in captured.err
-    assert not captured.out
-
-
-def test_files_that_cannot_be_read(tmp_path, capsys):
-    missing = str(tmp_path / "none.csv")
-    assert main([missing, "--target", "a", "--sensitive", "b"]) == 1
-    assert f"There is no file {missing}:" in capsys.readouterr().err
-    broken = tmp_path / "broken.parquet"
-    broken.write_text("no parquet")
-    assert main([str(broken), "--target", "a", "--sensitive", "b"]) == 1
-    assert "cannot be read as CSV or Parquet" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "data.csv is empty"),
-        ("\n\n", "data.csv is empty"),
-        ("group,granted\n", "data.csv has no rows"),
-        ("granted\nyes\nno\n", "--sensitive group: the file has no such column. It has: granted."),
-        ('granted,"a\nyes,1\n', "cannot be read as CSV or Parquet"),
-    ],
-)
-def test_tables_that_cannot_be_used(file, capsys, text, message):
-    with open(file, "w") as stream:
-        stream.write(text)
-    assert main(asked(file)) == 1
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("values", "positive", "found"),
@@ -286,22 +151,3 @@ def test_the_version(capsys):
         main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"fairconstrained {fairconstrained.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--target", "income"], "without a file with data, --target cannot be used"),
-        (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
-        (["data.csv", "--seed", "-1"], "an integer from 0"),
-        (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
-        (["data.csv", "--kappa", "0.1", "--ratio", "0.8"], "not allowed with argument --kappa"),
-        (["data.csv", "--set", "kappa=0.1"], "kappa has an option of its own: --kappa"),
-        (["data.csv", "--set", "alpha"], "'alpha' is not NAME=VALUE"),
-    ],
-)
-def test_options_that_do_not_go_together(capsys, arguments, message):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
