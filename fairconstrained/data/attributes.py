@@ -14,7 +14,7 @@ from fairconstrained.utils.typing import Array, FrameLike
 def check_titles(titles: list[Any], name: str) -> None:
     """Raise if two attributes have the same name."""
     for title in titles if len(titles) > 1 else []:
-        places = [k for k, one in enumerate(titles) if one is not None and one == title]
+        places = [k for k, other in enumerate(titles) if other is not None and other == title]
         if len(places) > 1:
             raise ValueError(
                 f"{name} has {len(places)} columns of the name {title!r}, at the positions "

@@ -81,12 +81,12 @@ class Groups:
         chosen = self.codes[rows]
         present = np.unique(chosen[chosen >= 0])
         codes = np.where(chosen >= 0, np.searchsorted(present, chosen), -1)
-        attributes = tuple(one.take(rows) for one in self.attributes)
+        attributes = tuple(part.take(rows) for part in self.attributes)
         return replace(self, codes=codes, names=self.names[present], attributes=attributes)
 
     def widened(self) -> Groups:
         """Return the same groups with codes that can be calculated with."""
-        attributes = tuple(one.widened() for one in self.attributes)
+        attributes = tuple(part.widened() for part in self.attributes)
         return replace(self, codes=self.codes.astype(np.intp, copy=False), attributes=attributes)
 
     def among(self, names: list[Any], what: str = "") -> Array:
@@ -116,8 +116,8 @@ class Groups:
         if not self.marginal:
             return (self,)
         return tuple(
-            replace(one, names=np.array([f"{one.title}={name}" for name in one.names.tolist()]))
-            for one in self.attributes
+            replace(part, names=np.array([f"{part.title}={name}" for name in part.names.tolist()]))
+            for part in self.attributes
         )
 
     @cached_property
@@ -132,7 +132,7 @@ class Groups:
         """
         if not self.attributes:
             return names
-        titles = [one.title for one in self.attributes]
+        titles = [part.title for part in self.attributes]
 
         def written(as_text: Callable[[object], str]) -> list[str]:
             return [", ".join(map("{}={}".format, titles, map(as_text, name))) for name in names]
@@ -143,7 +143,7 @@ class Groups:
     @property
     def listed(self) -> Array:
         """The names of all groups that constraints are bound to."""
-        return np.concatenate([one.names for one in self.separate])
+        return np.concatenate([part.names for part in self.separate])
 
     @property
     def columns(self) -> tuple[Groups, ...]:
@@ -173,13 +173,13 @@ class Groups:
         column_names = names_of_columns(values)
         if len(encoded) == 1:
             return replace(encoded[0], column_names=column_names)
-        stacked = np.column_stack([one.codes for one in encoded])
+        stacked = np.column_stack([part.codes for part in encoded])
         known = (stacked >= 0).all(axis=1)
         present, inverse = np.unique(stacked[known], axis=0, return_inverse=True)
         codes = np.full(len(stacked), -1)
         codes[known] = np.ravel(inverse)
         names = np.empty(len(present), dtype=object)
-        levels = [one.names.tolist() for one in encoded]
+        levels = [part.names.tolist() for part in encoded]
         for k, row in enumerate(present):
             names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
         return cls(codes, names, encoded, "", combine == "marginal", column_names)
@@ -295,17 +295,17 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     """Raise if groups that are compared are no groups: values that hardly any two rows share."""
     from fairconstrained.utils.execution import in_fold  # workers have no scikit-learn
 
-    for one in groups.separate:
-        if len(one) > max(_MANY, n_rows / 2) and not in_fold():
+    for part in groups.separate:
+        if len(part) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(
-                f"The sensitive features make {len(one)} groups of {n_rows} rows: a group is a "
+                f"The sensitive features make {len(part)} groups of {n_rows} rows: a group is a "
                 f"value that many rows share. Instead {advice_on_groups(groups)}."
             )
 
 
 def advice_on_groups(groups: Groups) -> str:
     """Return what can be done about groups of few rows."""
-    names = [name for one in groups.columns for name in one.names.tolist()]
+    names = [name for part in groups.columns for name in part.names.tolist()]
     if not any(isinstance(name, Number) for name in names):
         return "merge groups, or leave out rows of rare groups"
     advice = "bin numeric columns, for example with pd.cut(column, 4)"

@@ -123,7 +123,7 @@ def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array
             f"needs a label. Leave these rows out of {rows} and of everything that goes with it."
         )
     listed = y if isinstance(y, list | tuple) else labels.tolist() if labels.dtype == object else []
-    if len({isinstance(one, str) for one in listed}) > 1:
+    if len({isinstance(label, str) for label in listed}) > 1:
         raise ValueError(
             f"{name} has labels of several types (strings and others): convert them to one type, "
             f"for instance with `{name}.astype(str)`."
@@ -145,7 +145,7 @@ def _column(y: Any) -> Array:
 def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
     """Return labels as an array of shape (n_rows,)."""
     labels = check_labels(argument, y, len(np.ravel(np.asarray(y))), rows=argument)
-    unknown = [one for one in np.unique(labels).tolist() if one not in classes]
+    unknown = [label for label in np.unique(labels).tolist() if label not in classes]
     if unknown:
         raise ValueError(
             f"{argument} has the label {unknown[0]!r}, which is not among the classes {classes} of "
@@ -193,10 +193,10 @@ def check_weight(
 
 def check_features(X: object) -> None:
     """Raise if X has columns of dates or times."""
-    found = [title for title, kind in _dtypes(X) if kind.lower().startswith(_TIMES)]
-    if found:
+    times = [title for title, kind in _dtypes(X) if kind.lower().startswith(_TIMES)]
+    if times:
         raise ValueError(
-            f"X has dates or times in {_columns(found)}: convert them to numbers, for instance the "
+            f"X has dates or times in {_columns(times)}: convert them to numbers, for instance the "
             "days since a date, or leave these columns out."
         )
 

@@ -79,8 +79,8 @@ def column_position(argument: str, column: object, names: list[Any], n_columns: 
 def _stored(X: Any) -> Any:
     """Return a sparse frame of pandas whose fill value is not 0 as a dense one."""
     kinds = list(X.dtypes) if isinstance(X, pd.DataFrame) else []
-    sparse = all(isinstance(one, pd.SparseDtype) for one in kinds)
-    if sparse and any(one.fill_value != 0 for one in kinds):  # NaN is not 0
+    sparse = all(isinstance(kind, pd.SparseDtype) for kind in kinds)
+    if sparse and any(kind.fill_value != 0 for kind in kinds):  # NaN is not 0
         return X.sparse.to_dense()
     return X
 
@@ -144,15 +144,15 @@ class SensitiveColumns:
         names = list(getattr(estimator, "feature_names_in_", []))
         wanted = self._wanted()
         n_columns, name = estimator.n_features_in_, "sensitive_columns"
-        found = [column_position(name, column, names, n_columns) for column in wanted]
-        for k, position in enumerate(found):
-            if position in found[:k]:
-                first = wanted[found.index(position)]
+        places = [column_position(name, column, names, n_columns) for column in wanted]
+        for k, position in enumerate(places):
+            if position in places[:k]:
+                first = wanted[places.index(position)]
                 raise ValueError(
                     f"sensitive_columns names a column of X twice: {first!r} and {wanted[k]!r} are "
                     f"at position {position}. Leave one of them out."
                 )
-        return found
+        return places
 
     def _wanted(self) -> list[Any]:
         """Return the names and positions as a list."""

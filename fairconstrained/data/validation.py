@@ -231,7 +231,7 @@ class TrainingData:
     ) -> TrainingData | None:
         """Return rows for validation, of positive weight, None if all arguments are."""
         if X is None and y is None:
-            if not all(one is None for one in (sensitive_features, sample_weight, query)):
+            if not all(part is None for part in (sensitive_features, sample_weight, query)):
                 raise ValueError("validation rows need X_val and y_val.")
             return None
         if X is None or y is None:

@@ -74,15 +74,15 @@ class ProblemFamily:
         """The tolerance slope of each output, nan where kappa enters in another way."""
         fit = self.fit
         declared = [
-            np.nan if one.tolerance_slope is None else one.tolerance_slope
-            for one in resolve_constraints(fit.estimator.constraint)
+            np.nan if constraint.tolerance_slope is None else constraint.tolerance_slope
+            for constraint in resolve_constraints(fit.estimator.constraint)
         ]
         if len(set(declared)) == 1:  # the number of outputs of each constraint does not matter
             return np.full(fit.problem.n_constraints, declared[0])
         slopes = [np.zeros(0)]
         with without_vacuous_warnings():
-            for slope, one in zip(declared, fit.constraints, strict=True):
-                parts = one.parts(fit.model, fit.data, fit.unconstrained)
+            for slope, constraint in zip(declared, fit.constraints, strict=True):
+                parts = constraint.parts(fit.model, fit.data, fit.unconstrained)
                 slopes.append(np.full(sum(part.n_outputs for part in parts), slope))
         return np.concatenate(slopes)
 
@@ -153,19 +153,19 @@ def predicted(solved: Sequence[SolvedPoint], kappa: float) -> Start | None:
     """
     if not solved:
         return None
-    last, known = solved[-1], list[SolvedPoint]()
-    for one in reversed(solved):
-        if not (one.converged and np.array_equal(one.active, last.active)):
+    last, branch = solved[-1], list[SolvedPoint]()
+    for point in reversed(solved):
+        if not (point.converged and np.array_equal(point.active, last.active)):
             break
-        known.append(one)
-    if len(known) < 2:
+        branch.append(point)
+    if len(branch) < 2:
         return Start(last.w, last.multipliers, last.state)
     w, multipliers = np.zeros_like(last.w), np.zeros_like(last.multipliers)
-    for one in known:
-        others = [other.kappa for other in known if other is not one]
-        weight = math.prod((kappa - other) / (one.kappa - other) for other in others)
-        w += weight * one.w
-        multipliers += weight * one.multipliers
+    for point in branch:
+        others = [other.kappa for other in branch if other is not point]
+        weight = math.prod((kappa - other) / (point.kappa - other) for other in others)
+        w += weight * point.w
+        multipliers += weight * point.multipliers
     return Start(w, np.maximum(multipliers, 0.0), last.state)
 
 

@@ -195,8 +195,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         TypeError
             If there is an argument that nothing takes.
         """
-        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        splitting = splitter_params(self, params, **known)
+        passed = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        splitting = splitter_params(self, params, **passed)
         with all_or_nothing(self):
             return self._search((X, y, sample_weight, sensitive_features), splitting)
 
@@ -296,7 +296,7 @@ def _measure(
     )
     path, _ = follow(base, inside, kappas=kappas, held_out=outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
-    return measures, [one.result_.without_arrays() for one in path.estimators]
+    return measures, [model.result_.without_arrays() for model in path.estimators]
 
 
 def _results(
@@ -313,17 +313,17 @@ def _results(
         "param_alpha": np.ma.array([one["alpha"] for one in params]),
     }
     for name in _MEASURES:
-        values = np.array([one[name] for one, _ in measured])
+        values = np.array([measures[name] for measures, _ in measured])
         by_fold = values.reshape(len(alphas), n_splits, len(kappas)).transpose(1, 0, 2)
         splits = by_fold.reshape(n_splits, len(params))
-        results |= {f"split{k}_test_{name}": one for k, one in enumerate(splits)}
+        results |= {f"split{k}_test_{name}": values for k, values in enumerate(splits)}
         defined = np.ma.masked_invalid(splits)  # a fold may lack a group, so that it has no gap
         mean = defined.mean(axis=0).filled(np.nan)
         results[f"mean_test_{name}"] = mean
         results[f"std_test_{name}"] = defined.std(axis=0).filled(np.nan)
         worse = np.nan_to_num(-mean if name == "accuracy" else mean, nan=np.inf)
         results[f"rank_test_{name}"] = rankdata(worse, method="min").astype(np.int32)
-    _warn_of_failures([one for _, ended in measured for one in ended])
+    _warn_of_failures([result for _, ended in measured for result in ended])
     return results
 
 

@@ -94,7 +94,7 @@ class FairnessPath:
         return "ndcg" if self.estimators[0].needs_queries else "accuracy"
 
     def _each(self, name: str) -> Array:
-        return np.array([getattr(one, name) for one in self.estimators])
+        return np.array([getattr(model, name) for model in self.estimators])
 
     @property
     def train_accuracy(self) -> Array:
@@ -144,7 +144,7 @@ class FairnessPath:
     @property
     def statuses(self) -> Array:
         """How the runs ended."""
-        return np.array([one.result_.status.value for one in self.estimators])
+        return np.array([model.result_.status.value for model in self.estimators])
 
     def __len__(self) -> int:
         """Return the number of points."""

@@ -163,7 +163,7 @@ def fairness_path(
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     warn_of_predictions(far, stacklevel=3)
-    warn_of_other_solver([one.result_ for one in path.estimators], stacklevel=3)
+    warn_of_other_solver([model.result_ for model in path.estimators], stacklevel=3)
     return replace(path, pipeline=pipeline)
 
 
@@ -209,7 +209,7 @@ def follow(
     estimators, results, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
-    columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
+    columns = {name: np.array([values[name] for values in measures]) for name in measures[0]}
     path = FairnessPath(chosen, list(estimators), passes, np.array(worth), columns)
     if validation is None:
         return path, farthest(far)
@@ -258,7 +258,7 @@ def _check_followed(estimator: object) -> None:
             )
     if estimator.constraint is None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
-    if not any(one.takes_kappa for one in resolve_constraints(estimator.constraint)):
+    if not any(each.takes_kappa for each in resolve_constraints(estimator.constraint)):
         raise ValueError(
             f"constraint={estimator.constraint!r} does not take its tolerance from the "
             "estimator: leave kappa at None in the constraint whose tolerance is to vary."

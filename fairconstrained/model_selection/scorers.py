@@ -153,7 +153,7 @@ class FairnessScorer:
         labels = (known_labels("y_true", y_true, classes) == favourable).astype(int)
         positive = options.get("pos_label")
         named = {name: options[name] for name in ("pos_label", "priority") if name in options}
-        options |= {k: int(one == favourable) for k, one in named.items() if one in classes}
+        options |= {k: int(label == favourable) for k, label in named.items() if label in classes}
         if "pos_label" not in inspect.signature(self.metric).parameters:  # it was for the scores
             options.pop("pos_label", None)
         if getattr(final_estimator(estimator), "needs_queries", False):
@@ -169,9 +169,9 @@ class FairnessScorer:
         """Return the first response method that the estimator has."""
         given = self.response_method
         methods = [given] if isinstance(given, str) else given
-        for one in methods:
-            if hasattr(estimator, one):
-                return one
+        for method in methods:
+            if hasattr(estimator, method):
+                return method
         raise ValueError(
             f"{type(estimator).__name__} lacks the method {' or '.join(methods)}, whose output "
             f"{_name(self.metric)} measures."
@@ -357,8 +357,8 @@ def make_fairness_scorer(
     True
     """
     parameters = inspect.signature(metric).parameters
-    known = {"sensitive_features", "query"} & set(parameters)
-    if not known and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+    taken = {"sensitive_features", "query"} & set(parameters)
+    if not taken and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
         raise TypeError(
             "metric must take sensitive_features, as metric(y_true, y_pred, *, sensitive_features)"
             f", or query; {_name(metric)} takes {sorted(parameters)}."

@@ -50,9 +50,9 @@ def fitted_steps(
     fitted: list[Any] = []
     for name, step in before:
         if not hasattr(step, "fit_resample"):
-            one = Pipeline([(name, step)], memory=pipeline.memory)
-            X = one.fit_transform(X, rows["y"])
-            fitted += one.steps
+            alone = Pipeline([(name, step)], memory=pipeline.memory)
+            X = alone.fit_transform(X, rows["y"])
+            fitted += alone.steps
             continue
         fitted.append((name, step))
         X, y = step.fit_resample(X, rows["y"])
@@ -84,8 +84,8 @@ def named_models(models: Any, alone: str = "") -> dict[str, Any]:
 
 def classes_of(model: Any) -> list[Any] | None:
     """Return the `classes_` of a fitted classifier; None if it has none."""
-    for one in (best_estimator(model), final_estimator(model)):
-        classes = getattr(one, "classes_", None)
+    for candidate in (best_estimator(model), final_estimator(model)):
+        classes = getattr(candidate, "classes_", None)
         if classes is not None:
             return list(np.asarray(classes).tolist())
     return None

@@ -33,8 +33,8 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
     if not end:
         return np.asarray(extreme.reduce(X, axis=0))
     wide = extreme.reduce(X[:end].reshape(-1, SIDE_BY_SIDE * X.shape[1]), axis=0)
-    found = extreme.reduce(wide.reshape(SIDE_BY_SIDE, -1), axis=0)
-    return np.asarray(extreme(found, column_extremes(extreme, X[end:])) if end < len(X) else found)
+    ends = extreme.reduce(wide.reshape(SIDE_BY_SIDE, -1), axis=0)
+    return np.asarray(extreme(ends, column_extremes(extreme, X[end:])) if end < len(X) else ends)
 
 
 def column_range(X: Array | SparseMatrix) -> tuple[Array, Array]:
@@ -97,8 +97,8 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
             return distinct, (np.cumsum(present) - 1)[offsets]
     if kind.kind not in "biufOU" or kind.itemsize == 2:  # pandas has no half precision
         return np.unique(values, return_inverse=True)
-    codes, found = pd.factorize(values)
-    levels = np.asarray(found, dtype=kind)
+    codes, distinct = pd.factorize(values)
+    levels = np.asarray(distinct, dtype=kind)
     try:
         order = np.argsort(levels)
     except TypeError:
@@ -125,10 +125,10 @@ def by_first_row(codes: Array) -> Array:
 def joint_codes(codes: Sequence[Array]) -> Array:
     """Return codes that are equal where all the given codes, >= 0, are."""
     joint = np.zeros(len(codes[0]), dtype=np.int64)
-    for one in codes:
-        if not one.any():
+    for each in codes:
+        if not each.any():
             continue
-        joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
+        joint = unique_codes(joint * (int(each.max(initial=0)) + 1) + each)[1]
     return joint
 
 

@@ -30,7 +30,7 @@ class Parametrized:
         if cls.__init__ is object.__init__:
             return {}
         given = list(signature(cls.__init__).parameters.values())[1:]
-        named = {one.name: one.default for one in given if one.kind is not Parameter.VAR_KEYWORD}
+        named = {arg.name: arg.default for arg in given if arg.kind is not Parameter.VAR_KEYWORD}
         return dict(sorted(named.items()))
 
     @classmethod
@@ -50,14 +50,14 @@ class Parametrized:
         -------
         params : dict
         """
-        found = {name: getattr(self, name) for name in self._defaults()}
+        params = {name: getattr(self, name) for name in self._defaults()}
         if not deep:
-            return found
+            return params
         nested: dict[str, Any] = {}
-        for name, value in found.items():
+        for name, value in params.items():
             if hasattr(value, "get_params") and not isinstance(value, type):
-                nested |= {f"{name}__{key}": one for key, one in value.get_params().items()}
-        return found | nested
+                nested |= {f"{name}__{key}": part for key, part in value.get_params().items()}
+        return params | nested
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parameters, by names such as ``surrogate__tau``.
