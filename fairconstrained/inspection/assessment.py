@@ -203,7 +203,7 @@ def assess(
         return Finding(name, constraint, note=note)
     tolerance, on_scores, on_predictions, worst = _gaps(rows, parts, scores_known)
     if np.isnan(on_predictions):
-        groups = max(len(np.unique(one.codes[one.known])) for one in rows.groups.separate)
+        groups = max(len(np.unique(part.codes[part.known])) for part in rows.groups.separate)
         note = " ".join(empty).removesuffix(".")
         if groups < 2:
             note = "these rows are of a single group" if groups else "no row has a group"
@@ -259,6 +259,6 @@ def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN
-    cells = [one.cells(rate) for one in rows.predictions() for rate in constraint.rates_compared]
+    cells = [part.cells(rate) for part in rows.predictions() for rate in constraint.rates_compared]
     largest = largest_shortfall if constraint.compares_ratios else largest_gap
     return largest(cells, confidence)

@@ -64,7 +64,7 @@ class Collected:
         return replace(
             self,
             labels=None if self.labels is None else self.labels == positive,
-            outputs={name: one.of_class(positive) for name, one in self.outputs.items()},
+            outputs={name: output.of_class(positive) for name, output in self.outputs.items()},
             positive=positive,
         )
 
@@ -89,8 +89,8 @@ class Collected:
             )
         named = {
             name: label
-            for name, one in self.outputs.items()
-            if (label := getattr(final_estimator(one.model), "pos_label", None)) is not None
+            for name, output in self.outputs.items()
+            if (label := getattr(final_estimator(output.model), "pos_label", None)) is not None
         }
         if len(set(named.values())) > 1:
             each = ", ".join(f"{name!r}: {label!r}" for name, label in named.items())
@@ -117,7 +117,8 @@ class Collected:
     def predictions(self, name: str) -> list[Predictions]:
         """Return labels and predictions of a model, once for each grouping (see `separate`)."""
         decided = self.outputs[name].decided
-        return [Predictions(self.labels, decided, one, self.weight) for one in self.groups.separate]
+        parts = self.groups.separate
+        return [Predictions(self.labels, decided, groups, self.weight) for groups in parts]
 
 
 def collect(
@@ -147,7 +148,7 @@ def collect(
     }
     says = "sensitive_columns" if sensitive_features is None else "combine"
     every = list(fitted.values())
-    knowing = [one for one in every if getattr(final_estimator(one), says, None) is not None]
+    knowing = [model for model in every if getattr(final_estimator(model), says, None) is not None]
     last = (knowing or every)[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
     return _collected(outputs, y, labels, groups, sample_weight, rows="X")
@@ -167,12 +168,12 @@ def collect_predictions(
     if not set(scores) <= set(predicted):
         raise ValueError(f"y_score has the names {list(scores)}, y_pred has {list(predicted)}.")
     given = {"y_true": y_true, "sensitive_features": sensitive_features}
-    for one in predicted.values():
-        check_same_rows(y_pred=one, sample_weight=sample_weight, **given)
+    for values in predicted.values():
+        check_same_rows(y_pred=values, sample_weight=sample_weight, **given)
     n_rows = _num_samples(next(iter(predicted.values())))
     labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
     outputs = {
-        name: Outputs.stored(one, scores.get(name), labels) for name, one in predicted.items()
+        name: Outputs.stored(values, scores.get(name), labels) for name, values in predicted.items()
     }
     groups = Groups.encode(
         sensitive_features, name="sensitive_features", missing=groups_missing or "raise"
@@ -189,24 +190,24 @@ def _collected(
     rows: str,
 ) -> Collected:
     """Return outputs of the same classes with labels, groups and weights of the rows."""
-    (first, one), *others = outputs.items()
+    (first, output), *others = outputs.items()
     for name, other in others:
-        if other.classes != one.classes:
+        if other.classes != output.classes:
             raise ValueError(
-                f"The models have different classes: {first!r} has {one.classes}, {name!r} has "
+                f"The models have different classes: {first!r} has {output.classes}, {name!r} has "
                 f"{other.classes}. Compare models of the same classes."
             )
-    assert one.labels is not None
-    n_rows = len(one.labels)
+    assert output.labels is not None
+    n_rows = len(output.labels)
     groups = check_groups(groups, n_rows, rows=rows, combine="marginal", compared=True)
     if labels is not None:
-        labels = known_labels("y" if rows == "X" else "y_true", labels, one.classes)
+        labels = known_labels("y" if rows == "X" else "y_true", labels, output.classes)
     weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
     names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
     counted = np.flatnonzero(weight)
     return Collected(
         labels=None if labels is None else labels[counted],
-        classes=one.classes,
+        classes=output.classes,
         groups=groups.take(counted),
         weight=weight[counted],
         weighted=sample_weight is not None,

@@ -93,10 +93,10 @@ def deciding_cells(
     ]
     if not compared:
         return None
-    _, rate, cells = max(compared, key=lambda one: one[0])
+    _, rate, cells = max(compared, key=lambda figures: figures[0])
     highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
     everything = [(name, cell) for _, name, group in compared for cell in group]
-    smallest_rate, smallest = min(everything, key=lambda one: one[1].effective_rows)
+    smallest_rate, smallest = min(everything, key=lambda cell: cell[1].effective_rows)
     changes = _changes(highest, lowest, tolerance, ratios)
     return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
 
@@ -233,11 +233,11 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
     there, so that tables and pictures of groups need no case for them. Rows of unknown group are
     left out.
     """
-    rows = [np.flatnonzero(one.known) for one in groups.separate]
+    rows = [np.flatnonzero(part.known) for part in groups.separate]
     starts = np.cumsum([0, *map(len, groups.separate)])
     parts = zip(groups.separate, rows, starts[:-1], strict=True)
-    codes = [one.codes[known] + start for one, known, start in parts]
-    names = _objects([name for one in groups.separate for name in one.labels])
+    codes = [part.codes[known] + start for part, known, start in parts]
+    names = _objects([name for part in groups.separate for name in part.labels])
     return np.concatenate(rows), Groups(np.concatenate(codes), names, title=groups.title)
 
 
@@ -295,8 +295,5 @@ def _denominator(table: pd.DataFrame, rate: str) -> Array:
         table[name].to_numpy() if name in table else np.ones(len(table), dtype=int)
         for name in ("rows", "positive_labels", "positive_decisions")
     )
-    if rate == "true_positive_rate":
-        return positive
-    if rate == "false_positive_rate":
-        return rows - positive
-    return selected if rate == "precision" else rows
+    of_rate = {"true_positive_rate": positive, "false_positive_rate": rows - positive}
+    return (of_rate | {"precision": selected}).get(rate, rows)

@@ -71,7 +71,7 @@ def methods_of(model: Any) -> list[str]:
     last = final_estimator(model)
     by_row = getattr(last, "decided_on_", None) == "decision_margin"
     names = ["predict", "predict_proba", *([] if by_row else ["decision_function"])]
-    return [*(one for one in names if hasattr(model, one)), *(["decision_margin"] * by_row)]
+    return [*(name for name in names if hasattr(model, name)), *(["decision_margin"] * by_row)]
 
 
 def output_of(model: Any, method: str, X: Any, sensitive_features: Any) -> Array:

@@ -67,7 +67,7 @@ class Outputs:
         """
         model = check_model(model)
         asked = methods_of(model) if methods is None else methods
-        raw = {one: output_of(model, one, X, sensitive_features) for one in asked}
+        raw = {method: output_of(model, method, X, sensitive_features) for method in asked}
         n_rows = _num_samples(X)
         for name, values in raw.items():
             if len(values) != n_rows:
@@ -142,7 +142,7 @@ class Outputs:
     def take(self, rows: Array) -> Outputs:
         """Return the outputs for some rows."""
         arrays = {name: getattr(self, name) for name in ("labels", "probabilities", "decision")}
-        some = {name: one[rows] for name, one in arrays.items() if one is not None}
+        some = {name: array[rows] for name, array in arrays.items() if array is not None}
         return replace(self, **some)
 
     @property
@@ -258,7 +258,7 @@ def scores_of(
 
 def _classes_in(model: Any, labels: Array | None, y: Array | None) -> list[Any]:
     """Return the classes of a model without `classes_`: the labels of the rows."""
-    parts = [one for one in (y, labels) if one is not None]
+    parts = [some for some in (y, labels) if some is not None]
     classes: list[Any] = np.unique(parts[0]).tolist() if parts else []
     if len(classes) == 1 and len(parts) > 1 and parts[0].dtype.kind == parts[1].dtype.kind:
         classes = np.unique(np.concatenate(parts)).tolist()

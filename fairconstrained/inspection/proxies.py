@@ -52,11 +52,11 @@ def proxies(
     if len(rows) > _MOST_ROWS:
         some = np.random.default_rng(0).choice(some, _MOST_ROWS, replace=False)
     table = _safe_indexing(table, rows[some])
-    attributes = [one.codes[some] for one in groups.columns]
+    attributes = [attribute.codes[some] for attribute in groups.columns]
     guessed = {}
     for name, column in _columns(table):
         codings = [] if name in left_out else _codings(column)
-        accuracies = [_accuracy(coding, one) for coding in codings for one in attributes]
+        accuracies = [_accuracy(coding, codes) for coding in codings for codes in attributes]
         if max(accuracies, default=0.0) > _ACCURACY:
             guessed[name] = max(accuracies)
     return guessed

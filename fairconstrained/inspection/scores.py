@@ -16,6 +16,8 @@ from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_finite
 
+Ranks = tuple[float, float] | None
+
 
 @dataclass(frozen=True, eq=False)
 class GroupScores:
@@ -131,10 +133,10 @@ class GroupScores:
         return replace(self, groups=shown_groups(self.groups, selected, self.weight, keep=keep))
 
 
-def ranks_of(estimator: object) -> tuple[float, float] | None:
+def ranks_of(estimator: object) -> Ranks:
     """Return the range of ranks of the model's constraint; None if it has no range."""
     constraint = getattr(final_estimator(estimator), "constraint", None)
-    for one in constraint if isinstance(constraint, list | tuple) else [constraint]:
-        if isinstance(one, Constraint) and one.rank_range is not None:
-            return one.rank_range
+    for each in constraint if isinstance(constraint, list | tuple) else [constraint]:
+        if isinstance(each, Constraint) and each.rank_range is not None:
+            return each.rank_range
     return None

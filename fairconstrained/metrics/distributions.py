@@ -61,14 +61,8 @@ def roc_parity_difference(
     >>> roc_parity_difference(y, scores, sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return partial_demographic_parity_difference(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        ranks=(0.0, 1.0),
-        method=method,
-    )
+    rows: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return partial_demographic_parity_difference(y_true, y_pred, method=method, **rows)
 
 
 def partial_demographic_parity_difference(

@@ -125,11 +125,14 @@ class TwoRates:
         if low > high:
             return True
         nodes = _spread(low, high, _NODES)
-        values = self._probability(most, self.on_line(nodes), nodes, delta)
-        if values.max() > delta:
-            return False
-        left, right, ends = nodes[:-1], nodes[1:], np.maximum(values[:-1], values[1:])
-        for _ in range(40):
+        left, right = nodes[:-1], nodes[1:]
+        for _ in range(41):
+            points = np.unique(np.concatenate([left, right]))
+            values = self._probability(most, self.on_line(points), points, delta)
+            if values.max() > delta:
+                return False
+            places = np.searchsorted(points, left), np.searchsorted(points, right)
+            ends = np.maximum(values[places[0]], values[places[1]])
             information = np.minimum(self._information(left, right), 1e300)
             margin = _CURVATURE * information * (right - left) ** 2 / 8.0
             rest = np.flatnonzero(ends + margin > delta)
@@ -143,12 +146,6 @@ class TwoRates:
             if pieces.sum() > _PIECES:
                 return False
             left, right = _divided(left[rest], right[rest], pieces)
-            points = np.unique(np.concatenate([left, right]))
-            values = self._probability(most, self.on_line(points), points, delta)
-            if values.max() > delta:
-                return False
-            places = np.searchsorted(points, left), np.searchsorted(points, right)
-            ends = np.maximum(values[places[0]], values[places[1]])
         return False
 
     def largest(self, most: Array, delta: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.inspection.scores import GroupScores, ranks_of
+from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.plotting import style
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -42,9 +42,7 @@ class Density:
     inside: tuple[float, float] | None = None
 
     @classmethod
-    def of(
-        cls, scores: Array, shares: Array, edges: Array, ranks: tuple[float, float] | None = None
-    ) -> Density:
+    def of(cls, scores: Array, shares: Array, edges: Array, ranks: Ranks = None) -> Density:
         """Return the histogram of scores, whose shares of the weight sum to one."""
         heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)
         if ranks is None:
@@ -110,7 +108,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
     _: KW_ONLY
     threshold: float
     unit: str = "score"
-    ranks: tuple[float, float] | None = None
+    ranks: Ranks = None
 
     @classmethod
     def from_estimator(
@@ -123,7 +121,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         sample_weight: ArrayLike | None = None,
         response_method: str = "auto",
         threshold: float | None = None,
-        ranks: tuple[float, float] | None = None,
+        ranks: Ranks = None,
         bins: int | ArrayLike | None = None,
         pos_label: object = None,
         ax: Axes | None = None,
@@ -182,7 +180,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         sensitive_features: MatrixLike,
         sample_weight: ArrayLike | None = None,
         threshold: float | None = None,
-        ranks: tuple[float, float] | None = None,
+        ranks: Ranks = None,
         bins: int | ArrayLike | None = None,
         unit: str = "score",
         ax: Axes | None = None,
@@ -216,7 +214,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
 
     @classmethod
     def _of(
-        cls, scores: GroupScores, ranks: tuple[float, float] | None, bins: int | ArrayLike | None
+        cls, scores: GroupScores, ranks: Ranks, bins: int | ArrayLike | None
     ) -> ScoreDensityDisplay:
         """Return the display, not drawn."""
         ranks = None if ranks is None else check_ranks(ranks)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.metrics import roc_curve
 
-from fairconstrained.inspection.scores import GroupScores, ranks_of
+from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import positive_class
 from fairconstrained.metrics.rates import RATES, group_labels
 from fairconstrained.plotting import style
@@ -100,7 +100,7 @@ class GroupRateDisplay(style.AxesDisplay):
     _: KW_ONLY
     reference: str
     rate: str = "selection_rate"
-    ranks: tuple[float, float] | None = None
+    ranks: Ranks = None
     kappa: float | None = None
 
     @classmethod
@@ -116,7 +116,7 @@ class GroupRateDisplay(style.AxesDisplay):
         reference: object = None,
         response_method: str = "auto",
         threshold: float | None = None,
-        ranks: tuple[float, float] | None = None,
+        ranks: Ranks = None,
         kappa: float | None = None,
         pos_label: object = None,
         ax: Axes | None = None,
@@ -169,7 +169,7 @@ class GroupRateDisplay(style.AxesDisplay):
         rate: str = "selection_rate",
         reference: object = None,
         threshold: float | None = None,
-        ranks: tuple[float, float] | None = None,
+        ranks: Ranks = None,
         kappa: float | None = None,
         ax: Axes | None = None,
     ) -> GroupRateDisplay:
@@ -200,12 +200,7 @@ class GroupRateDisplay(style.AxesDisplay):
 
     @classmethod
     def _of(
-        cls,
-        scores: GroupScores,
-        rate: str,
-        reference: object,
-        ranks: tuple[float, float] | None,
-        kappa: float | None,
+        cls, scores: GroupScores, rate: str, reference: object, ranks: Ranks, kappa: float | None
     ) -> GroupRateDisplay:
         """Return the display, not drawn."""
         check_option("rate", rate, dict.fromkeys(_RATES, ""))

@@ -133,8 +133,8 @@ class Evidence:
             if constraint is not None:
                 gaps.append(assess("", constraint, rows, self.confidence).on_predictions)
                 continue
-            rates = [one.cells("selection_rate")[0] for one in rows.predictions()]
-            gaps += [np.nanmax(one) - np.nanmin(one) for one in rates]
+            rates = [groups.cells("selection_rate")[0] for groups in rows.predictions()]
+            gaps += [np.nanmax(each) - np.nanmin(each) for each in rates]
         return float(max(gaps))
 
     def trained_here(self, name: str) -> bool:
@@ -145,7 +145,7 @@ class Evidence:
             return False
         pairs = {"on_scores": gap, "on_predictions": last.decision_gap_}
         return all(
-            any(np.isclose(getattr(one, key), value, rtol=1e-9, atol=0.0) for one in trained)
+            any(np.isclose(getattr(each, key), value, rtol=1e-9, atol=0.0) for each in trained)
             for key, value in pairs.items()
         )
 
@@ -226,22 +226,22 @@ def _together(classes: Mapping[str, Evidence], confidence: float) -> dict[str, l
         joint[name] = []
         for findings in zip(*(part.findings[name] for part in classes.values()), strict=True):
             pairs = zip(findings, rows, strict=True)
-            limits = [interval_of(one.constraint, part, each) for one, part in pairs]
+            limits = [interval_of(finding.constraint, part, each) for finding, part in pairs]
             joint[name].append(_joint(dict(zip(classes, findings, strict=True)), limits))
     return joint
 
 
 def _joint(findings: Mapping[str, Finding], limits: Sequence[Interval]) -> Finding:
     """Return a constraint on all classes together, from that on each."""
-    excess = {label: one.on_predictions - one.tolerance for label, one in findings.items()}
+    excess = {label: each.on_predictions - each.tolerance for label, each in findings.items()}
     label = max(excess, key=lambda label: np.nan_to_num(excess[label], nan=-np.inf))
     return replace(
         findings[label],
-        on_scores=float(np.max([one.on_scores for one in findings.values()])),
+        on_scores=float(np.max([finding.on_scores for finding in findings.values()])),
         low=float(np.max([limit.low for limit in limits])),
         high=float(np.max([limit.high for limit in limits])),
         worst=f"class {label}: {findings[label].worst}",
-        note="; ".join(dict.fromkeys(one.note for one in findings.values() if one.note)),
+        note="; ".join(dict.fromkeys(each.note for each in findings.values() if each.note)),
         of_class=label,
         n_classes=len(findings),
     )

@@ -105,7 +105,7 @@ class GapPlot:
 
 def gap_plots(evidence: Evidence) -> list[GapPlot]:
     """Return a picture of every constraint."""
-    last = {one.name: one for findings in evidence.findings.values() for one in findings}
+    last = {each.name: each for findings in evidence.findings.values() for each in findings}
     of_class = ", each class against all others" if evidence.several_classes else ""
     plots = []
     for name, finding in last.items():
@@ -313,15 +313,15 @@ def score_plot(evidence: Evidence) -> ScorePlot | None:
             for axis, output in zip(axes, outputs, strict=True)
         ]
         described.append(ScoreGroup(name, len(members), observed, models))
-    large = [one.models for one in described if one.n_rows >= FEW_ROWS]
-    columns = zip(*(large or [one.models for one in described]), strict=True)
-    highest = [float(max(one.density.heights.max() for one in column)) for column in columns]
-    bins = [one for group in described for model in group.models for one in model.bins]
-    points = [end for one in bins for end in (one.predicted, one.observed)]
-    points += [end for one in bins if not one.few for end in (one.low, one.high)]
+    large = [group.models for group in described if group.n_rows >= FEW_ROWS]
+    columns = zip(*(large or [group.models for group in described]), strict=True)
+    highest = [float(max(each.density.heights.max() for each in column)) for column in columns]
+    bins = [each for group in described for model in group.models for each in model.bins]
+    points = [end for each in bins for end in (each.predicted, each.observed)]
+    points += [end for each in bins if not each.few for end in (each.low, each.high)]
     scale = Scale.of(points, within=(0, 1))  # as far as the points: those of rare classes are small
     plane = Plane(scale, scale, 160, 160, (6.0, 6.0, 154.0, 154.0))
-    unit = "scores" if any(one.probability is None for one in outputs) else "probabilities"
+    unit = "scores" if any(output.probability is None for output in outputs) else "probabilities"
     return ScorePlot(unit, axes, highest, described, plane)
 
 
@@ -382,13 +382,11 @@ def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None
         return None
     reference = evidence.reference
     name = "demographic_parity" if reference is None else reference.name
-    bounds = [
-        next((one for one in findings if one.name == name), None)
-        for findings in evidence.findings.values()
-    ]
+    every = evidence.findings.values()
+    bounds = [next((each for each in some if each.name == name), None) for some in every]
     models = []
-    for (model, output), one in zip(evidence.rows.outputs.items(), bounds, strict=True):
-        gap = evidence.gap(output, None) if one is None else one.on_predictions
+    for (model, output), finding in zip(evidence.rows.outputs.items(), bounds, strict=True):
+        gap = evidence.gap(output, None) if finding is None else finding.on_predictions
         models.append((model, gap, evidence.overall[model]["accuracy"]))
     last = bounds[-1]
     tolerance = np.nan if last is None or last.minimized else last.tolerance

@@ -55,11 +55,11 @@ def for_every_class(
 def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the constraints of a model on these rows."""
     rows = {
-        one.name: [
-            one.tolerance, one.on_scores, one.on_predictions, one.low, one.high, one.worst,
-            one.verdict(evidence.confidence),
+        each.name: [
+            each.tolerance, each.on_scores, each.on_predictions, each.low, each.high, each.worst,
+            each.verdict(evidence.confidence),
         ]
-        for one in evidence.findings[name]
+        for each in evidence.findings[name]
     }  # fmt: skip
     table = pd.DataFrame.from_dict(rows, orient="index", columns=_CONSTRAINT_COLUMNS)
     return table.rename_axis("constraint")
@@ -110,8 +110,8 @@ def summary_table(evidence: Evidence) -> pd.DataFrame:
     columns = {}
     for name in evidence.names:
         column = dict(evidence.overall[name])
-        for one in evidence.findings[name]:
-            column[f"gap: {one.name}"] = one.on_predictions
+        for finding in evidence.findings[name]:
+            column[f"gap: {finding.name}"] = finding.on_predictions
         columns[name or "model"] = column
     return pd.DataFrame(columns).rename_axis("measure")
 
@@ -120,9 +120,9 @@ def cost_table(evidence: Evidence) -> pd.DataFrame:
     """Return what the models cost against the first one, a row for each."""
     to = "changed to {}" if evidence.several_classes else "{}"
     rows = [
-        {"accuracy": one.accuracy, "low": one.low, "high": one.high}
-        | {to.format(change): n for change, n in one.changes.items()}
-        for one in evidence.costs.values()
+        {"accuracy": cost.accuracy, "low": cost.low, "high": cost.high}
+        | {to.format(change): n for change, n in cost.changes.items()}
+        for cost in evidence.costs.values()
     ]
     columns = [*rows[0]] if rows else ["accuracy", "low", "high"]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(list(evidence.costs), name="model"))
@@ -157,15 +157,15 @@ def verdict_of(evidence: Evidence) -> Verdict:
     findings = evidence.findings[name]
     if not findings:
         return Verdict("no bound", sentence("no_bound", *_widest_gap(evidence, name), level))
-    states = [one.state for one in findings]
+    states = [finding.state for finding in findings]
     trained_here = evidence.trained_here(name)
-    sentences = [sentence("verdict", one, level, trained_here) for one in findings]
+    sentences = [sentence("verdict", finding, level, trained_here) for finding in findings]
     worst = min(states, key=_STATES.index)
     if len(findings) == 1:
         return Verdict(worst, sentences[0])
     details = tuple(
-        f"{one.name.replace('_', ' ')}: {text}"
-        for one, text in zip(findings, sentences, strict=True)
+        f"{finding.name.replace('_', ' ')}: {text}"
+        for finding, text in zip(findings, sentences, strict=True)
     )
     counts = [states.count(state) for state in ("not met", "not measured", "no bound")]
     return Verdict(worst, sentence("states", len(states), *counts), details)
@@ -178,8 +178,8 @@ def _widest_gap(evidence: Evidence, name: str) -> tuple[Interval, str]:
     """
     each = 1.0 - (1.0 - evidence.confidence) / len(evidence.classes)
     gaps = {}
-    for label, one in evidence.classes.items():
-        cells = [part.cells("selection_rate") for part in one.rows.predictions(name)]
+    for label, part in evidence.classes.items():
+        cells = [groups.cells("selection_rate") for groups in part.rows.predictions(name)]
         gaps[label] = largest_gap(cells, each)
     widest = max(gaps, key=lambda label: float(np.nan_to_num(gaps[label].value, nan=-1.0)))
     low, high = (np.max([gap[k] for gap in gaps.values()]) for k in (1, 2))

@@ -135,7 +135,7 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
     row = _with_limits("accuracy", weighted_share(right, collected.weight, confidence))
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:
-        cells = [one.cells(rate) for one in collected.predictions(name)]
+        cells = [part.cells(rate) for part in collected.predictions(name)]
         row |= _with_limits(f"{rate}_gap", largest_gap(cells, confidence))
     if name == first:
         return row | _with_limits("cost", (0.0, 0.0, 0.0))
@@ -302,7 +302,7 @@ class _Rows:
         mean = float(ndcg.mean())
         deviation = float(ndcg.std()) / max(len(ndcg), 1) ** 0.5
         width = float(norm.isf((1.0 - level) / 2.0)) * deviation
-        by_query = [self._errors(one, scores) for one in self.groups.separate]
+        by_query = [self._errors(groups, scores) for groups in self.groups.separate]
         gaps = pd.Series(np.concatenate([query_gaps(errors) for errors in by_query]))
         means = [query_gaps(errors.mean().to_frame().T) for errors in by_query]
         return {
@@ -321,13 +321,13 @@ class _Rows:
         last, constraints = final_estimator(model), []
         if getattr(last, "needs_queries", False):
             constraints = resolve_constraints(last.constraint, kappa=last.kappa)
-        parities = [one for one in constraints if isinstance(one, QueryParity)]
+        parities = [parity for parity in constraints if isinstance(parity, QueryParity)]
         y, weight, gaps = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores)), [np.empty(0)]
         with without_vacuous_warnings():
-            for one in parities:
-                terms = [one.bind(y, part, weight, self.query) for part in self.groups.separate]
+            for parity in parities:
+                terms = [parity.bind(y, part, weight, self.query) for part in self.groups.separate]
                 gaps += [term.gap(scores) for term in terms]
-        kappas = [one.kappa for one in parities]
+        kappas = [parity.kappa for parity in parities]
         figures = {"gap_on_scores": np.concatenate(gaps), "kappa": kappas}
         return {name: float(pd.Series(each, dtype=float).max()) for name, each in figures.items()}
 
@@ -345,7 +345,7 @@ class _Rows:
     def errors(self, scores: Array) -> pd.DataFrame:
         """Return the mean over queries of the pairwise errors, by the groups of both rows."""
         parts = self.groups.separate
-        return pd.concat([self._errors(one, scores).mean().unstack() for one in parts])
+        return pd.concat([self._errors(groups, scores).mean().unstack() for groups in parts])
 
     def by_group(self, scores: Array) -> pd.DataFrame:
         """Return numbers of rows and the NDCG of every group."""

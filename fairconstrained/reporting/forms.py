@@ -132,7 +132,7 @@ def _is_number(cell: str) -> bool:
 def percent(value: float, other: float = np.nan) -> str:
     """Return 100 times a value with few decimals, but enough to tell it from another value."""
     for decimals in (1, 2, 3, 4):
-        text, against = (f"{100.0 * one:.{decimals}f}" for one in (value, other))
+        text, against = (f"{100.0 * number:.{decimals}f}" for number in (value, other))
         if text != against or np.isnan(other) or abs(value - other) <= 1e-9:
             break
     if at_most(abs(value - round(value, 2)), 0.0):

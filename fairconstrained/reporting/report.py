@@ -164,7 +164,7 @@ class FairnessReport(Report):
     def _sentences(self) -> list[str]:
         """Return what decides the constraints, and what the models cost."""
         findings = self._evidence.findings[self._evidence.names[-1]]
-        decided = [text for one in findings if (text := decided_by(one))]
+        decided = [text for finding in findings if (text := decided_by(finding))]
         return decided + costs_in_words(self._evidence)
 
     def _content(self) -> dict[str, Any]:
