@@ -40,13 +40,7 @@ class DataError(Exception):
 
 
 def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, str]:
-    """Return the table of a CSV or Parquet file, and how it was read.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
-    """
+    """Return the table of a CSV or Parquet file, and how it was read."""
     file = Path(path)
     try:
         if {".parquet", ".pq"} & set(file.suffixes):
@@ -159,14 +153,9 @@ def _endings(name: str, path: str) -> list[str]:
 def write_outputs(
     options: Namespace, writers: Mapping[str, Callable[[Path], object]]
 ) -> tuple[list[str], int]:
-    """Write the files that were asked for, each by its writer.
+    """Write the files that were asked for, each by its writer; return what was, and the status.
 
-    Returns
-    -------
-    written : list of str
-        A line for every file.
-    status : int
-        1 if a file could not be written, else 0.
+    The status is 1 if a file could not be written, else 0.
     """
     status, written = 0, []
     for name in _OUTPUTS:

@@ -110,22 +110,9 @@ class Table:
 def with_roles(
     frame: pd.DataFrame, options: Namespace, *, use_sensitive: bool, pass_groups: bool
 ) -> Table:
-    """Return the table with the roles of its columns.
+    """Return the table with the roles that the options give its columns.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        What was read.
-    options : Namespace
-        The columns in `target`, `sensitive`, `weight` and `drop`, and the favourable value of the
-        target in `positive`; None if the target is 0 and 1, or false and true.
-    use_sensitive, pass_groups : bool
-        Whether the sensitive columns are features, and whether the model reads groups from them.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or of no use for its role.
+    The sensitive columns may be features, and the model may read groups from them.
     """
     frame = frame.rename(columns=str)
     _check_columns(frame, options)
