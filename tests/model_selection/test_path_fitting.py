@@ -31,18 +31,17 @@ def data():
     return make_biased_classification(1000, 6, gap=0.4, random_state=0)
 
 
+def held_out(data, estimator, first=400, **options):
+    """Return the path of the rows from `first` on, which is measured on the others."""
+    names = ("X_val", "y_val", "sensitive_features_val")
+    options |= {name: part[:first] for name, part in zip(names, data, strict=True)}
+    X, y, groups = (part[first:] for part in data)
+    return fairness_path(estimator, X, y, sensitive_features=groups, **options)
+
+
 @pytest.fixture(scope="module")
 def path(data):
-    X, y, groups = data
-    held_out = {"X_val": X[:400], "y_val": y[:400], "sensitive_features_val": groups[:400]}
-    return fairness_path(
-        FairLogisticClassifier(),
-        X[400:],
-        y[400:],
-        sensitive_features=groups[400:],
-        n_kappas=12,
-        **held_out,
-    )
+    return held_out(data, FairLogisticClassifier(), n_kappas=12)
 
 
 def test_of_few_rows_no_point_is_worse_than_a_single_fit():
@@ -59,7 +58,7 @@ def test_of_few_rows_no_point_is_worse_than_a_single_fit():
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_points_are_those_of_single_fits(data, constraint):
+def test_points_are_those_of_single_fits_at_two_passes_each(data, constraint):
     X, y, groups = data
     path = fairness_path(
         FairLogisticClassifier(constraint), X, y, sensitive_features=groups, n_kappas=6
@@ -72,23 +71,19 @@ def test_points_are_those_of_single_fits(data, constraint):
         assert path.objectives[k] == pytest.approx(single.objective_, rel=1e-4)
         assert path.violations[k] <= 1e-4 and path.kkt_residuals[k] <= 1e-4
         assert path.gaps[k] <= kappa + 1e-4
+    cheap = fairness_path(FairLogisticClassifier(constraint), X, y, sensitive_features=groups)
+    assert len(cheap) == 30 and set(cheap.statuses) == {"converged"}
+    assert cheap.data_passes.sum() <= 2.2 * len(cheap)
 
 
 @pytest.mark.parametrize("name", ["roc_parity", "weak_partial_dp"])
 def test_validation_rows_are_measured_with_what_the_training_rows_chose(data, name):
     X, y, groups = data
-    bound = FairLogisticClassifier(name).bind(X[:400], y[:400], sensitive_features=groups[:400])
+    bound = FairLogisticClassifier(name).bind(X[600:], y[600:], sensitive_features=groups[600:])
     (fixed,) = (one.as_bound(bound.problem.constraints[0].term) for one in bound.constraints)
     gaps = [
-        fairness_path(
-            FairLogisticClassifier(constraint),
-            X[:400],
-            y[:400],
-            sensitive_features=groups[:400],
-            kappas=[0.3],
-            **{"X_val": X[400:], "y_val": y[400:], "sensitive_features_val": groups[400:]},
-        ).validation["val_gap"]
-        for constraint in (name, fixed.set_params(kappa=None))
+        held_out(data, FairLogisticClassifier(part), first=600, kappas=[0.3]).validation["val_gap"]
+        for part in (name, fixed.set_params(kappa=None))
     ]
     assert_allclose(gaps[0], gaps[1], rtol=1e-6)
 
@@ -103,15 +98,6 @@ def test_it_begins_where_the_constraint_stops_binding(data):
     assert path.multipliers[-1].max() > 0.1 > path.multipliers[0].max()
     assert np.all(np.diff(path.objectives) > -1e-4), "a smaller kappa costs more"
     assert np.all(np.diff(path.kappas) < 0)
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_thirty_points_cost_two_passes_each(data, constraint):
-    X, y, groups = data
-    estimator = FairLogisticClassifier(constraint)
-    path = fairness_path(estimator, X, y, sensitive_features=groups)
-    assert len(path) == 30 and set(path.statuses) == {"converged"}
-    assert path.data_passes.sum() <= 2.2 * len(path)
 
 
 # Constraints that have no kappa say so; the others all have a path.
@@ -172,22 +158,15 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     assert path.data_passes[1] > right.data_passes[1]
 
 
-@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), "exact-penalty"], ids=str)
-def test_any_solver(data, solver):
-    X, y, groups = data
-    estimator = FairLogisticClassifier(solver=solver)
-    path = fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.1, 0.05])
-    assert np.all(path.violations <= 1e-3)
-    best = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
-    assert path.objectives[1] == pytest.approx(best.objective_, rel=1e-2)
-
-
-def test_losses_with_kinks_have_paths(data):
+@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), "exact-penalty", "hinge"])
+def test_any_solver_and_losses_with_kinks(data, solver):
     X, y, groups = (part[:300] for part in data)
-    path = fairness_path(FairHingeClassifier(), X, y, sensitive_features=groups, n_kappas=4)
-    single = FairHingeClassifier(kappa=path.kappas[2]).fit(X, y, sensitive_features=groups)
-    assert set(path.statuses) == {"converged"}
-    assert path.objectives[2] == pytest.approx(single.objective_, rel=1e-3)
+    kind = FairHingeClassifier if solver == "hinge" else FairLogisticClassifier
+    clf = kind() if solver == "hinge" else kind(solver=solver)
+    path = fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.1, 0.05])
+    best = kind(kappa=0.05).fit(X, y, sensitive_features=groups)
+    assert np.all(path.violations <= 1e-3)
+    assert path.objectives[1] == pytest.approx(best.objective_, rel=1e-2)
 
 
 class TestPoints:
@@ -231,42 +210,38 @@ class TestPoints:
         assert_allclose(path.validation["val_gap"], path.gaps, atol=1e-9)
 
 
+ARGUMENTS = [
+    ({"kappas": [-0.1]}, "kappas must be a list of one or more finite numbers"),
+    ({"kappas": []}, "kappas must be a list of one or more finite numbers"),
+    ({"n_kappas": 1}, "'n_kappas' parameter of fairness_path"),
+    ({"min_ratio": 1.5}, "'min_ratio' parameter of fairness_path"),
+    ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),
+    ({"sensitive_features_val": [1]}, "need X_val and y_val"),
+    ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label per row of X_val"),
+    ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y does not have: \[7\]"),
+    ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
+]
+ESTIMATORS = [
+    (FairLogisticClassifier(None), "constraint=None has no tolerance"),
+    (FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
+    (FairLogisticClassifier(DemographicParity(0.1)), "leave kappa at None"),
+    ("demographic_parity", "must be a FairLogisticClassifier"),
+    (
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        "or a pipeline that ends in one; got LogisticReg",
+    ),
+]
+BAD = [(FairLogisticClassifier(), *case) for case in ARGUMENTS]
+BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
+
+
 class TestMessages:
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
-            ({"kappas": [-0.1]}, "kappas must be a list of one or more finite numbers"),
-            ({"kappas": []}, "kappas must be a list of one or more finite numbers"),
-            ({"n_kappas": 1}, "'n_kappas' parameter of fairness_path"),
-            ({"min_ratio": 1.5}, "'min_ratio' parameter of fairness_path"),
-            ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),
-            ({"sensitive_features_val": [1]}, "need X_val and y_val"),
-            ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label per row of X_val"),
-            ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y does not have: \[7\]"),
-            ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
-        ],
-    )
-    def test_arguments(self, data, options, said):
+    @pytest.mark.cases(len(BAD))
+    @pytest.mark.parametrize(("estimator", "options", "message"), BAD)
+    def test_bad_arguments(self, data, estimator, options, message):
         X, y, groups = data
-        with pytest.raises(ValueError, match=said):
-            fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, **options)
-
-    @pytest.mark.parametrize(
-        ("estimator", "said"),
-        [
-            (FairLogisticClassifier(None), "constraint=None has no tolerance"),
-            (FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
-            (FairLogisticClassifier(DemographicParity(0.1)), "leave kappa at None"),
-        ],
-    )
-    def test_estimators(self, data, estimator, said):
-        X, y, groups = data
-        with pytest.raises(ValueError, match=said):
-            fairness_path(estimator, X, y, sensitive_features=groups)
-
-    def test_other_estimators(self, data):
-        with pytest.raises(TypeError, match="must be a FairLogisticClassifier"):
-            fairness_path("demographic_parity", *data[:2])
+        with pytest.raises((ValueError, TypeError), match=message):
+            fairness_path(estimator, X, y, sensitive_features=groups, **options)
 
     def test_one_warning_for_all_points(self, data):
         X, y, groups = data
@@ -289,31 +264,18 @@ class TestPipelines:
     @pytest.mark.parametrize("memory", [False, True])
     def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, data, memory, tmp_path):
         X, y, groups = data
-        before, last = StandardScaler().fit(X[:900]), FairLogisticClassifier()
+        before, last = StandardScaler().fit(X[100:]), FairLogisticClassifier()
         pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
-        rows = {"y_val": y[900:], "sensitive_features_val": groups[900:], "n_kappas": 3}
-        path = fairness_path(
-            pipeline, X[:900], y[:900], sensitive_features=groups[:900], X_val=X[900:], **rows
-        )
-        expected = fairness_path(
-            last, before.transform(X[:900]), y[:900], sensitive_features=groups[:900],
-            X_val=before.transform(X[900:]), **rows,
-        )  # fmt: skip
+        path = held_out(data, pipeline, first=100, n_kappas=3)
+        scaled = before.transform(X), y, groups
+        expected = held_out(scaled, last, first=100, n_kappas=3)
         assert_allclose(path.coefs, expected.coefs)
         assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
         one = path.estimator_at(1)
-        assert one.score(X[900:], y[900:]) == path.validation["val_accuracy"][1]
+        assert one.score(X[:100], y[:100]) == path.validation["val_accuracy"][1]
         assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
         with pytest.raises(NotFittedError):
             pipeline.predict(X)
-
-    def test_its_last_step_must_be_one_of_ours(self, data):
-        X, y, groups = data
-        with pytest.raises(TypeError, match="or a pipeline that ends in one; got LogisticReg"):
-            fairness_path(
-                make_pipeline(StandardScaler(), LogisticRegression()), X, y,
-                sensitive_features=groups,
-            )  # fmt: skip
 
 
 def test_points_by_tolerance_and_by_position(data):
@@ -327,5 +289,3 @@ def test_points_by_tolerance_and_by_position(data):
     assert path.estimator_at(kappa=0.07).kappa == 0.05  # within the bound
     assert path.estimator_at(kappa=1.0).kappa == 0.2
     assert path.estimator_at(kappa=0.05 - 1e-12).kappa == 0.05
-    with pytest.raises(ValueError, match=r"the smallest of which is 0.02"):
-        path.estimator_at(kappa=0.01)

@@ -92,21 +92,10 @@ class TestNetworks:
         assert path.violations.max() <= 1e-4
 
 
-def followed(ranker, **options):
-    X_val, y_val, query_val, groups_val = OTHERS
-    return fairness_path(
-        ranker,
-        DOCUMENTS,
-        RELEVANT,
-        query=QUERY,
-        sensitive_features=QUALITY,
-        n_kappas=4,
-        X_val=X_val,
-        y_val=y_val,
-        query_val=query_val,
-        sensitive_features_val=groups_val,
-        **options,
-    )
+def followed(ranker):
+    names = ("X_val", "y_val", "query_val", "sensitive_features_val")
+    rows = {"query": QUERY, "sensitive_features": QUALITY, **dict(zip(names, OTHERS, strict=True))}
+    return fairness_path(ranker, DOCUMENTS, RELEVANT, n_kappas=4, **rows)
 
 
 class TestRankers:
@@ -151,35 +140,29 @@ class TestRankers:
         assert display.line_.get_ydata() == pytest.approx(ranker_path.validation["val_ndcg"][::-1])
 
 
-class TestQueries:
-    def test_rankers_need_them(self):
-        with pytest.raises(ValueError, match="needs query="):
-            fairness_path(FairRanker(), DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
+RANKED = (DOCUMENTS, RELEVANT, {"query": QUERY, "sensitive_features": QUALITY})
+DECIDED = (X, Y, {"sensitive_features": GROUPS})
+QUERIES = {
+    "a ranker without": (FairRanker(), RANKED, {"query": None}, "needs query="),
+    "a classifier": (FairLogisticClassifier(), DECIDED, {"query": Y}, "query is for rankers"),
+    "validation rows of a classifier": (
+        FairLogisticClassifier(),
+        DECIDED,
+        {"X_val": X, "y_val": Y, "query_val": Y, "sensitive_features_val": GROUPS},
+        "only FairRanker has queries",
+    ),
+    "validation rows of a ranker": (
+        FairRanker(),
+        RANKED,
+        {"X_val": DOCUMENTS, "y_val": RELEVANT, "sensitive_features_val": QUALITY},
+        "query_val must hold the query",
+    ),
+}
 
-    def test_classifiers_do_not_take_them(self):
-        with pytest.raises(ValueError, match="query is for rankers"):
-            fairness_path(FairLogisticClassifier(), X, Y, query=Y, sensitive_features=GROUPS)
-        with pytest.raises(ValueError, match="only FairRanker has queries"):
-            fairness_path(
-                FairLogisticClassifier(),
-                X,
-                Y,
-                sensitive_features=GROUPS,
-                X_val=X,
-                y_val=Y,
-                query_val=Y,
-                sensitive_features_val=GROUPS,
-            )
 
-    def test_validation_rows_need_them(self):
-        with pytest.raises(ValueError, match="query_val must hold the query"):
-            fairness_path(
-                FairRanker(),
-                DOCUMENTS,
-                RELEVANT,
-                query=QUERY,
-                sensitive_features=QUALITY,
-                X_val=DOCUMENTS,
-                y_val=RELEVANT,
-                sensitive_features_val=QUALITY,
-            )
+@pytest.mark.cases(len(QUERIES))
+@pytest.mark.parametrize("case", QUERIES)
+def test_queries_are_for_rankers(case):
+    estimator, (features, labels, given), changed, message = QUERIES[case]
+    with pytest.raises(ValueError, match=message):
+        fairness_path(estimator, features, labels, **given | changed)
