@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairconstrained import make_biased_classification
+from fairconstrained import FairLogisticClassifier, make_biased_classification, solvers
 from fairconstrained.domains import L1Ball
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid
@@ -77,3 +77,130 @@ NEYMAN_PEARSON = {
     "radius": ["a", 0, -1, NAN, [1], True],
     **SHARED,
 }
+EARLY_STOPPING = {
+    "early_stopping": SWITCH,
+    "validation_fraction": [*OPEN_SHARE, None],
+    "n_iter_no_change": [*COUNT, None],
+}
+
+
+def _each(names, values):
+    return dict.fromkeys(names, values)
+
+
+POSITIVE, NOT_NEGATIVE = ["a", 0, -1, NAN, [1]], ["a", -1, NAN, [1], None]
+TREES = {
+    **_each(("n_estimators", "n_fitted_trees"), COUNT),
+    **_each(("num_leaves", "max_bin"), [1, *COUNT, None]),
+    **_each(("subsample", "colsample_bytree"), ["a", 0, 1.5, NAN, None]),
+    **_each(
+        ("min_child_samples", "min_child_weight", "min_split_gain", "reg_alpha", "reg_lambda"),
+        NOT_NEGATIVE,
+    ),
+    "learning_rate": [*POSITIVE, None],
+    "max_depth": ["a", 1.5, None, [1]],
+    "subsample_freq": ["a", -1, 1.5, None],
+    "categorical_features": ["all", 3, [7], ["town"], [True]],
+    "monotone_constraints": ["a", 3, [1], [2, 0, 0], {"town": 1}],
+    "lightgbm_params": ["a", 3, ["dart"], {"boosting": "dart"}, {"nonsense": 2}],
+    "n_jobs": OWN_CV["n_jobs"],
+    **EARLY_STOPPING,
+}
+LAYERS = {"hidden_layer_sizes": ["a", 5, (0,), (-1,), (1.5,), None], "activation": [*CHOICE, None]}
+NETWORK = {
+    "module": ["a", 3, [1], THING],
+    "batch_size": ["a", 0, 1.5, [1]],
+    "learning_rate": POSITIVE,
+    "max_epochs": [*COUNT, None],
+    "device": [*CHOICE, None],
+    **LAYERS,
+    **{**EARLY_STOPPING, "early_stopping": [value for value in SWITCH if value is not None]},
+}
+RANKER = {
+    **{name: FAIR[name] for name in ("goal", "combine", "groups_missing", "use_sensitive")},
+    **{name: FAIR[name] for name in ("constraint", "sensitive_columns", "beta", "pos_label")},
+    "max_loss_increase": FAIR["max_loss_increase"],
+    **SHARED,
+    "kappa": [*NUMBER, -1],
+    "loss": [*CHOICE, None],
+    "model": [*CHOICE, None],
+    **LAYERS,
+}
+THRESHOLDS = {
+    **{name: FAIR[name] for name in ("combine", "groups_missing", "use_sensitive")},
+    **{name: FAIR[name] for name in ("sensitive_columns", "pos_label", "kappa")},
+    "constraint": ["nonsense", 3, [3], object, {"a": 1}],
+    "estimator": ["a", None, 3, FairLogisticClassifier, THING],
+    "per_group": SWITCH,
+    "cv": OWN_CV["cv"],
+    "response_method": [*CHOICE, None],
+    "random_state": SEED,
+    "n_jobs": OWN_CV["n_jobs"],
+    "class_weight": FAIR["class_weight"],
+}
+OF_CONSTRAINTS = {
+    "kappa": ["a", -1, NAN, [0.1], True],
+    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
+    "against": [*CHOICE, None],
+    "ratio": SHARE,
+    "c": SHARE,
+    "r": ["a", -1, 9, NAN, [1], True],
+    "beta": ["a", -1, 0, NAN, None, True],
+    "bound": ["a", -1, NAN, [1], True],
+    "loss": ["nonsense", 3, ["a"], THING, Logistic],
+    "membership": [*CHOICE, None],
+    "thresholds": ["a", 0, [], ["x"], [NAN], THING],
+    "min_share": [*SHARE, 1, None],
+    "average": SWITCH,
+    "ranks": ["nonsense", 3, (0.3, 0.1), (0, 2), ("a", "b"), (0.1,), None],
+    "n_ranks": [*COUNT, None],
+    "n_thresholds": [*COUNT, None],
+    "minority": ["zz", 3, [1], THING, 1.5],
+    "reference": ["a", 3, X[:, 0], X[:, :2], np.full((5, 3), NAN)],
+    "reference_groups": ["a", GROUPS[:-1], 3, [None] * N, np.zeros((N, 1, 1))],
+}
+OF_METRICS = {
+    "y_true": LABELS,
+    "y_pred": LABELS,
+    "sensitive_features": MEMBERS,
+    "sample_weight": WEIGHTS,
+    "method": [*CHOICE, None],
+    "ranks": OF_CONSTRAINTS["ranks"],
+    "threshold": ["a", NAN, None, [1], True],
+    "pos_label": ["zz", 7, [1], THING, 1.5],
+    "confidence": [*OPEN_SHARE, None],
+    "priority": ["zz", [1], THING, (0,), b"a"],
+    "query": LABELS,
+    "k": [*COUNT],
+    "quantile": [*SHARE, None],
+}
+OF_RANKERS = {"y": LABELS, "query": [*LABELS[:4], [{}] * N]}
+STEPS = solvers.PolyakSteps
+
+
+OF_SOLVERS = {
+    **_each(("max_iter", "max_inner"), [-1, 1.5, "a", True, [1], None]),
+    "memory": [-1, 1.5, "a", True, [1]],
+    **_each(("check_every", "batch_size", "n_sampled"), [0, -1, 1.5, "a", [1]]),
+    **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),
+    **_each(("tol", "decay", "u_max"), ["a", -1, NAN, [1], True, None]),
+    **_each(
+        (
+            "rho", "sigma", "growth", "mu", "width", "nu", "V", "alpha", "c1", "c2", "offset",
+            "eta", "tau", "gamma_0", "delta", "radius", "strength",
+        ),
+        ["a", 0, -1, NAN, [1], True],
+    ),
+    "beta": ["a", -1, NAN, [1], None],
+    "shrink": ["a", 0, 1, NAN, None],
+    "extrapolation": ["a", -0.1, 1.1, NAN, None],
+    **_each(
+        ("exact", "linearized", "polish", "safeguard"),
+        ["yes", 2, [], 0.5, THING, None],
+    ),
+    **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),
+    "steps": ["a", 3, [1], THING, STEPS, STEPS(first=-1.0), STEPS("a")],
+    "multipliers": ["a", 3, [1], THING, np.ones(2)],
+    "features": ["a", 3, [1], THING, [[NAN]]],
+    "dual": CHOICE,
+}  # fmt: skip

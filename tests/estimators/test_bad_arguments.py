@@ -3,8 +3,10 @@
 Each table names what is called, its arguments, and values of different kinds that are not valid.
 """
 
+import importlib.util
 import inspect
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,26 +19,38 @@ from _support.bad_values import (
     MATRIX,
     MEMBERS,
     NAN,
+    NETWORK,
     NEYMAN_PEARSON,
+    OF_CONSTRAINTS,
+    OF_METRICS,
+    OF_RANKERS,
+    OF_SOLVERS,
     OPEN_SHARE,
     OWN_CV,
+    RANKER,
     SEED,
-    SHARE,
     SWITCH,
     THING,
+    THRESHOLDS,
+    TREES,
     WEIGHTS,
     N,
     X,
     Y,
 )
-from sklearn.base import BaseEstimator
 
+import fairconstrained
 from fairconstrained import (
+    FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
+    FairNetworkClassifier,
+    FairRanker,
+    FairThresholds,
     NeymanPearsonClassifier,
     best_score_within,
+    compare_rankers,
     fairness_path,
     fairness_report,
     make_biased_classification,
@@ -45,9 +59,8 @@ from fairconstrained import (
     solvers,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
-from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Sigmoid
 
+LIGHTGBM, TORCH = (importlib.util.find_spec(name) for name in ("lightgbm", "torch"))
 MODEL = FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
 QUERY = np.arange(N) % 4
 ROWS = {"X": MATRIX, "y": LABELS, "sample_weight": WEIGHTS, "sensitive_features": MEMBERS}
@@ -56,6 +69,7 @@ NEEDED = {  # other options without which an argument is not used
     "holdout": {"enforce": "decision", "confidence": 0.9},
     "max_loss_increase": {"goal": "fairness"},
     "beta": {"solver": "3s-econ"},
+    "activation": {"hidden_layer_sizes": (3,)},
 }
 
 
@@ -74,8 +88,42 @@ def fitted(kind, name, value, **rows):
     kind(**options).fit(**arguments)
 
 
+@cache
+def of_ranker():
+    return FairRanker(max_iter=20).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+
+
+def ranker(name, value):
+    rows = {"X": X, "y": Y, "query": QUERY, "sensitive_features": GROUPS}
+    if name == "sensitive_columns":
+        del rows["sensitive_features"]
+    options = {} if name in rows else {**NEEDED.get(name, {}), name: value}
+    FairRanker(**options).fit(**(rows | {name: value} if name in rows else rows))
+
+
+def ranker_scored(name, value):
+    of_ranker().score(**{"X": X, "y": Y, "query": QUERY, name: value})
+
+
+def rankers_compared(name, value):
+    rows = {"X": X, "y": Y, "sensitive_features": GROUPS, "query": QUERY}
+    compare_rankers(**{"models": {"a": of_ranker()}, **rows, name: value})
+
+
+def thresholds(name, value):
+    rows = {} if name == "sensitive_columns" else {"sensitive_features": GROUPS}
+    FairThresholds(**{"estimator": FairLogisticClassifier(), name: value}).fit(X, Y, **rows)
+
+
 def fair(kind):
     return lambda name, value: fitted(kind, name, value, sensitive_features=GROUPS)
+
+
+def of(kind, own):
+    """Return the values for every parameter of a classifier, of its own and of all."""
+    return {
+        key: (FAIR | own)[key] for key in inspect.signature(kind).parameters if key in FAIR | own
+    }
 
 
 def neyman_pearson(name, value):
@@ -154,75 +202,6 @@ def metric(function):
     return call
 
 
-OF_CONSTRAINTS = {
-    "kappa": ["a", -1, NAN, [0.1], True],
-    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
-    "against": [*CHOICE, None],
-    "ratio": SHARE,
-    "c": SHARE,
-    "r": ["a", -1, 9, NAN, [1], True],
-    "beta": ["a", -1, 0, NAN, None, True],
-    "bound": ["a", -1, NAN, [1], True],
-    "loss": ["nonsense", 3, ["a"], THING, Logistic],
-    "membership": [*CHOICE, None],
-    "thresholds": ["a", 0, [], ["x"], [NAN], THING],
-    "min_share": [*SHARE, 1, None],
-    "average": SWITCH,
-    "ranks": ["nonsense", 3, (0.3, 0.1), (0, 2), ("a", "b"), (0.1,), None],
-    "n_ranks": [*COUNT, None],
-    "n_thresholds": [*COUNT, None],
-    "minority": ["zz", 3, [1], THING, 1.5],
-    "reference": ["a", 3, X[:, 0], X[:, :2], np.full((5, 3), NAN)],
-    "reference_groups": ["a", GROUPS[:-1], 3, [None] * N, np.zeros((N, 1, 1))],
-}
-OF_METRICS = {
-    "y_true": LABELS,
-    "y_pred": LABELS,
-    "sensitive_features": MEMBERS,
-    "sample_weight": WEIGHTS,
-    "method": [*CHOICE, None],
-    "ranks": OF_CONSTRAINTS["ranks"],
-    "threshold": ["a", NAN, None, [1], True],
-    "pos_label": ["zz", 7, [1], THING, 1.5],
-    "confidence": [*OPEN_SHARE, None],
-    "priority": ["zz", [1], THING, (0,), b"a"],
-    "query": LABELS,
-    "k": [*COUNT],
-    "quantile": [*SHARE, None],
-}
-STEPS = solvers.PolyakSteps
-
-
-def _each(names, values):
-    return dict.fromkeys(names, values)
-
-
-OF_SOLVERS = {
-    **_each(("max_iter", "max_inner"), [-1, 1.5, "a", True, [1], None]),
-    "memory": [-1, 1.5, "a", True, [1]],
-    **_each(("check_every", "batch_size", "n_sampled"), [0, -1, 1.5, "a", [1]]),
-    **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),
-    **_each(("tol", "decay", "u_max"), ["a", -1, NAN, [1], True, None]),
-    **_each(
-        (
-            "rho", "sigma", "growth", "mu", "width", "nu", "V", "alpha", "c1", "c2", "offset",
-            "eta", "tau", "gamma_0", "delta", "radius", "strength",
-        ),
-        ["a", 0, -1, NAN, [1], True],
-    ),
-    "beta": ["a", -1, NAN, [1], None],
-    "shrink": ["a", 0, 1, NAN, None],
-    "extrapolation": ["a", -0.1, 1.1, NAN, None],
-    **_each(
-        ("exact", "linearized", "polish", "safeguard"),
-        ["yes", 2, [], 0.5, THING, None],
-    ),
-    **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),
-    "steps": ["a", 3, [1], THING, STEPS, STEPS(first=-1.0), STEPS("a")],
-    "multipliers": ["a", 3, [1], THING, np.ones(2)],
-    "features": ["a", 3, [1], THING, [[NAN]]],
-    "dual": CHOICE,
-}  # fmt: skip
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {
     "FairLogisticClassifier": (fair(FairLogisticClassifier), FAIR | ROWS),
@@ -235,6 +214,27 @@ TABLES = {
         neyman_pearson,
         NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
     ),
+    **{
+        kind.__name__: (fair(kind), of(kind, own))
+        for kind, own, installed in (
+            (FairBoostingClassifier, TREES, LIGHTGBM),
+            (FairNetworkClassifier, NETWORK, TORCH),
+        )
+        if installed
+    },
+    "FairRanker": (ranker, RANKER | OF_RANKERS),
+    "FairRanker.score": (ranker_scored, {**OF_RANKERS, "y": [*LABELS, Y + 5]}),
+    "compare_rankers": (
+        rankers_compared,
+        {
+            "models": [
+                "a", None, 3, {}, {"a": 3}, {3: of_ranker(), "3": of_ranker()}, [of_ranker()],
+                MODEL, FairRanker,
+            ],
+            **OF_RANKERS,
+        },
+    ),
+    "FairThresholds": (thresholds, THRESHOLDS),
     "predict": (predicted("predict"), {"X": [*MATRIX, X[:, :2]]}),
     "predict_proba": (predicted("predict_proba"), {"X": MATRIX}),
     "decision_function": (predicted("decision_function"), {"X": MATRIX}),
@@ -351,13 +351,12 @@ def test_the_error_names_the_argument(k):
 
 
 def test_every_parameter_of_the_estimators_is_in_the_tables():
-    for kind in (
-        FairLogisticClassifier, FairHingeClassifier, NeymanPearsonClassifier,
-        FairLogisticClassifierCV,
-    ):  # fmt: skip
-        assert issubclass(kind, BaseEstimator)
-        named = {*TABLES[kind.__name__][1], "beta", "kappa"}
-        assert set(kind().get_params(deep=False)) <= named
+    public = [getattr(fairconstrained, name) for name in fairconstrained.__all__]
+    estimators = [kind for kind in public if hasattr(kind, "fit")]
+    for kind in estimators:
+        if kind.__name__ in TABLES or (LIGHTGBM and TORCH):
+            named = {*TABLES[kind.__name__][1], "beta", "kappa"}
+            assert set(inspect.signature(kind).parameters) <= named, kind
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONAL))

@@ -209,16 +209,6 @@ class TestOptimality:
 
 
 class TestSampleWeight:
-    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-    def test_weight_two_is_the_row_twice(self, data, constraint):
-        X, y, groups = data
-        weight = np.random.default_rng(1).integers(1, 4, len(y))
-        weighted = fitted(data, weight, constraint=constraint, tol=1e-6)
-        rows = np.repeat(np.arange(len(y)), weight)
-        repeated = fitted((X[rows], y[rows], groups[rows]), constraint=constraint, tol=1e-6)
-        assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
-        assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
-
     def test_a_number_is_a_weight_for_all(self, data):
         assert_array_equal(fitted(data, 1.0).coef_, fitted(data).coef_)
 

@@ -1,5 +1,7 @@
 """Weights of rows: units, rows of weight zero, and `class_weight`, for every estimator."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _support.classifiers import EVERY, SINGLE, small_estimators
@@ -8,11 +10,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
+    FairBoostingClassifier,
+    FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     NeymanPearsonClassifier,
     make_biased_classification,
 )
+from fairconstrained.constraints import QueryParity
 from fairconstrained.datasets import make_biased_ranking
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
@@ -60,6 +65,52 @@ def test_a_row_of_weight_zero_is_as_if_absent(name):
     left_out = scores(ESTIMATORS[name](), absent="left out")
     of_zero = scores(ESTIMATORS[name](), absent="weight zero")
     assert_allclose(of_zero, left_out, rtol=1e-7, atol=1e-7)
+
+
+REPEATED = {
+    "logistic": ESTIMATORS["logistic"],
+    "hinge": partial(ESTIMATORS["hinge"], alpha=1e-2),
+    "neyman_pearson": partial(NeymanPearsonClassifier, kappa=0.4),
+    "ranker": partial(
+        ESTIMATORS["ranker"], QueryParity(0.1, loss="logistic"), alpha=1e-2, tol=1e-6
+    ),
+    "boosting": partial(
+        FairBoostingClassifier, min_child_samples=1, n_estimators=3, max_bin=20_000, n_jobs=1,
+        lightgbm_params={"min_data_in_bin": 1},
+    ),
+    "boosted ranker": ESTIMATORS["boosted ranker"],
+    # Training amplifies rounding; a few steps are compared.
+    "network": partial(
+        FairNetworkClassifier, hidden_layer_sizes=(6,), max_epochs=6, early_stopping=False,
+        tol=1e-8, random_state=0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.cases(len(REPEATED))
+@pytest.mark.parametrize("name", REPEATED)
+def test_weights_are_repetitions(name):
+    weighted = REPEATED[name]()
+    rows, given = [X, Y], {"sensitive_features": GROUPS}
+    if isinstance(weighted, FairRanker):
+        rows, given = [DOCUMENTS, RELEVANT], {"sensitive_features": QUALITY, "query": QUERY}
+    elif name == "neyman_pearson":
+        given = {}
+    weight = np.random.default_rng(0).integers(1, 3, len(rows[1]))
+    weighted.fit(*rows, sample_weight=weight, **given)
+    again = np.repeat(np.arange(len(weight)), weight)
+    given = {key: values[again] for key, values in given.items()}
+    repeated = clone(weighted).fit(*(values[again] for values in rows), **given)
+    trees = name.startswith("boost")  # their bins are of rows
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=0.04 if trees else 1e-5)
+    assert getattr(weighted, "gap_", 0) == pytest.approx(getattr(repeated, "gap_", 0), abs=1e-4)
+    if not trees:
+        scores = [
+            getattr(model, "decision_function", model.predict)(rows[0])
+            for model in (weighted, repeated)
+        ]
+        assert_allclose(*scores, atol=1e-4)
 
 
 @pytest.mark.parametrize(

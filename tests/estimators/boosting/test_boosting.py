@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, VacuousConstraintWarning
 from fairconstrained.solvers import AugmentedLagrangian
@@ -175,24 +174,6 @@ class TestFit:
     def test_the_number_of_threads_does_not_matter(self, data):
         first, second = (fitted(data=data, n_jobs=n_jobs, n_estimators=3) for n_jobs in (1, 2))
         assert_allclose(first.decision_function(data[0]), second.decision_function(data[0]))
-
-    def test_weights_are_repetitions_where_leaves_are_not_counted(self, data):
-        X, y, groups = data
-        counts = 1 + (np.arange(len(y)) % 2)
-        options = {"min_child_samples": 1, "n_estimators": 3, "max_bin": 20000}
-        again = np.repeat(np.arange(len(y)), counts)
-        repeated = small(**options, lightgbm_params={"min_data_in_bin": 1})
-        clf = clone(repeated).fit(X, y, counts, sensitive_features=groups)
-        repeated.fit(X[again], y[again], sensitive_features=groups[again])
-        assert clf.gap_ == pytest.approx(repeated.gap_, abs=1e-4)
-        assert clf.objective_ == pytest.approx(repeated.objective_, rel=0.02)
-
-    def test_rows_of_weight_zero_do_not_count(self, data):
-        X, y, groups = data
-        kept = np.arange(len(y)) % 3 > 0
-        clf = small().fit(X, y, kept.astype(float), sensitive_features=groups)
-        other = small().fit(X[kept], y[kept], sensitive_features=groups[kept])
-        assert_allclose(clf.decision_function(X), other.decision_function(X))
 
     def test_sparse_rows_give_the_model_of_dense_rows(self, data):
         X, y, groups = data

@@ -1,7 +1,5 @@
 """NeymanPearsonClassifier and the terms that it is made of."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,8 +26,8 @@ FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
 
 
 # Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
-# Weights and repeated rows give equal models to the solver's tolerance, not to 1e-7: see
-# test_weights_and_units. Convex losses take a third of the time.
+# Weights and repeated rows give equal models to the solver's tolerance, not to 1e-7. Convex
+# losses take a third of the time.
 EXCUSED = {
     "check_classifiers_train": "the default bounds do not ask for accuracy",
     **excused_of_weights("equal to the solver's tolerance"),
@@ -120,10 +118,9 @@ def test_every_named_solver_takes_class_losses(iris, solver):
     assert np.all(np.isfinite(clf.fit(*iris).class_losses_))
 
 
-def test_two_classes_names_frames_and_sparse(iris):
+def test_two_classes_and_sparse_rows(iris):
     X, y = iris[0][50:], iris[1][50:]
-    fit = NeymanPearsonClassifier("virginica", 0.2).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    assert fit.decision_function(pd.DataFrame(X, columns=list("abcd"))).shape == (100,)
+    fit = NeymanPearsonClassifier("virginica", 0.2).fit(X, y)
     other = NeymanPearsonClassifier("virginica", 0.2).fit(sp.csr_array(X), y)
     assert_allclose(other.coef_, fit.coef_, atol=1e-6)
     assert fit.coef_.shape == (2, 4) and fit.class_losses_[0] <= 0.2 + 1e-4
@@ -138,24 +135,10 @@ def test_names_of_classes_do_not_matter(iris):
     assert_array_equal(pd.Series(plain.predict(X)).map(names), other.predict(X))
 
 
-def test_weights_and_units(iris):
-    X, y = iris
-    counts = np.arange(150) % 3
-    weighted = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(X, y, counts)
-    repeated = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(
-        np.repeat(X, counts, axis=0), np.repeat(y, counts)
-    )
-    assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-5)
-    units = np.array([1e3, 1.0, 1e-3, 1.0])
-    scaled = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(X * units, y, counts)
-    assert_allclose(scaled.decision_function(X * units), weighted.decision_function(X), atol=1e-5)
-
-
-def test_warm_start_and_pickle(iris):
+def test_warm_start(iris):
     fit = NeymanPearsonClassifier("versicolor", 0.3, warm_start=True).fit(*iris)
     cold = fit.result_.data_passes
     assert fit.fit(*iris).result_.data_passes < 0.5 * cold
-    assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(iris[0]), fit.predict(iris[0]))
 
 
 def test_contradictory_bounds_are_reported():
@@ -167,14 +150,8 @@ def test_contradictory_bounds_are_reported():
 
 MISTAKES = {
     "priority": ({"priority": "rose"}, r"priority names the class 'rose'.*'setosa', 'versicolor'"),
-    "kappa": ({"kappa": 0.0}, r"kappa.* in the range \(0.0, inf\).*Got 0.0"),
-    "kappa text": ({"kappa": "low"}, "kappa.* must be .*Got 'low'"),
     "a class": ({"kappa": {"rose": 1.0}}, r"kappa names the class 'rose', which y does not have"),
     "the first": ({"kappa": {"setosa": 1.0}}, "kappa has a bound for the class.*priority class"),
-    "surrogate": ({"surrogate": "step"}, "surrogate='step' is unknown.*'sigmoid'.*'logistic'"),
-    "radius": ({"radius": -1.0}, "radius.* or None. Got -1.0"),
-    "tol": ({"tol": 0.0}, r"tol.* in the range \(0.0, inf\)"),
-    "switch": ({"fit_intercept": "no"}, "fit_intercept.* must be .*bool.*Got 'no'"),
 }
 
 

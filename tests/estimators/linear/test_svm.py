@@ -51,19 +51,6 @@ def test_check_estimator(name):
     assert failed_checks(CHECKED[name], EXCUSED) == []
 
 
-def test_weights_are_repetitions(data):
-    """What the excused checks ask for, to the accuracy that the tolerance promises."""
-    X, y, groups = (part[:200] for part in data)
-    counts = np.arange(200) % 3
-    weighted = FairHingeClassifier(alpha=0.01, tol=1e-5).fit(
-        X, y, counts, sensitive_features=groups
-    )
-    X, y, groups = (np.repeat(part, counts, axis=0) for part in (X, y, groups))
-    repeated = FairHingeClassifier(alpha=0.01, tol=1e-5).fit(X, y, sensitive_features=groups)
-    assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-5)
-    assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=5e-3)
-
-
 @pytest.fixture(scope="module")
 def data():
     return make_biased_classification(600, 5, gap=0.4, random_state=0)
