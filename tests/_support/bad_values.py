@@ -131,6 +131,8 @@ THRESHOLDS = {
     **{name: FAIR[name] for name in ("sensitive_columns", "pos_label", "kappa")},
     "constraint": ["nonsense", 3, [3], object, {"a": 1}],
     "estimator": ["a", None, 3, FairLogisticClassifier, THING],
+    "confidence": OPEN_SHARE,
+    "holdout": FAIR["holdout"],
     "per_group": SWITCH,
     "cv": OWN_CV["cv"],
     "response_method": [*CHOICE, None],

@@ -112,7 +112,9 @@ def rankers_compared(name, value):
 
 def thresholds(name, value):
     rows = {} if name == "sensitive_columns" else {"sensitive_features": GROUPS}
-    FairThresholds(**{"estimator": FairLogisticClassifier(), name: value}).fit(X, Y, **rows)
+    needed = {"confidence": 0.9} if name == "holdout" else {}
+    model = FairThresholds(**{"estimator": FairLogisticClassifier(), **needed, name: value})
+    model.fit(X, Y, **rows)
 
 
 def fair(kind):

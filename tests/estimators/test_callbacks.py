@@ -2,13 +2,21 @@
 
 import threading
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairThresholds,
+    make_biased_classification,
+)
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has callbacks")
 
@@ -27,12 +35,12 @@ def numbers(data):
 
 
 class Recorder:
-    """A callback that records its calls, and stops after `limit` iterations."""
+    """A callback that records its calls and decisions, and stops after `limit` iterations."""
 
     def __init__(self, limit=np.inf):
         self.limit = limit
         self.calls = []
-        self.decisions = []
+        self.decisions = {}
 
     def setup(self, estimator, context):
         self.calls.append("setup")
@@ -40,18 +48,75 @@ class Recorder:
     def teardown(self, estimator, context):
         self.calls.append("teardown")
 
-    def on_fit_task_begin(self, estimator, context):
+    def on_fit_task_begin(self, estimator, context, *, X, metadata):
         self.calls.append(f"begin {context.task_name}")
+        assert metadata is None and (X is not None or context.task_name != "fit")
 
     def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
         self.calls.append(f"end {context.task_name}")
-        self.decisions.append(fitted_estimator.predict(X))
+        if fitted_estimator is not None:
+            self.decisions[context.task_name] = fitted_estimator.predict(X)
         return self.calls.count("end iteration") >= self.limit
 
 
 def monitors():
     """Return the threads of progress bars that are still drawn."""
     return [one for one in threading.enumerate() if "Monitor" in type(one).__name__]
+
+
+PATHS, POINTS = ["fold 1 of 2", "fold 2 of 2"], ["kappa=0.2", "kappa=0.05"]
+PER_GROUP = {"sensitive_columns": "sex", "per_group": True, "random_state": 0}
+OF_FOLDS = FairThresholds(LogisticRegression(), cv=2, **PER_GROUP)
+TASKS = {  # a name stands for a task, (name, names) for a task with others inside
+    "cv": (
+        FairLogisticClassifierCV(kappas=[0.2, 0.05], cv=2, max_gap=0.5, sensitive_columns="sex"),
+        [*((path, POINTS) for path in PATHS), "refit"],
+    ),
+    "thresholds": (OF_FOLDS, [*PATHS, "refit", "thresholds"]),
+    "thresholds, a split": (clone(OF_FOLDS).set_params(cv=0.5), ["refit", "thresholds"]),
+    "thresholds, prefit": (clone(OF_FOLDS).set_params(cv="prefit"), ["thresholds"]),
+}
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks_of_folds_and_points(numbers, name, n_jobs):
+    (table, y), (model, tasks), recorder = numbers, TASKS[name], Recorder()
+    without = clone(model)
+    if "prefit" in name:
+        without.estimator = LogisticRegression().fit(table.drop(columns="sex"), y)
+    clf = clone(without).set_params(n_jobs=n_jobs)
+    clf.set_params(**{"estimator": without.estimator} if hasattr(model, "estimator") else {})
+    with joblib.parallel_config("threading"):  # processes would import the library anew
+        clf.set_callbacks(recorder).fit(table, y)
+    inside = []
+    for task in tasks:
+        outer, inner = (task, []) if isinstance(task, str) else task
+        steps = [f"{what} {step}" for step in inner for what in ("begin", "end")]
+        inside += [f"begin {outer}", *steps, f"end {outer}"]
+    assert recorder.calls == ["setup", "begin fit", *inside, "end fit", "teardown"]
+    assert_array_equal(recorder.decisions["fit"], clf.predict(table))
+    assert_array_equal(without.fit(table, y).predict(table), clf.predict(table))
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize(
+    ("model", "inner"),
+    [
+        (FairLogisticClassifierCV(kappas=[0.2, 0.05], cv=2, max_gap=0.5), "best_estimator_"),
+        (FairThresholds(FairLogisticClassifier(), cv=2), "estimator_"),
+    ],
+    ids=["cv", "thresholds"],
+)
+def test_the_progress_bar_shows_the_iterations_of_the_last_fit(data, capsys, model, inner):
+    X, y, groups = data
+    clf = clone(model).set_callbacks(callback.ProgressBar())
+    clf.fit(X, y, sensitive_features=groups)
+    shown = capsys.readouterr().out
+    assert "refit | FairLogisticClassifier - fit" in shown
+    assert inner == "estimator_" or all(path in shown for path in PATHS)
+    assert not hasattr(getattr(clf, inner), "_skl_callbacks")
 
 
 class TestCallbacks:
@@ -63,7 +128,7 @@ class TestCallbacks:
         tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
         assert classifier.n_iter_ > 1
         assert recorder.calls == ["setup", "begin fit", *tasks, "end fit", "teardown"]
-        assert_array_equal(recorder.decisions[-1], classifier.predict(X))
+        assert_array_equal(recorder.decisions["fit"], classifier.predict(X))
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_a_callback_can_stop(self, data):
