@@ -135,10 +135,6 @@ class TestHoldOut:
         assert np.all(weight[clf.holdout_indices_] == 1.0)
         assert abs(len(clf.holdout_indices_) - 2000) <= 2
 
-    def test_deterministic_with_a_random_state(self, usual):
-        other = fitted()
-        assert_array_equal(usual.coef_, other.coef_)
-        assert_array_equal(usual.holdout_indices_, other.holdout_indices_)
 
 
 class TestCertificate:
@@ -211,16 +207,6 @@ class TestCoverage:
 
 
 class TestMessages:
-    @pytest.mark.parametrize("value", [0.0, 1.0, 95, "high", True])
-    def test_confidence(self, value):
-        with pytest.raises(ValueError, match=r"'confidence' parameter .*range.*None"):
-            fitted(confidence=value)
-
-    @pytest.mark.parametrize("value", [0.0, 1.0, None, "half"])
-    def test_holdout(self, value):
-        with pytest.raises(ValueError, match=r"'holdout' parameter .*range.*'auto'"):
-            fitted(holdout=value)
-
     def test_scores(self):
         X, y, groups = draw(100, 0)
         with pytest.raises(ValueError, match="use enforce='decision'"):

@@ -122,19 +122,10 @@ class TestCV:
         assert_array_equal(clf.feature_names_in_, table.columns)
         assert clf.score(table, y) > 0.55
 
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
-            ({"max_gap": -1}, "'max_gap' parameter of"),
-            ({"refit": "best"}, "'refit' parameter of"),
-            ({"alphas": 0.1}, "alphas must be a sequence"),
-            ({"constraint": None}, "constraint=None has no tolerance"),
-        ],
-    )
-    def test_messages(self, data, options, said):
+    def test_no_constraint_has_no_tolerance(self, data):
         X, y, groups = data
-        with pytest.raises(ValueError, match=said):
-            FairLogisticClassifierCV(**options).fit(X, y, sensitive_features=groups)
+        with pytest.raises(ValueError, match="constraint=None has no tolerance"):
+            FairLogisticClassifierCV(constraint=None).fit(X, y, sensitive_features=groups)
 
     @pytest.mark.parametrize("position", [99, -1, 1.0, None, True])
     def test_a_rule_returns_a_position(self, data, position):
