@@ -136,7 +136,6 @@ class TestHoldOut:
         assert abs(len(clf.holdout_indices_) - 2000) <= 2
 
 
-
 class TestCertificate:
     def test_enough_rows(self, usual):
         clf = usual
