@@ -24,6 +24,8 @@ from fairconstrained.constraints import (
     MinorityRate,
     PredictiveEquality,
 )
+from fairconstrained.data.groups import Groups
+from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.solvers import IPC
@@ -32,6 +34,15 @@ from fairconstrained.solvers import IPC
 pytestmark = pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")
 
 AGAINST = pytest.mark.parametrize("against", ["pairs", "overall"])
+# The labels under which the rates of each notion are compared.
+EVENTS = {
+    DemographicParity: [("", (-1, 1))],
+    EqualOpportunity: [(" | label +1", (1,))],
+    PredictiveEquality: [(" | label -1", (-1,))],
+    EqualizedOdds: [(" | label +1", (1,)), (" | label -1", (-1,))],
+    ErrorRateParity: [("", (-1, 1))],
+}
+PARITIES = pytest.mark.parametrize("kind", EVENTS)
 
 
 def sides(numbers, against):
@@ -42,78 +53,121 @@ def sides(numbers, against):
     return [(a, "all") for a in names] + [("all", a) for a in names]
 
 
-def errors(phi, y):
-    return np.where(y > 0, 1.0 - phi, phi)
+def by_definition(constraint, positive, y, groups, weight):
+    """Return the value and the gap of every output by its name, with plain loops.
+
+    `positive` are the decisions of the rows, soft or not.
+    """
+    found, errors = {}, isinstance(constraint, ErrorRateParity)
+    values = np.where(y > 0, 1.0 - positive, positive) if errors else positive
+    what = "error" if errors else "rate"
+    for event, labels in EVENTS[type(constraint)]:
+        means = by_group(values, groups, weight, np.isin(y, labels))
+        for a, b in sides(means, constraint.against):
+            first, second = (f"{what}({k}{event})" for k in (a, b))
+            if constraint.ratio is None:
+                gap = means[a] - means[b]
+                found[f"{first} - {second} <= {constraint.kappa:g}"] = gap - constraint.kappa, gap
+            else:
+                gap = 1.0 - means[a] / means[b] if means[b] else 0.0
+                name = f"{constraint.ratio:g} * {second} - {first} <= 0"
+                found[name] = constraint.ratio * means[b] - means[a], gap
+    return found
 
 
-class TestErrorRates:
-    @AGAINST
-    @given(seed=SEEDS, n_groups=st.integers(2, 6), surrogate=st.sampled_from([Sigmoid(), Ramp(2)]))
-    def test_values_and_names(self, against, seed, n_groups, surrogate):
-        y, groups, weight, scores = data(seed, n_groups)
-        term = ErrorRateParity(0.1, surrogate=surrogate, against=against).bind(y, groups, weight)
-        wrong = by_group(errors(surrogate.value(scores), y), groups, weight)
-        expected = {
-            f"error({a}) - error({b}) <= 0.1": wrong[a] - wrong[b] - 0.1
-            for a, b in sides(wrong, against)
-        }
-        found = dict(zip(term.names, term.value(scores), strict=True))
-        assert found == pytest.approx(expected, abs=1e-12)
-
-    def test_decisions(self):
-        y, groups, weight, scores = data(0)
-        scores[:5] = 0.0  # decided against: wrong where the label is positive
-        term = ErrorRateParity(0.1).bind(y, groups, weight)
-        wrong = by_group(((scores > 0) != (y > 0)).astype(float), groups, weight)
-        expected = [wrong[a] - wrong[b] for a, b in sides(wrong, "pairs")]
-        assert_allclose(term.zero_one().gap(scores), expected, atol=1e-12)
-
-    def test_a_group_with_one_label_has_an_error_rate_as_well(self, recwarn):
-        y, groups, weight, scores = data(1)
-        y[groups == "d"] = 1
-        term = ErrorRateParity(0.0).bind(y, groups, weight)
-        wrong = by_group(errors(Sigmoid().value(scores), y), groups, weight)
-        expected = [wrong[a] - wrong[b] for a, b in sides(wrong, "pairs")]
-        assert_allclose(term.value(scores), expected, atol=1e-12)
-        assert not recwarn.list
+def assert_is(term, scores, expected):
+    """Check values, gaps and names of a term."""
+    found = zip(term.value(scores), term.gap(scores), strict=True)
+    assert dict(zip(term.names, found, strict=True)) == {
+        name: pytest.approx(value, abs=1e-9) for name, value in expected.items()
+    }
 
 
-RATIOS = {
-    DemographicParity: (("", (-1, 1)),),
-    EqualOpportunity: ((" | label +1", (1,)),),
-    PredictiveEquality: ((" | label -1", (-1,)),),
-    EqualizedOdds: ((" | label +1", (1,)), (" | label -1", (-1,))),
-}
+@pytest.mark.cases(10)
+@AGAINST
+@PARITIES
+@given(
+    seed=SEEDS,
+    n_groups=st.integers(2, 6),
+    tolerance=st.floats(0.0, 1.0),
+    surrogate=st.sampled_from([Sigmoid(), Ramp(1.5)]),
+    parameter=st.sampled_from(["kappa", "ratio"]),
+)
+def test_values_gaps_and_names_are_the_definition(
+    kind, against, seed, n_groups, tolerance, surrogate, parameter
+):
+    y, groups, weight, scores = data(seed, n_groups)
+    scores[0] = 0.0  # which is no positive decision
+    constraint = kind(surrogate=surrogate, against=against, **{parameter: tolerance})
+    term = constraint.bind(y, groups, weight)
+    assert_is(term, scores, by_definition(constraint, surrogate.value(scores), y, groups, weight))
+    decisions = (scores > 0).astype(float)
+    assert_is(term.zero_one(), scores, by_definition(constraint, decisions, y, groups, weight))
+    assert (
+        term.n_outputs
+        == len(term.names)
+        == len(EVENTS[kind]) * (n_groups * (n_groups - 1) if against == "pairs" else 2 * n_groups)
+    )
+
+
+@PARITIES
+def test_defaults_outside_of_an_estimator(kind):
+    y, groups, weight, scores = data(2, 2)
+    default = kind().bind(y, groups, weight)
+    named = kind(0.05, surrogate="sigmoid", against="pairs").bind(y, groups, weight)
+    assert default.names == named.names
+    assert_array_equal(default.value(scores), named.value(scores))
+    ramps = (kind(surrogate=ramp).bind(y, groups, weight) for ramp in ("ramp", Ramp()))
+    assert_array_equal(*(term.value(scores) for term in ramps))
+    encoded = kind().bind(y, Groups.encode(groups), weight)
+    assert_array_equal(encoded.value(scores), default.value(scores))
+
+
+@AGAINST
+def test_a_cell_without_rows_is_named_and_nothing_is_asked_of_it(against):
+    y, groups, weight, scores = data(4, 3)
+    y[groups == "d"] = -1
+    with pytest.warns(VacuousConstraintWarning) as caught:
+        term = EqualizedOdds(0.1, against=against).bind(y, groups, weight)
+    (said,) = (str(warning.message) for warning in caught)
+    assert said.startswith("EqualizedOdds: the cell 'group d | label +1' has no rows")
+    phi, rest = Sigmoid().value(scores), groups != "d"
+    positives = EqualOpportunity(0.1, against=against)
+    expected = by_definition(positives, *(part[rest] for part in (phi, y, groups, weight)))
+    negatives = PredictiveEquality(0.1, against=against)
+    assert_is(term, scores, expected | by_definition(negatives, phi, y, groups, weight))
+
+
+@AGAINST
+def test_an_event_without_rows_asks_nothing(against):
+    y, groups, weight, scores = data(6, 2)
+    with pytest.warns(VacuousConstraintWarning) as caught:
+        term = EqualizedOdds(0.1, against=against).bind(np.ones_like(y), groups, weight)
+    said = [str(warning.message) for warning in caught]
+    assert any("group f | label -1" in message for message in said)
+    assert any("'all groups | label -1' (found: none)" in message for message in said)
+    expected = EqualOpportunity(0.1, against=against).bind(np.ones_like(y), groups, weight)
+    assert term.names == expected.names
+    assert_allclose(term.value(scores), expected.value(scores))
+
+
+def test_a_group_with_one_label_has_an_error_rate_as_well(recwarn):
+    y, groups, weight, scores = data(1)
+    y[groups == "d"] = 1
+    constraint = ErrorRateParity(0.0)
+    expected = by_definition(constraint, Sigmoid().value(scores), y, groups, weight)
+    assert_is(constraint.bind(y, groups, weight), scores, expected)
+    assert not recwarn.list
 
 
 class TestRatios:
-    @AGAINST
-    @pytest.mark.parametrize("kind", RATIOS)
-    @given(seed=SEEDS, ratio=st.floats(0.0, 1.0), surrogate=st.sampled_from([Sigmoid(), Ramp(2)]))
-    def test_values_gaps_and_names(self, kind, against, seed, ratio, surrogate):
-        y, groups, weight, scores = data(seed)
-        term = kind(ratio=ratio, surrogate=surrogate, against=against).bind(y, groups, weight)
-        values, gaps = {}, []
-        for event, labels in RATIOS[kind]:
-            rates = by_group(surrogate.value(scores), groups, weight, np.isin(y, labels))
-            for a, b in sides(rates, against):
-                name = f"{ratio:g} * rate({b}{event}) - rate({a}{event}) <= 0"
-                values[name] = ratio * rates[b] - rates[a]
-                gaps.append(1.0 - rates[a] / rates[b] if rates[b] else 0.0)
-        assert dict(zip(term.names, term.value(scores), strict=True)) == pytest.approx(values)
-        assert_allclose(term.gap(scores), gaps, atol=1e-9)
-
     @given(seed=SEEDS, ratio=st.floats(0.05, 1.0))
     def test_it_holds_exactly_where_no_gap_is_above_one_less_the_ratio(self, seed, ratio):
         y, groups, weight, scores = data(seed)
         zero_one = DisparateImpact(ratio).bind(y, groups, weight).zero_one()
         holds = zero_one.value(scores) <= 1e-12
         assert_array_equal(holds, zero_one.gap(scores) <= 1.0 - ratio + 1e-9)
-
-    def test_a_rate_of_zero_has_no_shortfall(self):
-        y, groups, weight, scores = data(2)
-        decisions = DisparateImpact().bind(y, groups, weight).zero_one()
-        assert_array_equal(decisions.gap(-np.abs(scores)), 0.0)
+        assert_array_equal(zero_one.gap(-np.abs(scores)), 0.0)  # rates of zero
 
     def test_the_four_fifths_rule_is_demographic_parity_as_a_ratio(self):
         y, groups, weight, scores = data(3)
@@ -121,14 +175,6 @@ class TestRatios:
         parity = DemographicParity(ratio=0.8).bind(y, groups, weight)
         assert rule.names == parity.names
         assert_array_equal(rule.value(scores), parity.value(scores))
-
-    def test_error_rates_have_ratios_too(self):
-        y, groups, weight, scores = data(4)
-        term = ErrorRateParity(ratio=0.9).bind(y, groups, weight)
-        wrong = by_group(errors(Sigmoid().value(scores), y), groups, weight)
-        pairs = sides(wrong, "pairs")
-        assert_allclose(term.value(scores), [0.9 * wrong[b] - wrong[a] for a, b in pairs])
-        assert_allclose(term.gap(scores), [1.0 - wrong[a] / wrong[b] for a, b in pairs])
 
     @pytest.mark.parametrize("seed", range(5))
     def test_error_rates_of_zero_up_to_rounding_have_no_gap(self, seed):
@@ -165,27 +211,19 @@ class TestBalancedRate:
 
 class TestBoundedGroupLoss:
     @given(seed=SEEDS, n_groups=st.integers(1, 6), loss=st.sampled_from([Logistic(), Hinge()]))
-    def test_values_and_names(self, seed, n_groups, loss):
+    def test_values_decisions_and_names(self, seed, n_groups, loss):
         y, groups, weight, scores = data(seed, n_groups)
-        term = BoundedGroupLoss(0.6, loss=loss).bind(y, groups, weight)
-        means = by_group(loss.value(y * scores), groups, weight)
-        del means["all"]
-        expected = {f"loss({k}) <= 0.6": mean - 0.6 for k, mean in means.items()}
-        assert dict(zip(term.names, term.value(scores), strict=True)) == pytest.approx(expected)
-        assert term.convex
-
-    def test_decisions_show_the_error_rate(self):
-        y, groups, weight, scores = data(0)
         scores[:7] = 0.0
-        decided = BoundedGroupLoss(0.6).bind(y, groups, weight).zero_one()
-        wrong = by_group(((scores > 0) != (y > 0)).astype(float), groups, weight)
-        assert_allclose(decided.gap(scores), [wrong[k] for k in np.unique(groups)], atol=1e-12)
-
-    @given(seed=SEEDS)
-    def test_the_hinge_loss_bounds_the_errors(self, seed):
-        y, groups, weight, scores = data(seed)
-        term = BoundedGroupLoss(0.6, loss="hinge").bind(y, groups, weight)
-        assert np.all(term.zero_one().gap(scores) <= term.gap(scores) + 1e-12)
+        term = BoundedGroupLoss(0.6, loss=loss).bind(y, groups, weight)
+        errors = ((scores > 0) != (y > 0)).astype(float)
+        for tested, losses in ((term, loss.value(y * scores)), (term.zero_one(), errors)):
+            means = by_group(losses, groups, weight)
+            del means["all"]
+            expected = {f"loss({k}) <= 0.6": (mean - 0.6, mean) for k, mean in means.items()}
+            assert_is(tested, scores, expected)
+        assert term.convex
+        if isinstance(loss, Hinge):  # which bounds the errors
+            assert np.all(term.zero_one().gap(scores) <= term.gap(scores) + 1e-12)
 
     def test_the_estimators_kappa_and_loss_are_the_defaults(self):
         found = BoundedGroupLoss().with_defaults(kappa=0.3, loss="hinge", surrogate="ramp")
