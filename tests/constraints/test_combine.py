@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from _support.containers import DENSE
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
@@ -66,13 +67,6 @@ class TestMarginal:
         of_cells = pd.Series(rates).groupby([table["sex"], table["old"]]).mean()
         assert np.ptp(of_cells) > 0.03
 
-    def test_intersections_are_the_default(self, data):
-        X, y, table = data
-        crossed = fitted(X, y, table)
-        assert crossed.groups_.tolist() == [("f", False), ("f", True), ("m", False), ("m", True)]
-        joined = table["sex"] + table["old"].astype(str)
-        assert_allclose(crossed.coef_, fitted(X, y, joined).coef_, atol=1e-10)
-
     def test_names_tell_attribute_and_value(self, data):
         X, y, table = data
         classifier = fitted(X, y, table, combine="marginal")
@@ -82,23 +76,18 @@ class TestMarginal:
         assert names[0][0] == "rate(sex=f) - rate(sex=m) <= 0.1"
         assert names[1][0] == "rate(old=False) - rate(old=True) <= 0.1"
 
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda t: t,
-            lambda t: pl.DataFrame(t.to_dict("list")),
-            lambda t: t.to_numpy(),
-            lambda t: t.to_numpy().tolist(),
-        ],
-        ids=["pandas", "polars", "array", "list"],
-    )
-    def test_containers(self, data, make):
+    def test_containers(self, data):
         X, y, table = data
-        classifier = fitted(X, y, make(table), combine="marginal")
         expected = fitted(X, y, table, combine="marginal")
-        assert_allclose(classifier.coef_, expected.coef_, atol=1e-10)
-        named = isinstance(make(table), pd.DataFrame | pl.DataFrame)
-        assert classifier.groups_[0] == ("sex=f" if named else "attribute 0=f")
+        rows = table.to_numpy()
+        for groups, name in (
+            (pl.DataFrame(table.to_dict("list")), "sex=f"),
+            (rows, "attribute 0=f"),
+            (rows.tolist(), "attribute 0=f"),
+        ):
+            clf = fitted(X, y, groups, combine="marginal")
+            assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
+            assert clf.groups_[0] == name
 
     def test_one_attribute_is_as_it_was(self, data):
         X, y, table = data
@@ -196,18 +185,7 @@ class TestReferenceRows:
         assert_allclose(default.coef_, fitted(X, y, constraint=rule, **same).coef_, atol=1e-8)
         assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
 
-    @pytest.mark.parametrize(
-        "make",
-        [
-            np.asarray,
-            lambda X: X.tolist(),
-            sp.csr_array,
-            sp.csc_matrix,
-            lambda X: pd.DataFrame(X, columns=NAMES),
-            lambda X: pl.DataFrame(X, schema=NAMES),
-        ],
-        ids=["array", "list", "csr", "csc", "pandas", "polars"],
-    )
+    @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, DENSE["pandas"], DENSE["polars"]])
     def test_other_rows_without_labels_and_training_rows_without_groups(self, parts, make):
         X, y, Z, sex = parts
         rule = MinorityRate(0.48, minority="f", reference=make(Z), reference_groups=sex)
@@ -224,55 +202,54 @@ class TestReferenceRows:
         expected = fitted(X, y, constraint=named).coef_
         assert_allclose(fitted(X, y, constraint=masked).coef_, expected, atol=1e-10)
 
-    def test_sensitive_columns_are_left_out_of_the_reference_rows_too(self, data, parts):
+    @pytest.mark.parametrize("group_interactions", [False, True])
+    def test_sensitive_columns_of_the_reference_rows(self, data, parts, group_interactions):
         X, y, Z, sex = parts
         frame = pd.DataFrame(X, columns=NAMES).assign(sex=data[2]["sex"][:250])
         other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
-        inside = fitted(
-            frame,
-            y,
-            constraint=MinorityRate(0.48, minority="f", reference=other),
-            sensitive_columns=["sex"],
-        )
+        options = {"sensitive_columns": ["sex"], "group_interactions": group_interactions}
+        inside = MinorityRate(0.48, minority="f", reference=other)
+        clf = fitted(frame, y, constraint=inside, **options)
+        assert self.share(clf, other, sex == "f") == pytest.approx(0.48, abs=1e-4)
+        if group_interactions:
+            assert clf.coef_.shape == (2, 5)
+            return
         rule = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
-        assert_allclose(inside.coef_[0, :4], fitted(X, y, constraint=rule).coef_[0], atol=1e-10)
+        assert_allclose(clf.coef_[0, :4], fitted(X, y, constraint=rule).coef_[0], atol=1e-10)
 
-    def test_group_interactions(self, data, parts):
+    @pytest.mark.cases(6)
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (
+                lambda Z, sex: {"reference": Z[:, :3], "reference_groups": sex},
+                r"rows do not fit: reference: X has 3 features.*4",
+            ),
+            (
+                lambda Z, sex: {"reference": Z, "reference_groups": sex[1:]},
+                "reference_groups has 149 rows, reference has 150",
+            ),
+            (
+                lambda Z, sex: {"reference": Z},
+                r"no groups: pass reference_groups.*sensitive_columns",
+            ),
+            (
+                lambda Z, sex: {"reference_groups": sex},
+                "reference_groups are given without reference",
+            ),
+            (lambda Z, sex: {}, "needs groups"),
+            (
+                lambda Z, sex: {
+                    "reference": Z,
+                    "reference_groups": np.where(sex == "f", None, sex),
+                },
+                "reference_groups has missing values",
+            ),
+        ],
+    )
+    def test_rows_and_groups_that_do_not_fit(self, parts, make, message):
         X, y, Z, sex = parts
-        frame = pd.DataFrame(X, columns=NAMES).assign(sex=data[2]["sex"][:250])
-        other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
-        classifier = fitted(
-            frame,
-            y,
-            constraint=MinorityRate(0.48, minority="f", reference=other),
-            sensitive_columns=["sex"],
-            group_interactions=True,
-        )
-        assert classifier.coef_.shape == (2, 5)
-        assert self.share(classifier, other, sex == "f") == pytest.approx(0.48, abs=1e-4)
-
-    def test_other_columns(self, parts):
-        X, y, Z, sex = parts
-        rule = MinorityRate(reference=Z[:, :3], reference_groups=sex)
-        with pytest.raises(ValueError, match=r"rows do not fit: reference: X has 3 features.*4"):
-            fitted(X, y, constraint=rule)
-
-    def test_wrong_lengths_raise(self, parts):
-        X, y, Z, sex = parts
-        rule = MinorityRate(reference=Z, reference_groups=sex[1:])
-        with pytest.raises(ValueError, match="reference_groups has 149 rows, reference has 150"):
-            fitted(X, y, constraint=rule)
-
-    def test_missing_groups(self, parts):
-        X, y, Z, sex = parts
-        with pytest.raises(
-            ValueError, match=r"no groups: pass reference_groups.*sensitive_columns"
-        ):
-            fitted(X, y, constraint=MinorityRate(reference=Z))
-        with pytest.raises(ValueError, match="reference_groups are given without reference"):
-            fitted(X, y, y, constraint=MinorityRate(reference_groups=sex))
-        with pytest.raises(ValueError, match="needs groups"):
-            fitted(X, y, constraint=MinorityRate())
-        unknown = np.where(sex == "f", None, sex)
-        with pytest.raises(ValueError, match="reference_groups has missing values"):
-            fitted(X, y, constraint=MinorityRate(reference=Z, reference_groups=unknown))
+        given = make(Z, sex)
+        groups = y if given.keys() == {"reference_groups"} else None
+        with pytest.raises(ValueError, match=message):
+            fitted(X, y, groups, constraint=MinorityRate(**given))

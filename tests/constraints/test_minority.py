@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.labelled_rows import SEEDS, data
+from _support.problems import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
-from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
@@ -72,44 +71,6 @@ class TestSmallMinority:
         latent = X @ [0.9, 0.5, 0.0, 0.0] - gap * few + random.logistic(size=n)
         return X, latent > np.quantile(latent, 0.11), np.where(few, "few", "most")
 
-    @staticmethod
-    def _reference(X, y, groups):
-        """Return the least objective that SLSQP finds from three starts."""
-        Z, signs, few = (
-            (X - X.mean(axis=0)) / X.std(axis=0),
-            np.where(y, 1.0, -1.0),
-            groups == "few",
-        )
-        share = few.mean()
-
-        def objective(w):
-            scores = Z @ w[:-1] + w[-1]
-            slopes = -signs * expit(-signs * scores) / len(y)
-            value = np.logaddexp(0.0, -signs * scores).mean() + 0.5e-4 * w[:-1] @ w[:-1]
-            return value, np.append(Z.T @ slopes + 1e-4 * w[:-1], slopes.sum())
-
-        def room(w):
-            rates = expit(Z @ w[:-1] + w[-1])
-            return 1e4 * (few @ rates - share * rates.sum()) / len(y)
-
-        def slope(w):
-            rates = expit(Z @ w[:-1] + w[-1])
-            slopes = 1e4 * rates * (1.0 - rates) * (few - share) / len(y)
-            return np.append(Z.T @ slopes, slopes.sum())
-
-        found = [
-            minimize(
-                objective,
-                np.append(np.random.default_rng(k).normal(scale=0.3, size=4), 2.0),
-                jac=True,
-                method="SLSQP",
-                constraints={"type": "ineq", "fun": room, "jac": slope},
-                options={"maxiter": 300, "ftol": 1e-12},
-            )
-            for k in range(3)
-        ]
-        return min(one.fun for one in found if room(one.x) >= -1e-2)
-
     @pytest.mark.parametrize("gap", [0.5, 1.0, 3.0])
     def test_not_worse_than_the_best_constant_or_slsqp(self, gap):
         X, y, groups = self._rows(gap)
@@ -118,7 +79,8 @@ class TestSmallMinority:
         constant = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
         assert clf.result_.converged and clf.violation_ <= 1e-4
         assert clf.objective_ < constant == pytest.approx(0.3465, abs=1e-4)
-        assert clf.objective_ <= 1.001 * self._reference(X, y, groups)
+        problem = clf.bind(X, y, sensitive_features=groups).problem
+        assert clf.objective_ <= 1.001 * reference(problem, starts=3)
 
 
 def _rows_with_attributes(order):
@@ -139,29 +101,16 @@ def test_columns_of_reference_groups_are_matched_by_name(order):
 
 def test_columns_of_validation_groups_are_matched_by_name():
     X, y, table, other = _rows_with_attributes(["old", "sex"])
-    constraint = [DemographicParity(), MinorityRate(0.3, minority=(True, False))]
-    paths = [
-        fairness_path(
-            FairLogisticClassifier(constraint),
-            X,
-            y,
-            sensitive_features=table,
-            kappas=[0.2],
-            **{"X_val": X, "y_val": y, "sensitive_features_val": groups},
-        )
+    rows = {"sensitive_features": table, "X_val": X, "y_val": y, "kappas": [0.2]}
+    clf = FairLogisticClassifier([DemographicParity(), MinorityRate(0.3, minority=(True, False))])
+    first, second = (
+        fairness_path(clf, X, y, sensitive_features_val=groups, **rows).validation["val_gap"]
         for groups in (table, other)
-    ]
-    assert_allclose(paths[1].validation["val_gap"], paths[0].validation["val_gap"])
+    )
+    assert_allclose(second, first)
+    renamed = other.set_axis(["a", "b"], axis=1)
     with pytest.raises(ValueError, match=r"sensitive_features_val has the columns \['a', 'b'\]"):
-        fairness_path(
-            FairLogisticClassifier(),
-            X,
-            y,
-            sensitive_features=table,
-            X_val=X,
-            y_val=y,
-            sensitive_features_val=other.set_axis(["a", "b"], axis=1),
-        )
+        fairness_path(clf, X, y, sensitive_features_val=renamed, **rows)
 
 
 def test_reports_match_the_columns_of_groups_by_name():
@@ -228,19 +177,18 @@ class TestMinorityOfTheTrainingRows:
     @pytest.mark.parametrize("c", [None, 0.45])
     def test_paths_measure_it_on_validation_rows(self, c):
         (X, y, groups), (X_val, y_val, others) = self._rows()
-        options = {"X_val": X_val, "y_val": y_val, "sensitive_features_val": others}
-        gaps = [
+        rows = {"X_val": X_val, "y_val": y_val, "sensitive_features_val": others}
+        rows |= {"sensitive_features": groups, "kappas": [0.5]}
+        chosen, named = (
             fairness_path(
                 FairLogisticClassifier([DemographicParity(), MinorityRate(c, minority=minority)]),
                 X,
                 y,
-                sensitive_features=groups,
-                kappas=[0.5],
-                **options,
+                **rows,
             ).validation["val_gap"]
             for minority in (None, "a")
-        ]
-        assert_allclose(gaps[0], gaps[1])
+        )
+        assert_allclose(chosen, named)
 
     @pytest.mark.filterwarnings("ignore:no candidate has a mean gap")
     @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")
@@ -248,15 +196,13 @@ class TestMinorityOfTheTrainingRows:
     @pytest.mark.parametrize("kind", ["fit", "cv", "thresholds", "several attributes"])
     def test_reports_judge_it(self, kind, c):
         (X, y, groups), (X_later, y_later, others) = self._rows()
-        minority = "a"
-        model = FairLogisticClassifier(MinorityRate(c))
-        if kind == "cv":
-            parts = [DemographicParity(), MinorityRate(c)]
-            model = FairLogisticClassifierCV(parts, kappas=[0.9], cv=2)
-        if kind == "thresholds":
-            model = FairThresholds(LogisticRegression(), MinorityRate(c))
+        minority, several = "a", [DemographicParity(), MinorityRate(c)]
+        model = {
+            "cv": FairLogisticClassifierCV(several, kappas=[0.9], cv=2),
+            "thresholds": FairThresholds(LogisticRegression(), MinorityRate(c)),
+        }.get(kind, FairLogisticClassifier(MinorityRate(c)))
         if kind == "several attributes":
-            groups, others = (np.column_stack([one, one]) for one in (groups, others))
+            groups, others = (np.column_stack([part, part]) for part in (groups, others))
             minority = ("a", "a")
         model.fit(X, y, sensitive_features=groups)
         own = fairness_report(model, X_later, y_later, others).to_frame("constraints")
