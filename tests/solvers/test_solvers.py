@@ -301,7 +301,7 @@ SMALL_BATCHES = {
     "ssg": StochasticSwitchingSubgradient(batch_size=100),
     "3s-econ": GRID["3s-econ-stochastic"][0],
     "plada": GRID["plada-stochastic"][0],
-    "idca": IDCA(StochasticSwitchingSubgradient(batch_size=100, max_iter=30)),
+    "idca": IDCA(StochasticSwitchingSubgradient(batch_size=100, max_iter=3), safeguard=False),
     "multiplier-model": GRID["multiplier-model"][0],
 }
 
