@@ -130,6 +130,7 @@ class TestMarginal:
         bound = constraint.bind(y, Groups.encode(table, combine="marginal"), np.ones(400))
         assert list(bound.names) == names
 
+    @pytest.mark.cases(4)
     @pytest.mark.parametrize(
         "constraint",
         [
