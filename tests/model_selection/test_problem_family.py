@@ -45,7 +45,7 @@ OF_ITS_OWN = {  # constraints, and which outputs follow the kappa of the estimat
 CONSTRAINTS = FOLLOW | OF_ITS_OWN
 
 
-@pytest.mark.cases(10)
+@pytest.mark.cases(len(CONSTRAINTS))
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_problem_is_the_one_bound_with_this_kappa(name):
     constraint, follows = CONSTRAINTS[name]
