@@ -42,6 +42,12 @@ def _disparate_impact(rng: Rng) -> Any:
     return public.DisparateImpact(ratio, surrogate=_surrogate(rng), against=_against(rng))
 
 
+def _calibration(rng: Rng) -> Any:
+    return public.CalibrationParity(
+        _own_kappa(rng), surrogate=_surrogate(rng), against=_against(rng)
+    )
+
+
 def _balanced(rng: Rng) -> Any:
     beta = one_of(rng, [1.0, 1.0, 0.5, 2.0])
     r = None if maybe(rng, 0.6) else float(rng.uniform(min(1.0, beta) + 0.02, 1.0 + beta))
@@ -114,6 +120,7 @@ DRAW: dict[str, Callable[[Rng], Any]] = {
     "predictive_equality": _rate(public.PredictiveEquality),
     "equalized_odds": _rate(public.EqualizedOdds),
     "error_rate_parity": _rate(public.ErrorRateParity),
+    "calibration_parity": _calibration,
     "disparate_impact": _disparate_impact,
     "balanced_rate": _balanced,
     "minority_rate": _minority,

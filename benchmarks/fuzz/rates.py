@@ -69,6 +69,13 @@ def _error_rates(bound: Bound, scores: Array) -> Measured:
     return _compare(bound, *sides)
 
 
+def _calibration(bound: Bound, scores: Array) -> Measured:
+    values = bound.decide()(scores) - (bound.rows.y > 0)
+    every = np.ones(len(scores), dtype=bool)
+    sides = _pairs(*bound.averages(values, every), bound.constraint.against)
+    return _compare(bound, *sides)
+
+
 def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
     """Return the loss of every row, or whether its decision is wrong."""
     if bound.decisions:
@@ -146,6 +153,7 @@ def _roc(bound: Bound, scores: Array) -> Measured:
 BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
     **dict.fromkeys(_EVENTS, _rates),
     "ErrorRateParity": _error_rates,
+    "CalibrationParity": _calibration,
     "BoundedGroupLoss": _group_loss,
     "MinorityRate": _minority,
     "IntersectionalLossParity": _intersectional,

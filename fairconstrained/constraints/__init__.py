@@ -27,6 +27,7 @@ from fairconstrained.constraints.rank_parity import (
 )
 from fairconstrained.constraints.rates import (
     BalancedRate,
+    CalibrationParity,
     DisparateImpact,
     ErrorRateParity,
     ROCParity,
@@ -38,6 +39,7 @@ __all__ = [
     "CONSTRAINTS",
     "BalancedRate",
     "BoundedGroupLoss",
+    "CalibrationParity",
     "Constraint",
     "ConstraintLike",
     "DemographicParity",
@@ -69,6 +71,7 @@ CONSTRAINTS: dict[str, type[Constraint]] = {
     "predictive_equality": PredictiveEquality,
     "equalized_odds": EqualizedOdds,
     "error_rate_parity": ErrorRateParity,
+    "calibration_parity": CalibrationParity,
     "disparate_impact": DisparateImpact,
     "balanced_rate": BalancedRate,
     "minority_rate": MinorityRate,

@@ -123,6 +123,62 @@ class DisparateImpact(RateParity):
 
 
 @dataclass(eq=False, repr=False)
+class CalibrationParity(RateParity):
+    r"""Calibration in the large: predictions are as far above the labels in all groups.
+
+    With the share :math:`p_k^+` of positive labels of a group,
+
+    .. math::
+        \mathrm{excess}_k = E[\sigma(s) \mid k] - p_k^+, \qquad
+        |\mathrm{excess}_a - \mathrm{excess}_b| \le \kappa.
+
+    With the sigmoid and the logistic loss :math:`\sigma(s)` is the predicted probability. The gap
+    of the predictions compares selection rates with the shares of positive labels.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with all rows.
+
+    References
+    ----------
+    Van Calster et al. (2016), "A calibration hierarchy for risk models was defined": calibration in
+    the large is the mean of the labels minus that of the predictions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import CalibrationParity
+    >>> term = CalibrationParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, 1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'excess(a) - excess(b) <= 0.1'
+    >>> term.gap(np.zeros(4))  # all probabilities are 1/2; half of a and all of b are positive
+    array([ 0.5, -0.5])
+    """
+
+    ratio: ClassVar[None] = None  # type: ignore[misc]  # an excess may be negative
+
+    cannot_be_tested = "held-out rows have other shares of positive labels"
+    gap_title = "largest difference of two groups' mean predictions minus shares of positive labels"
+
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
+        """Return the groups' mean predictions minus their shares of positive labels."""
+        means = self._means(groups, weight, what="excess")
+        inside = means.codes >= 0
+        codes, n = means.codes[inside], len(means)
+        positive = np.bincount(codes, (weight * (y > 0))[inside], n)
+        shares = positive / np.bincount(codes, weight[inside], n)
+        return [replace(means, constant=-(means.numbers @ shares))]
+
+
+@dataclass(eq=False, repr=False)
 class BalancedRate(RateParity):
     r"""Balanced rates: no group is mostly selected while another group is mostly rejected.
 

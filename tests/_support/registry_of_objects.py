@@ -13,6 +13,7 @@ import fairconstrained.penalties as penalties
 from fairconstrained.constraints import (
     BalancedRate,
     BoundedGroupLoss,
+    CalibrationParity,
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
@@ -157,6 +158,7 @@ CONSTRAINTS += [
 CONSTRAINTS += [
     kind(surrogate=surrogate, against=against, **settings)
     for kind, settings in (
+        (CalibrationParity, {"kappa": 0.1}),
         (ErrorRateParity, {"kappa": 0.1}),
         (ErrorRateParity, {"ratio": 0.9}),
         (EqualizedOdds, {"ratio": 0.8}),
