@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.solving import data_pass_limit
+from fairconstrained.estimators.solving import best_of
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
@@ -237,9 +238,10 @@ def with_fitted_last_layer(
 
 
 def _refit(linear: Problem, start: Start, tol: float) -> Result:
-    """Return the solution of the problem of a last layer."""
-    solver, limit = default_solver(linear).with_options(tol=tol), data_pass_limit(linear, tol)
-    return solver.minimize(linear, warm=start, max_data_passes=limit)
+    """Return the solution of the problem of a last layer, with all that `best_of` tries."""
+    options = SimpleNamespace(solver="auto", max_iter=None, random_state=None)
+    solver = default_solver(linear).with_options(tol=tol)
+    return best_of(solver, linear, options, warm=start)[0]
 
 
 def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace | None:
