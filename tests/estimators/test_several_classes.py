@@ -35,7 +35,12 @@ X, Y, GROUPS = population()
 OF_TWO_CLASSES = {"bounded_group_loss", "intersectional_loss"}
 BY_CLASS = {name: name for name in CLASSIFIER_CONSTRAINTS if name not in OF_TWO_CLASSES}
 BY_CLASS |= {"disparate_impact": DisparateImpact(0.9), "minority_rate": MinorityRate(0.45)}
-ACTIVE = {"error_rate_parity": 0.002, "predictive_equality": 0.01, "intra_group_auc": 0.02}
+ACTIVE = {
+    "calibration_parity": 0.001,
+    "error_rate_parity": 0.002,
+    "predictive_equality": 0.01,
+    "intra_group_auc": 0.02,
+}
 
 
 def fitted(constraint="demographic_parity", X=X, y=Y, groups=GROUPS, **options):
