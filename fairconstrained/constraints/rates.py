@@ -171,11 +171,7 @@ class CalibrationParity(RateParity):
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' mean predictions minus their shares of positive labels."""
         means = self._means(groups, weight, what="excess")
-        inside = means.codes >= 0
-        codes, n = means.codes[inside], len(means)
-        positive = np.bincount(codes, (weight * (y > 0))[inside], n)
-        shares = positive / np.bincount(codes, weight[inside], n)
-        return [replace(means, constant=-(means.numbers @ shares))]
+        return [replace(means, constant=-(means.numbers @ (means.cells @ (y > 0.0))))]
 
 
 @dataclass(eq=False, repr=False)
