@@ -204,7 +204,7 @@ def test_dual_problem_meets_its_optimality_conditions(seed: int, cap: float) -> 
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((6, 3))  # gradients that depend on each other
     quadratic, linear = rows @ rows.T, rows @ rng.standard_normal(3)
-    found = capped_dual(quadratic, linear, cap)
+    found = capped_dual(quadratic, linear, cap, np.maximum(rng.standard_normal(6), 0.0))
     slope = linear - quadratic @ found
     level = 0.0 if found.sum() < cap * (1.0 - 1e-9) else max(slope.max(), 0.0)
     assert found.min() >= 0.0
