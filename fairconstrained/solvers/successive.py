@@ -108,10 +108,11 @@ class SuccessiveSolver(Solver):
                 yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
                 continue
             refusals += 1
-            if rho == 0.0 or refusals > _MOST_REFUSALS or start.passes_used_up(problem):
+            used_up = start.passes_used_up(problem)
+            if rho == 0.0 or refusals > _MOST_REFUSALS or used_up:
                 # A point that violates constraints is left to the test of infeasibility.
-                stalled = Status.STALLED if at.violation <= start.tol else None
-                yield Iterate(at, None, t, status=stalled)
+                stalled = not used_up and at.violation <= start.tol
+                yield Iterate(at, None, t, status=Status.STALLED if stalled else None)
                 return
             rho *= _HARDER
 

@@ -18,8 +18,8 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SQP, AugmentedLagrangian, ExactPenalty, Status
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.curvature import capped_dual
 from fairconstrained.solvers.sqp import SQPState
+from fairconstrained.utils.numerics import capped_dual
 
 ITS_OWN = [name for name, make in PROBLEMS.items() if make().twice_differentiable]
 
