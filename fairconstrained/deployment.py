@@ -201,7 +201,7 @@ def trusted_types() -> list[str]:
     for name in public.__all__:  # imports the modules of all estimators
         getattr(public, name)
     bases = *_subclasses(BaseEstimator), *_subclasses(Parametrized)
-    found = {
+    kinds = {
         *bases,
         Result,
         Status,
@@ -211,7 +211,7 @@ def trusted_types() -> list[str]:
         ThresholdSearch,
         ExpectedGap,
     }
-    return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
+    return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
 
 
 def _subclasses(base: type[object]) -> Iterator[type[Any]]:

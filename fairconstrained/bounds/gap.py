@@ -99,8 +99,8 @@ def optimality_gap(
     data_passes : float, default=inf
         The passes over the rows after which the search ends.
     seconds : float or None, default=None
-        The time after which it ends. With a time it goes on with boxes of coefficients, where at
-        most ten features have more than eight values.
+        The time after which it ends. With a time, boxes of coefficients are searched as well, for
+        dense features, at most 30, and an L2 penalty.
     watch : callable or None, default=None
         It is called with the gap so far after every step, and ends the search by returning True.
     """

@@ -120,10 +120,9 @@ class Relaxation:
     def _pieces_in_box(self, side: Array, first: Array) -> Pieces:
         """Return the pieces for scores in an interval, where lines end at the function.
 
-        A tangent that is below the function at the end of the interval is below it everywhere: the
-        function is convex, then concave. The best one is found from such tangents by Newton's
-        method, from `first`. Where tangents from the whole interval end above the function, its
-        chord is the envelope.
+        The function is convex, then concave. A tangent that ends below it is therefore below it in
+        the whole interval. Newton's method goes from such tangents to the best one, from `first`.
+        If all tangents in the interval end above the function, its chord is the envelope.
         """
         assert self.box is not None
         bent = np.flatnonzero(side)

@@ -175,10 +175,10 @@ class BandSearch:
 
     def _try(self, levels: Array) -> None:
         """Keep the best of single levels, whose bounds are exact."""
-        found = self._bounds(levels, levels)
-        k = int(np.argmax(found))
-        if found[k] > self.best:
-            self.best, self.best_at = float(found[k]), levels[k]
+        values = self._bounds(levels, levels)
+        k = int(np.argmax(values))
+        if values[k] > self.best:
+            self.best, self.best_at = float(values[k]), levels[k]
 
     def _divided(self, first: Array, last: Array) -> tuple[Array, Array]:
         """Return the halves of boxes along their widest sides; single levels were tried."""
@@ -196,11 +196,11 @@ class BandSearch:
 
     def _positions(self) -> list[int]:
         """Return the choices at the best levels."""
-        box, found = self._box(self.best_at[None], self.best_at[None]), []
+        box, positions = self._box(self.best_at[None], self.best_at[None]), []
         for one in self.ladders:
             (start,), (stop,) = one.ranges(*box)
-            found.append(int(start + np.argmax(one.correct[start:stop])))
-        return found
+            positions.append(int(start + np.argmax(one.correct[start:stop])))
+        return positions
 
 
 def _ladder(one: Choices, bands: Sequence[Band]) -> _Ladder:

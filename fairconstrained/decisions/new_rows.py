@@ -74,7 +74,7 @@ def expected_gaps(
     squares : ndarray of shape (n_rows,) or None, default=None
         Where rows stand for several: the sum of their squared weights, over their squared sum.
     """
-    decided, found = at.decided, []
+    decided, gaps = at.decided, []
     for part in decided.problem.constraints:
         term, bounds = part.term, part.gap_bounds(part.term.gap_bounds)
         every, first, output = decided.statistics_of(part), 0, 0
@@ -84,9 +84,9 @@ def expected_gaps(
             estimates = [rates] if soft is None else [rates, soft]
             for which, training, expected in _gaps(one, estimates, squares):
                 k = output + which
-                found.append(ExpectedGap(term.names[k], training, expected, float(bounds[k])))
+                gaps.append(ExpectedGap(term.names[k], training, expected, float(bounds[k])))
             first, output = first + one.n_statistics, output + one.n_outputs
-    return tuple(found)
+    return tuple(gaps)
 
 
 def _gaps(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -239,9 +240,11 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     ) -> OptimalityGap:
         """Search longer than `fit` for how far the model is from the best one, at most.
 
-        The dual problem is solved. With at most 30 features and 30,000 different rows, boxes of
-        coefficients are halved then, in which the bounds are tighter. `verbose` and callbacks see
-        every step. If the gap is smaller than `optimality_gap_`, that and `result_` are replaced.
+        First the search of `fit` goes on. Then, with at most 30 features and 30,000 different rows,
+        the models are divided into boxes of coefficients. Each box has a bound of its own, which is
+        larger in a smaller box. The least of these bounds holds for all models. `verbose` and
+        callbacks see every step. A smaller gap than `optimality_gap_` replaces it, also in
+        `result_`.
 
         Parameters
         ----------
@@ -264,9 +267,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """
         check_is_fitted(self)
         check_arguments(type(self).certify, gap=gap, seconds=seconds)
-        before, passed = dict(vars(self)), (X, y, sample_weight)
-        fit = self.bind(*passed, sensitive_features, query=query)
-        self.__dict__ = before  # binding sets what it has read of the features
+        passed, before = (X, y, sample_weight), self.optimality_gap_
+        fit = copy(self).bind(*passed, sensitive_features, query=query)  # it sets n_features_in_
         at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
         if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
             raise ValueError(
@@ -281,7 +283,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         with limited_threads(fit.data.X):
             optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
         progress.close(lambda: fit.attributes(at.w))
-        if optimality.gap is not None and not optimality.gap >= (self.optimality_gap_ or np.inf):
+        if optimality.gap is not None and (before is None or optimality.gap < before):
             attributes = {
                 "optimality_gap_": optimality.gap,
                 "optimality_gap_reason_": optimality.reason,

@@ -249,9 +249,9 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
     with warnings.catch_warnings(record=True) as empty:  # tables show nan for cells without rows
         warnings.simplefilter("always", VacuousConstraintWarning)
         for groups in constraint.groups_of_parts(rows.groups):
-            known = np.flatnonzero(constraint.known_rows(groups))
-            term = constraint.bind(rows.y[known], groups.take(known), rows.weight[known])
-            parts.append((measured_from(term, rows.threshold), known))
+            inside = np.flatnonzero(constraint.known_rows(groups))
+            term = constraint.bind(rows.y[inside], groups.take(inside), rows.weight[inside])
+            parts.append((measured_from(term, rows.threshold), inside))
     return parts, [str(warning.message) for warning in empty]
 
 

@@ -188,12 +188,12 @@ def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Inte
     interval : Interval
         For the largest gap. If fewer than two groups have rows: nan, with bounds 0 and 1.
     """
-    known = _compared(cells)
-    if not known:
+    compared = _compared(cells)
+    if not compared:
         return NO_GAP
-    n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in known)
+    n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in compared)
     each = 1.0 - (1.0 - confidence) / n_pairs
-    pairs = [newcombe(r, n, each) for r, n in known]
+    pairs = [newcombe(r, n, each) for r, n in compared]
     value, low, high = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     least = np.maximum(np.maximum(low, -high), 0.0)
     return Interval(np.abs(value).max(), least.max(), np.minimum(np.maximum(-low, high), 1.0).max())
@@ -212,11 +212,11 @@ def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -
     cells, confidence
         See :func:`largest_gap`. The shortfall of two rates that are both 0 is 0.
     """
-    known = _compared(cells)
-    if not known:
+    compared = _compared(cells)
+    if not compared:
         return NO_GAP
-    each = 1.0 - (1.0 - confidence) / sum(len(r) for r, _ in known)
-    limits = [clopper_pearson(rates, sizes, each) for rates, sizes in known]
+    each = 1.0 - (1.0 - confidence) / sum(len(r) for r, _ in compared)
+    limits = [clopper_pearson(rates, sizes, each) for rates, sizes in compared]
     return Interval(
         max(_shortfall(value, value) for value, _, _ in limits),
         max(_shortfall(high, low) for _, low, high in limits),
@@ -226,8 +226,8 @@ def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -
 
 def _compared(cells: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
     """Return the cells with rows, of kinds of rates that two groups have."""
-    known = [(rates[sizes > 0], sizes[sizes > 0]) for rates, sizes in cells]
-    return [one for one in known if len(one[0]) > 1]
+    nonempty = [(rates[sizes > 0], sizes[sizes > 0]) for rates, sizes in cells]
+    return [kind for kind in nonempty if len(kind[0]) > 1]
 
 
 def _shortfall(first: Array, second: Array) -> Array:

@@ -101,18 +101,18 @@ class ModelPass:
             if len(self._gradients) == _MOST_KEPT:
                 del self._gradients[next(iter(self._gradients))]
             on_scores: Array | None = None
-            owns, total = [], np.zeros(self.model.n_parameters)
+            on_auxiliary, total = [], np.zeros(self.model.n_parameters)
             for of, weights in weighted:
                 if of.slopes is not None:
                     total += weights @ of.slopes[0]
-                    owns.append(weights @ of.slopes[1])
+                    on_auxiliary.append(weights @ of.slopes[1])
                     continue
-                back, own = cast("Pullback", of.pullback)(weights)
+                back, auxiliary = cast("Pullback", of.pullback)(weights)
                 on_scores = back if on_scores is None else on_scores + back
-                owns.append(own)
+                on_auxiliary.append(auxiliary)
             if on_scores is not None:
                 total = total + self._pullback(on_scores)
-            self._gradients[asked] = total, owns
+            self._gradients[asked] = total, on_auxiliary
         return self._gradients[asked]
 
     def slopes(self, of: TermPass, beside: TermPass | None, n_asked: int) -> Jacobian | None:

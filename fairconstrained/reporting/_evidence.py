@@ -207,8 +207,8 @@ def _findings(
                 f"y is None: without labels only constraints on selection rates can be measured, "
                 f"and {name} is another one. Pass y."
             )
-        known = hasattr(last, "result_")
-        finding = assess(name, constraint.naming(names), rows, confidence, scores_known=known)
+        scores = hasattr(last, "result_")
+        finding = assess(name, constraint.naming(names), rows, confidence, scores_known=scores)
         findings.append(replace(finding, trained=trained, minimized=minimized))
     return findings
 

@@ -179,10 +179,10 @@ class RankerComparison(Report):
     >>> from fairconstrained import FairRanker, compare_rankers, make_biased_ranking
     >>> X, y, query, groups = make_biased_ranking(30, 4, random_state=0)
     >>> ranker = FairRanker(kappa=0.1).fit(X, y, query=query, sensitive_features=groups)
-    >>> found = compare_rankers({"fair": ranker}, X, y, groups, query=query)
-    >>> found.title
+    >>> comparison = compare_rankers({"fair": ranker}, X, y, groups, query=query)
+    >>> comparison.title
     'fair on 2355 rows of 30 queries, 354 of them relevant'
-    >>> found.to_frame("errors").shape
+    >>> comparison.to_frame("errors").shape
     (2, 2)
     """
 
@@ -255,10 +255,13 @@ def compare_rankers(
     >>> X, y, query, groups = make_biased_ranking(30, 4, random_state=0)
     >>> before = FairRanker(None).fit(X, y, query=query)
     >>> after = FairRanker(kappa=0.1).fit(X, y, query=query, sensitive_features=groups)
-    >>> found = compare_rankers({"before": before, "after": after}, X, y, groups, query=query)
-    >>> bool(found.summary.loc["after", "largest_gap"] < found.summary.loc["before", "largest_gap"])
+    >>> comparison = compare_rankers({"before": before, "after": after}, X, y, groups, query=query)
+    >>> bool(
+    ...     comparison.summary.loc["after", "largest_gap"]
+    ...     < comparison.summary.loc["before", "largest_gap"]
+    ... )
     True
-    >>> found.groups.columns.to_list(), found.errors.shape
+    >>> comparison.groups.columns.to_list(), comparison.errors.shape
     (['rows', 'relevant', 'ndcg'], (4, 2))
     """
     confidence = check_confidence(confidence)

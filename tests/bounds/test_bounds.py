@@ -210,10 +210,14 @@ def test_certify_goes_further_and_keeps_what_it_proved(capsys):
     assert model.optimality_gap_ == gap.gap <= 0.05
     assert str(gap) == model.result_.optimality
     assert model.coef_ is coef
+    attributes = dict(vars(model))
     weaker = model.certify(X, y, sensitive_features=groups, gap=0.9)
     assert model.optimality_gap_ == gap.gap < weaker.gap
     with pytest.raises(ValueError, match="needs the rows that the model was fitted to"):
         model.certify(X[::-1], y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="one group per row"):
+        model.certify(X[:, :1], y, sensitive_features=groups[:5])
+    assert vars(model) == attributes
     with pytest.raises(ValueError, match="'seconds' parameter of certify"):
         model.certify(X, y, sensitive_features=groups, seconds=0.0)
     decided = FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
