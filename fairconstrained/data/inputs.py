@@ -12,6 +12,7 @@ import pandas as pd
 
 from fairconstrained.utils.numerics import column_range
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
+from fairconstrained.utils.validation import brief
 
 
 def check_same_rows(**arguments: object) -> None:
@@ -172,7 +173,7 @@ def check_weight(
             raise TypeError("these are complex numbers")
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} {how}; got {_brief(weight)}: {error}.") from error
+        raise ValueError(f"{name} {how}; got {brief(weight)}: {error}.") from error
     if values.ndim and values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, expected {(n_rows,)}: {name} {how}.")
     if not np.isfinite(values).all():
@@ -256,9 +257,3 @@ def _columns(titles: Sequence[object]) -> str:
     shown = ", ".join(repr(title) for title in titles[:5])
     more = f" and {len(titles) - 5} more" if len(titles) > 5 else ""
     return f"the column{'s' * (len(titles) > 1)} {shown}{more}"
-
-
-def _brief(value: object) -> str:
-    """Return a value in at most sixty characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

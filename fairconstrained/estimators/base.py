@@ -358,7 +358,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         loss = resolve_objective("loss", fit.estimator.loss)
         if not (loss.determines_intercept or fit.data.several_classes):
             w = solution.result.w[: fit.problem.n_variables]
-            warn_of_one_side(fit.problem, w, fit.solver.tol, stacklevel=5)
+            warn_of_one_side(fit.problem, w, result.solver.tol, stacklevel=5)
         promised = solution.certificate or solution.search
         if promised is None:
             warn_of(solution.result, stacklevel=5)

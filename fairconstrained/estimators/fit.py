@@ -31,7 +31,7 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.storage import set_fitted
@@ -189,12 +189,6 @@ class Fit:
     def model(self) -> Model:
         """The model on the training rows."""
         return self.problem.objective.model
-
-    @cached_property
-    def solver(self) -> Solver:
-        """The solver with the estimator's options."""
-        solver: Solver = self.estimator._solver(self.problem)
-        return solver
 
     def start(self) -> Start:
         """Return the unconstrained model as a start."""

@@ -18,6 +18,7 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import constraints_of, loss_part
 from fairconstrained.estimators.fit import Fit, SearchSpace
 from fairconstrained.estimators.growth import Growing, Grown, Growth
+from fairconstrained.estimators.solving import with_beta
 from fairconstrained.estimators.tree_parameters import (
     TreeParameters,
     categorical_mask,
@@ -67,7 +68,8 @@ class LeafTraining(FairEstimator):
         grown: Any = None if fit is None else fit.grown
         first = None if grown is None else _first(grown, problem)
         if first and _are_kept(self, grown, problem, first):
-            result, at = BoostedTrees(tol=self.tol).solve(problem, warm=first, callback=callback)
+            solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
+            result, at = solver.solve(problem, warm=first, callback=callback)
             why = (
                 "whose predictions meet the constraints"
                 if problem.n_constraints

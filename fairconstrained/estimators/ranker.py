@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.inputs import known_labels
+from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
@@ -348,5 +348,9 @@ class FairRanker(LeafTraining):
             If there are no queries, or lengths differ.
         """
         queries = given_queries(self, query, "score")
-        relevant = known_labels("y", y, self.classes_.tolist()) == self.pos_label_
-        return mean_ndcg(relevant, self.predict(X), query=queries, sample_weight=sample_weight)
+        check_same_rows(X=X, y=y, query=query, sample_weight=sample_weight)
+        scores = self.predict(X)
+        labels = known_labels("y", check_labels("y", y, len(scores)), self.classes_.tolist())
+        queries = check_labels("query", queries, len(scores))
+        relevant = labels == self.pos_label_
+        return mean_ndcg(relevant, scores, query=queries, sample_weight=sample_weight)

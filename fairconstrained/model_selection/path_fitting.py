@@ -109,7 +109,8 @@ def fairness_path(
         The ratio of the smallest to the largest kappa if `kappas` is None, in (0, 1).
     X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
         Validation rows, on which accuracy (``NDCG@10`` of rankers), loss and gaps are measured, in
-        the form of the training rows.
+        the form of the training rows. Where `early_stopping` holds rows back, these take their
+        place.
     bound : bool, default=False
         Whether to compute the `optimality_gap_` of every model.
 
@@ -193,7 +194,7 @@ def follow(
     bound: bool = False,
 ) -> tuple[FairnessPath, _Far]:
     """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
-    fit = _bound(estimator, rows, query)
+    fit = _bound(estimator, rows, query, held_out)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
         chosen = _grid(problems, kappas, n_kappas, min_ratio)
@@ -222,21 +223,25 @@ def tolerances(
     estimator: FairEstimator, rows: Sequence[Any], kappas: ArrayLike | None, n_kappas: int
 ) -> Array:
     """Return the tolerances of the path on these rows, see :func:`follow`."""
-    fit = _bound(estimator, rows, None)
+    fit = _bound(estimator, rows, None, ())
     with limited_threads(fit.data.X):
         return _grid(ProblemFamily(fit), kappas, n_kappas, _MIN_RATIO)
 
 
-def _bound(estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | None) -> Fit:
-    """Return the fit with kappa = 0."""
+def _bound(
+    estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | None, held_out: Sequence[Any]
+) -> Fit:
+    """Return the fit with kappa = 0; training that stops early does so by the held-out rows."""
     _check_followed(estimator)
-    queries = {} if query is None else {"query": query}
+    queries: dict[str, Any] = {} if query is None else {"query": query}
     if queries and not estimator.needs_queries:
         raise ValueError(
             f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
         )
     strict = clone(estimator)
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
+    if estimator._stops_early:
+        queries["validation"] = tuple(held_out)
     fit: Fit = strict.bind(*rows, **queries, path=True)
     return fit
 

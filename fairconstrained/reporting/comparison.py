@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from fairconstrained.constraints import QueryParity, resolve_constraints
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import check_labels, check_same_rows
+from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.inspection.collected import Collected, collect, cost_of, overall
 from fairconstrained.inspection.deciding import stacked
@@ -269,10 +269,11 @@ def compare_rankers(
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
-    if pos_label is None:
-        pos_label = getattr(final_estimator(last), "pos_label_", None)
     n_rows = len(groups.codes)
     labels = check_labels("y", y, n_rows)
+    if pos_label is None and hasattr(final_estimator(last), "pos_label_"):
+        labels = known_labels("y", labels, final_estimator(last).classes_.tolist())
+        pos_label = final_estimator(last).pos_label_
     relevant = labels == positive_class(labels, pos_label)
     rows = _Rows(relevant, check_labels("query", query, n_rows), groups, k)
     scores = {name: _scores(model, X) for name, model in named.items()}

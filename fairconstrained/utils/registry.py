@@ -10,6 +10,8 @@ from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any, Self, TypeVar, dataclass_transform
 
+from fairconstrained.utils.validation import brief
+
 
 class Parametrized:
     """An object whose parameters are the arguments of its constructor, as in scikit-learn.
@@ -87,9 +89,14 @@ class Parametrized:
         return self
 
     def __repr__(self) -> str:
-        """Return the constructor with the parameters that differ from their defaults."""
+        """Return the constructor with the parameters that differ from their defaults.
+
+        Of rows, such as reference rows, it has the first characters only.
+        """
         defaults = self._defaults()
-        given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
+        values = self.get_params(deep=False)
+        rows = {name for name, value in values.items() if len(getattr(value, "shape", ())) > 0}
+        given = {name: (brief if name in rows else repr)(value) for name, value in values.items()}
         shown = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
 

@@ -11,6 +11,12 @@ import numpy as np
 from fairconstrained.utils.typing import Array
 
 
+def brief(value: object) -> str:
+    """Return a value in at most sixty characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def is_number(value: object, kind: type) -> TypeGuard[Any]:
     """Return whether a value is a number of a kind (Real or Integral); True and False are not."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)

@@ -89,6 +89,12 @@ def _rows_with_attributes(order):
     return X, y, table, table[order]
 
 
+def test_its_text_has_the_first_of_many_reference_groups():
+    text = repr(MinorityRate(0.3, reference_groups=np.arange(5000) % 3))
+    assert text.startswith("MinorityRate(c=0.3, reference_groups=array([0, 1, 2,")
+    assert len(text) < 120
+
+
 @pytest.mark.parametrize("order", [["sex", "old"], ["old", "sex"]])
 def test_columns_of_reference_groups_are_matched_by_name(order):
     X, y, table, other = _rows_with_attributes(order)

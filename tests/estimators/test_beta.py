@@ -59,6 +59,15 @@ def test_a_path_without_such_a_solver_says_so() -> None:
     assert len(path) == 3
 
 
+def test_fits_without_such_a_solver_say_so_once() -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+    *rows, query, groups = make_biased_ranking(8, 4, random_state=0)
+    with pytest.warns(InputWarning, match="beta=.* is not used") as record:
+        FairRanker(beta=0.3).fit(*rows, query=query, sensitive_features=groups)
+        FairBoostingClassifier(None, n_estimators=3, beta=0.3).fit(X, Y)
+    assert len([one for one in record if "beta=" in str(one.message)]) == 2
+
+
 def test_every_estimator_with_a_solver_has_it() -> None:
     pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
     boosted = FairBoostingClassifier(kappa=0.1, n_estimators=5, solver="plada", beta=0.3)

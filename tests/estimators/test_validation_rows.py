@@ -8,6 +8,7 @@ from fairconstrained import (
     FairBoostingClassifier,
     FairNetworkClassifier,
     FairRanker,
+    fairness_path,
     make_biased_classification,
     make_biased_ranking,
 )
@@ -36,6 +37,10 @@ def test_trees_stop_as_with_the_same_rows_set_aside(data, constraint):
     clf.fit(**divided(held, X=X, y=y, sensitive_features=groups))
     assert clf.n_estimators_ == n_trees < STOPPING["n_estimators"]
     assert not hasattr(clf, "validation_indices_")
+    if constraint is None:
+        rows = divided(held, X=X, y=y, sensitive_features=groups)
+        path = fairness_path(FairBoostingClassifier(**STOPPING), **rows, kappas=[0.1, 0.2])
+        assert [model.n_estimators_ for model in path.estimators] == [n_trees] * 2
 
 
 def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():

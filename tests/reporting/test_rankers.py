@@ -129,6 +129,7 @@ class TestInterface:
             ({"models": {}}, "is an empty mapping"),
             ({"sensitive_features": None}, "No groups are known"),
             ({"query": QUERY[:-1]}, "query has"),
+            ({"y": Y + 5}, r"y has the label 5, which is not among the classes \[0, 1\]"),
             ({"confidence": 2.0}, "confidence"),
             ({"k": 0}, "k must be"),
         ],

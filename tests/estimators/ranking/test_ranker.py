@@ -121,6 +121,9 @@ class TestAttributes:
     def test_score_is_the_mean_ndcg(self, ranker):
         expected = mean_ndcg(Y, ranker.predict(X), query=QUERY)
         assert ranker.score(X, Y, query=QUERY) == pytest.approx(expected)
+        for y, query, named in ((Y[1:], QUERY, "y"), (Y, QUERY[1:], "query")):
+            with pytest.raises(ValueError, match=f"^{named} has .* rows, X has"):
+                ranker.score(X, y, query=query)
 
 
 class TestInvariance:
