@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 from fairconstrained import (
@@ -23,7 +22,6 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     ROCParity,
 )
-from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.rounding import ROUNDING
 
 RANKINGS = [
@@ -141,8 +139,3 @@ def test_constant_decisions_take_their_thresholds_along():
     clf = fitted(PartialDemographicParity(0.01, n_ranks=2), X, y, groups)
     assert clf.decision_search_.constant
     assert clf.violation_ == pytest.approx(0.0, abs=1e-9)
-
-
-def test_gradient_of_a_float32_model_without_rows():
-    model = LinearModel(np.ones((5, 3), dtype=np.float32)).batch(np.zeros(0, dtype=int))
-    assert_array_equal(model.vjp(np.zeros(4), np.zeros(0)), np.zeros(4))

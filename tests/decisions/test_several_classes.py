@@ -116,7 +116,7 @@ def test_a_score_distribution_may_be_bounded_by_a_model_that_is_not_constant():
 
 
 def test_names_of_classes_do_not_matter():
-    X, y, groups = population(n=900)
+    X, y, groups = population(n=300)
     found = []
     for names in ("abc", "bca", "cab"):
         clf = FairLogisticClassifier("equalized_odds", kappa=0.03, enforce="decision")

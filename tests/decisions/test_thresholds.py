@@ -21,9 +21,8 @@ from fairconstrained.constraints import (
 )
 from fairconstrained.data.groups import Groups
 from fairconstrained.decisions import choice_program
-from fairconstrained.decisions.band_search import RangeMaxima, can_be_searched
+from fairconstrained.decisions.band_search import can_be_searched
 from fairconstrained.decisions.candidates import wrong_predictions
-from fairconstrained.decisions.threshold_choices import Band
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
@@ -193,21 +192,6 @@ def test_the_violation_of_a_band_is_that_of_its_constraints():
             assert float(band.violation(rates[band.cells])) == pytest.approx(expected, abs=1e-12)
             inside = rates.max() <= band.top(rates.min())
             assert inside == (expected <= 0.0)
-
-
-def test_ranges_of_an_array():
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=37)
-    maxima = RangeMaxima(values)
-    start, stop = rng.integers(0, 38, (2, 200))
-    expected = [values[a:b].max(initial=-np.inf) for a, b in zip(start, stop, strict=True)]
-    np.testing.assert_array_equal(maxima.of(start, stop), expected)
-
-
-def test_levels_of_a_band_rise():
-    band = Band(np.arange(2), 1.0, 0.5, -0.2)
-    levels = np.linspace(0.0, 1.0, 11)
-    assert np.all(np.diff(band.top(levels)) > 0.0)
 
 
 def test_the_mixed_integer_programs_print_nothing(capfd, monkeypatch):

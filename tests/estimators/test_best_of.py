@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -15,9 +16,19 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.estimators.solving import data_pass_limit
-from fairconstrained.solvers import PLADA, SOLVERS, AugmentedLagrangian, Solver, default_solver
-from fairconstrained.solvers.base import Iterate
+from fairconstrained.constraints import WeakPartialDemographicParity
+from fairconstrained.estimators.solving import better_start, data_pass_limit, sampled_start
+from fairconstrained.problem.kkt import KKT
+from fairconstrained.solvers import (
+    IPC,
+    PLADA,
+    SOLVERS,
+    AugmentedLagrangian,
+    Smoothing,
+    Solver,
+    default_solver,
+)
+from fairconstrained.solvers.base import Iterate, Start
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
 NAMED = sorted({"ipc", "idca", "3s-econ", "plada", "ssg", "exact-penalty"} & set(SOLVERS))
@@ -154,3 +165,167 @@ def test_fits_keep_to_their_data_passes(constraint):
     problem = clf.bind(X, y, None, groups).problem
     clf.fit(X, y, sensitive_features=groups)
     assert clf.result_.data_passes <= 2.0 * data_pass_limit(problem, 1e-4)
+
+
+def flat_rows():
+    """Return rows on which solvers that start from 0 end at equal rates within the range."""
+    options = {"gap": 0.3, "class_sep": 4.0, "flip_y": 0.05, "random_state": 0}
+    X, y, groups = make_biased_classification(1000, **options)
+    rng = np.random.default_rng(0)
+    redrawn = (groups == 0) & (rng.random(1000) < 0.35)
+    X[:, -1] += 1.5 * groups
+    return X, np.where(redrawn, rng.integers(0, 2, 1000), y), groups
+
+
+def weakly_fitted(solver="auto", surrogate="sigmoid", **options):
+    X, y, groups = flat_rows()
+    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
+    classifier = FairLogisticClassifier(constraint, solver=solver, random_state=0, **options)
+    return classifier.fit(X, y, sensitive_features=groups)
+
+
+def best_of_many_starts(surrogate):
+    """Return the least objective from constants."""
+    X, y, groups = flat_rows()
+    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
+    fit = FairLogisticClassifier(constraint).bind(X, y, None, groups)
+    smooth, unit = fit.problem.smoothed(1e-3), fit.model.offset()
+    starts = [Start(level * unit) for level in np.linspace(-2.0, 2.0, 5)]
+    results = [AugmentedLagrangian().minimize(smooth, warm=start) for start in starts]
+    return min(result.objective for result in results if result.converged)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
+def test_weak_partial_parity_ends_at_the_best_of_many_starts(surrogate):
+    best = best_of_many_starts(surrogate)
+    for solver in ("auto",):
+        classifier = weakly_fitted(solver, surrogate)
+        assert classifier.result_.converged
+        assert classifier.objective_ <= 1.001 * best, solver
+    inside = weakly_fitted(
+        Smoothing(IPC()), surrogate
+    )  # a solver that is passed starts where it says
+    assert inside.result_.converged
+    assert inside.objective_ > 1.01 * best
+    assert classifier.result_.data_passes > inside.result_.data_passes  # both runs are counted
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "partial_dp", "roc_parity"])
+def test_other_constraints_and_models_without_an_intercept_have_one_start(constraint):
+    X, y, groups = flat_rows()
+    for options in ({"constraint": constraint}, {"fit_intercept": False}):
+        estimator = FairLogisticClassifier(**{"constraint": "weak_partial_dp", **options})
+        problem = estimator.bind(X, y, None, groups).problem
+        assert better_start(problem, problem.at(problem.start())) == (None, 0.0)
+
+
+def test_rates_at_the_ends_of_the_range():
+    _, y, groups = flat_rows()
+    signs, n = np.where(y == 1, 1, -1), len(y)
+    term = WeakPartialDemographicParity(0.1, ranks=(0.2, 0.7)).bind(signs, groups, np.ones(n))
+    below, above = term.other_starts(term.forward(np.zeros(n))[0])
+    low, high = (term.forward(np.full(n, score))[0] for score in (below, above))
+    assert low.min() >= 0.18 and low.max() <= 0.2
+    assert high.min() >= 0.7 and high.max() <= 0.72
+    assert term.other_starts(term.forward(np.full(n, below))[0]) == (above,)
+    assert term.other_starts(term.forward(np.full(n, above))[0]) == (below,)
+    term = WeakPartialDemographicParity(0.1, ranks=(0.0, 1.0)).bind(signs, groups, np.ones(n))
+    assert term.other_starts(term.forward(np.zeros(n))[0]) == ()
+
+
+def test_nothing_else_is_tried_where_the_bound_proves_the_optimum():
+    X, y, groups = make_biased_classification(200, 10, gap=0.12, random_state=0)
+    rows = {"X": X, "y": y, "sensitive_features": groups}
+    fits = [FairLogisticClassifier(kappa=0.1, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    assert fits[0].optimality_gap_ < 1e-3
+    assert fits[0].result_.data_passes == fits[1].result_.data_passes
+    hard = [FairLogisticClassifier(kappa=0.01, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    assert hard[0].optimality_gap_ > 1e-3
+    assert hard[0].result_.data_passes > hard[1].result_.data_passes
+
+
+N_ROWS = 140_000
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    """Rows of two large groups and a rare one."""
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b", "rare"], N_ROWS, p=[0.6, 0.3995, 0.0005])
+    X = rng.standard_normal((N_ROWS, 6), dtype=np.float32)
+    X[:, 0] += groups == "a"
+    y = X[:, :3].sum(axis=1) + rng.logistic(size=N_ROWS) > 0.5
+    return X, y, groups
+
+
+def sampled_fit(many_rows, constraint, **options):
+    X, y, groups = many_rows
+    clf = FairLogisticClassifier(constraint, 0.02, **options)
+    return clf.fit(X, y, sensitive_features=None if constraint is None else groups)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_a_fit_from_a_sample_has_the_solution_of_all_rows_in_fewer_passes(many_rows, constraint):
+    clf, direct = (
+        sampled_fit(many_rows, constraint),
+        sampled_fit(many_rows, constraint, solver="sqp"),
+    )
+    assert direct.result_.solver.__class__ is clf.result_.solver.__class__
+    assert clf.result_.converged and clf.multipliers_.max() > 1e-2
+    assert clf.violation_ <= clf.tol and clf.kkt_residual_ <= clf.tol
+    assert_allclose(clf.objective_, direct.objective_, atol=1e-4)
+    assert_allclose(clf.coef_, direct.coef_, atol=5e-3)
+    assert clf.result_.data_passes < 0.7 * direct.result_.data_passes
+
+
+def test_a_model_without_constraints_starts_from_a_sample(many_rows):
+    clf, direct = (
+        sampled_fit(many_rows, None),
+        sampled_fit(many_rows, None, solver="augmented-lagrangian"),
+    )
+    assert_allclose(clf.objective_, direct.objective_, atol=1e-8)
+    assert_allclose(clf.coef_, direct.coef_, atol=1e-3)
+    assert clf.result_.data_passes < 0.7 * direct.result_.data_passes
+
+
+def test_a_fit_from_a_sample_is_the_same_every_time(many_rows):
+    first, second = (sampled_fit(many_rows, "demographic_parity") for _ in range(2))
+    assert_array_equal(first.coef_, second.coef_)
+    assert first.result_.data_passes == second.result_.data_passes
+
+
+@pytest.mark.parametrize("options", [{"solver": "augmented-lagrangian"}, {"max_iter": 50}])
+def test_methods_that_are_asked_for_start_where_they_say(many_rows, options):
+    X, y, groups = many_rows
+    clf = FairLogisticClassifier("demographic_parity", 0.02, **options)
+    fit = clf.bind(X, y, None, groups)
+    assert sampled_start(fit.solver, fit.problem, clf) is None
+
+
+def test_few_rows_are_not_sampled(many_rows):
+    X, y, groups = (values[:5000] for values in many_rows)
+    clf = FairLogisticClassifier("demographic_parity", 0.02)
+    fit = clf.bind(X, y, None, groups)
+    assert sampled_start(fit.solver, fit.problem, clf) is None
+
+
+@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
+def test_the_sample_costs_less_than_a_pass_and_leads_near_the_solution(many_rows, constraint):
+    X, y, groups = many_rows
+    clf = FairLogisticClassifier(constraint, 0.02)
+    fit = clf.bind(X, y, None, None if constraint is None else groups)
+    _, start = sampled_start(fit.solver, fit.problem, clf)
+    assert 0.0 < start.data_passes < 1.0
+    first = fit.problem.at(fit.problem.start())
+    at = fit.problem.at(start.w)
+    before = KKT.of(first, np.zeros(fit.problem.n_constraints)).residual
+    assert KKT.of(at, start.multipliers).residual < 0.1 * before
+    assert at.violation < 0.02
+
+
+def test_constraints_with_nearly_equal_gradients_take_few_passes():
+    X, y, groups = make_biased_classification(150_000, gap=0.3, random_state=0)
+    clf = FairLogisticClassifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
+    assert clf.result_.converged and np.sum(clf.multipliers_ > 0.1) == 2
+    assert clf.result_.data_passes < 12.0

@@ -138,13 +138,6 @@ class TestCallbacks:
         assert classifier.result_.status.name == "STOPPED"
         assert classifier.n_iter_ == len(classifier.result_.trace) == 1
 
-    def test_progress_bar(self, data, capsys):
-        X, y, groups = data
-        classifier = FairLogisticClassifier().set_callbacks(callback.ProgressBar())
-        classifier.fit(X, y, sensitive_features=groups)
-        assert "FairLogisticClassifier" in capsys.readouterr().out
-        assert monitors() == []
-
     def test_an_error_ends_the_progress_bar(self, data):
         X, y, groups = data
         stop = Recorder()

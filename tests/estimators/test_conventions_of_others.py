@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from _support.every_estimator import MODELS, arguments, generated_rows, needed
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -30,16 +31,13 @@ def fitted(name, X=None):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.cases(2)
-@pytest.mark.parametrize("fill", [np.nan, 1.0, 0.0])
+@pytest.mark.parametrize("fill", [np.nan, 1.0])
 @pytest.mark.parametrize("name", OWN_FEATURES)
 def test_sparse_frames_with_any_fill_value(name, fill):
     X = arguments(name, ROWS)[0].round(1)
     X[:40, 0] = 0.0 if np.isnan(fill) else fill
     dense = pd.DataFrame(X).add_prefix("x")
     sparse = dense.astype(pd.SparseDtype(float, fill))
-    if fill == 0.0:  # as before: it stays sparse
-        assert_array_equal(fitted(name, sparse).predict(sparse).shape, (len(X),))
-        return
     expected, model = fitted(name, dense), fitted(name, sparse)
     assert_array_equal(model.predict(sparse), expected.predict(dense))
     assert_array_equal(model.predict(dense.iloc[:7]), expected.predict(sparse.iloc[:7]))
@@ -92,3 +90,18 @@ def test_number_of_classes():
     assert not hasattr(FairBoostingClassifier(), "n_classes_")
     assert fitted("boosting").n_classes_ == 2
     assert not hasattr(FairRanker(), "n_classes_")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OWN_FEATURES)
+def test_fit_and_predict_take_tensors_under_array_api_dispatch(name):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    needed(name)
+    X, y, given = arguments(name, ROWS)
+    expected = fitted(name).predict(X)
+    with sklearn.config_context(array_api_dispatch=True):  # which SCIPY_ARRAY_API allows
+        rows, labels = torch.tensor(X), torch.tensor(y)
+        given = {key: torch.tensor(value) for key, value in given.items()}
+        found = clone(MODELS[name]).fit(rows, labels, **given).predict(rows)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, expected)

@@ -1,7 +1,11 @@
 """What holds of every estimator: copies, second fits, names, containers, columns of groups."""
 
 import pickle
+import re
+import tomllib
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +19,10 @@ from _support.every_estimator import (
     needed,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import FairRanker
+from fairconstrained import FairLogisticClassifier, FairRanker, FairThresholds
 
 ROWS = generated_rows()
 # A classifier inside of another one cannot see the columns that the other takes out.
@@ -90,3 +95,51 @@ def test_unknown_parameters_and_models_that_are_not_fitted(name):
         clone(MODELS[name]).set_params(kapa=1)
     with pytest.raises(ValueError, match="not fitted"):
         clone(MODELS[name]).predict(ROWS[False][0])
+
+
+ROOT = Path(__file__).resolve().parents[2]
+API = (ROOT / "docs" / "api.rst").read_text()
+MODULES = ("fairconstrained", "fairconstrained.dask")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def documented():
+    """Return the estimators on the page of the public interface, with the names of their pages."""
+    found, module = {}, ""
+    for line in API.splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   \w+", line) and module in (
+            "fairconstrained",
+            "fairconstrained.dask",
+        ):
+            found[f"{module}.{line.strip()}"] = (module, line.strip())
+    return found
+
+
+PAGES = documented()
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("page", PAGES)
+def test_link(page):
+    module, name = PAGES[page]
+    pytest.importorskip("dask" if module.endswith("dask") else "sklearn", reason="no dask")
+    kind = getattr(import_module(module), name)
+    if not (isinstance(kind, type) and issubclass(kind, BaseEstimator)):
+        pytest.skip(f"{name} is no estimator")
+    arguments = {"FairThresholds": [LogisticRegression()], "SelectionRate": [0.5]}
+    made = kind(*arguments.get(name, []))
+    address = f"{PROJECT['urls']['Documentation']}/generated/{page}.html"
+    assert f'href="{address}"' in made._repr_html_()
+
+
+def test_estimators_inside_link_to_their_own_pages():
+    class Policy(FairLogisticClassifier):
+        """A subclass of somebody else, which we have no page of."""
+
+    shown = FairThresholds(LogisticRegression())._repr_html_()
+    assert "sklearn.linear_model.LogisticRegression.html" in shown
+    assert "fairconstrained.FairThresholds.html" in shown
+    Policy.__module__ = "elsewhere"
+    assert "generated" not in Policy()._repr_html_()

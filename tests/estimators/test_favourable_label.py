@@ -109,14 +109,6 @@ def test_group_interactions_and_warm_starts(rows):
     assert again.objective_ == pytest.approx(by_number.objective_, abs=1e-4)
 
 
-def test_the_default_is_the_second_of_the_sorted_labels(rows):
-    X, _, names, groups = rows
-    default = FairLogisticClassifier().fit(X, names, sensitive_features=groups)
-    named = FairLogisticClassifier(pos_label="reject").fit(X, names, sensitive_features=groups)
-    assert default.pos_label_ == "reject"
-    assert_array_equal(default.coef_, named.coef_)
-
-
 def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
     X, y, names, groups = rows
     clf = FairLogisticClassifier()

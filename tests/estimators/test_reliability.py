@@ -159,13 +159,6 @@ class TestData:
         classifier = reliable(*make(), constraint=constraint, kappa=kappa)
         assert kappa < 1.0 or not np.any(classifier.multipliers_)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kappa", [0.0, 0.01])
-    @pytest.mark.parametrize("make", [rare, separable], ids=lambda make: make.__name__)
-    @pytest.mark.parametrize("seed", range(2))
-    def test_equal_rates_where_they_are_hardest(self, constraint, make, seed, kappa):
-        reliable(*make(seed), constraint=constraint, kappa=kappa)
-
     @pytest.mark.parametrize("kappa", [0.0, 0.02])
     @pytest.mark.parametrize("n_groups", [2, 3, 5, 10, 20])
     def test_groups(self, constraint, n_groups, kappa):

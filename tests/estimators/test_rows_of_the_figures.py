@@ -5,10 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from _support.classifiers import SINGLE
+from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     BoostedScores,
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     InfeasibleConstraintWarning,
@@ -115,3 +120,102 @@ def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_gr
     assert model.bound_violation_ == pytest.approx(gap - 0.05) and model.bound_met_ is False
     model.set_params(cv=3).fit(X, y, sensitive_features=groups)
     assert not hasattr(model, "validation_indices_") and model.bound_met_
+
+
+SHORT = {"n_estimators": 60, "early_stopping": True, "n_iter_no_change": 3, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(1200, 4, gap=0.4, random_state=0)
+
+
+def divided(held, **arrays):
+    """Return arguments of `fit`: the rows that are held out for validation, and the others."""
+    inside = np.setdiff1d(np.arange(len(arrays["y"])), held)
+    others = {f"{name}_val": values[held] for name, values in arrays.items()}
+    return {name: values[inside] for name, values in arrays.items()} | others
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", None])
+def test_trees_stop_as_with_the_same_rows_set_aside(data, constraint):
+    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
+    X, y, groups = data
+    clf = FairBoostingClassifier(constraint, **SHORT).fit(X, y, sensitive_features=groups)
+    n_trees, held = clf.n_estimators_, clf.validation_indices_
+    clf.fit(**divided(held, X=X, y=y, sensitive_features=groups))
+    assert clf.n_estimators_ == n_trees < SHORT["n_estimators"]
+    assert not hasattr(clf, "validation_indices_")
+    if constraint is None:
+        rows = divided(held, X=X, y=y, sensitive_features=groups)
+        path = fairness_path(FairBoostingClassifier(**SHORT), **rows, kappas=[0.1, 0.2])
+        assert [model.n_estimators_ for model in path.estimators] == [n_trees] * 2
+
+
+def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
+    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
+    X, y, query, groups = make_biased_ranking(60, 4, random_state=0)
+    arrays = {"X": X, "y": y, "query": query, "sensitive_features": groups}
+    ranker = FairRanker(model=BoostedScores(min_child_samples=5, **SHORT)).fit(**arrays)
+    n_trees, held = ranker.n_estimators_, ranker.validation_indices_
+    assert ranker.fit(**divided(held, **arrays)).n_estimators_ == n_trees
+    with pytest.raises(ValueError, match=r"X_val: .* use early_stopping=True"):
+        FairRanker().fit(**divided(held, **arrays))
+    both = FairRanker(model=BoostedScores(constraint_fraction=0.3, **SHORT))
+    with pytest.raises(ValueError, match="X_val: with constraint_fraction"):
+        both.fit(**divided(held, **arrays))
+
+
+def test_they_choose_the_iterate_of_a_network(data):
+    pytest.importorskip("torch", reason="the extra network is not installed")
+    X, y, groups = data
+    clf = FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=8, random_state=0)
+    clf.fit(**divided(np.arange(400), X=X, y=y, sensitive_features=groups))
+    assert clf.result_.status.value == "chosen on validation rows"
+    assert not hasattr(clf, "validation_indices_") and clf.bound_met_
+
+
+@pytest.mark.parametrize(
+    ("without", "options", "said"),
+    [
+        ("X_val", {}, "need both X_val and y_val"),
+        ("sensitive_features_val", {}, "sensitive_features_val is missing"),
+        ("", {"early_stopping": False}, "X_val: validation rows choose when training stops"),
+    ],
+)
+def test_messages(data, without, options, said):
+    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
+    X, y, groups = data
+    arguments = divided(np.arange(300), X=X, y=y, sensitive_features=groups) | {without: None}
+    arguments.pop("", None)
+    with pytest.raises(ValueError, match=said):
+        FairBoostingClassifier(**{**SHORT, **options}).fit(**arguments)
+
+
+X, Y, GROUPS = make_biased_classification(400, 4, gap=0.3, random_state=0)
+
+
+REFITS = {
+    "more classes": {"y": np.digitize(X[:, 0], [-0.5, 0.5]), "confidence": None},
+    "no held-out rows": {"confidence": None},
+}
+
+
+@pytest.mark.parametrize("name", REFITS)
+def test_a_second_fit_keeps_nothing_of_the_first(name):
+    options = {"kappa": 0.3, "enforce": "decision", "confidence": 0.9, "random_state": 0}
+    clf = FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+    other = {"y": Y, **options, **REFITS[name]}
+    y = other.pop("y")
+    clf.set_params(**other).fit(X, y, sensitive_features=GROUPS)
+    fresh = FairLogisticClassifier(**other).fit(X, y, sensitive_features=GROUPS)
+    assert vars(clf).keys() == vars(fresh).keys()
+    assert_array_equal(clf.predict(X), fresh.predict(X))
+
+
+def test_a_second_search_keeps_nothing_of_the_first():
+    search = FairLogisticClassifierCV(kappas=[0.3], max_gap=1.0, cv=2)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    search.fit(X, y, sensitive_features=GROUPS)
+    assert not {"pos_label_", "threshold_", "score_threshold_"} & vars(search).keys()

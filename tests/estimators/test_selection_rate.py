@@ -140,16 +140,6 @@ def test_weights_count(rows):
     assert share == pytest.approx(0.3, abs=2.0 / weight.sum())
 
 
-def test_the_favourable_label_is_the_one_selected(rows):
-    X, y, groups = rows
-    names = np.where(y > 0, "accept", "reject")
-    one = fitted("logistic", rows)
-    other = FairLogisticClassifier(threshold=SelectionRate(0.2), pos_label="accept")
-    other.fit(X, names, sensitive_features=groups)
-    assert_array_equal(other.predict(X) == "accept", one.predict(X) == 1)
-    assert other.threshold_ == pytest.approx(one.threshold_)
-
-
 def test_without_constraints_it_is_the_quantile(rows):
     X, y, _ = rows
     clf = FairLogisticClassifier(None, threshold=SelectionRate(0.25)).fit(X, y)

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
-    ConstantDecisionWarning,
     FairHingeClassifier,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
@@ -187,15 +186,6 @@ def test_bounds_on_predictions_are_met(constraint):
         gap = np.ptp(rates(one_hot(clf.predict(X))), axis=0).max()
         assert gap <= 0.02 + 1e-9
         assert_allclose(clf.decision_gap_, gap, atol=1e-9)
-
-
-@pytest.mark.cases(0)
-def test_a_bound_that_only_constants_meet():
-    X, y, groups = population(1, 300)
-    with pytest.warns(ConstantDecisionWarning):
-        clf = fitted("equalized_odds", X, y, groups, kappa=0.0, enforce="decision")
-    assert len(np.unique(clf.predict(X))) == 1
-    assert clf.decision_gap_ == 0.0
 
 
 class TestPredictions:

@@ -1,15 +1,11 @@
 """FairLogisticClassifier among scikit-learn's tools: checks, pipelines, searches."""
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from _support.columns import first_above_half, first_above_zero, last_above_zero
-from _support.sklearn_checks import BOUND_ON_FEATURES, failed_checks
 from numpy.testing import assert_array_equal
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -21,29 +17,6 @@ from fairconstrained import (
 )
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.solvers import IPC, AugmentedLagrangian
-
-CHECKED = {
-    "unconstrained": FairLogisticClassifier(constraint=None),
-    "first > 0.5": FairLogisticClassifier(sensitive_columns=first_above_half),
-    "first > 0": FairLogisticClassifier(sensitive_columns=first_above_zero),
-    "last > 0": FairLogisticClassifier(sensitive_columns=last_above_zero),
-    "equalized odds": FairLogisticClassifier(
-        "equalized_odds", sensitive_columns=first_above_half, use_sensitive=True
-    ),
-}
-
-
-BOUNDED = ("first > 0.5", "first > 0", "last > 0")
-
-
-# Some checks cast NaN to integers; in others all rows are in one group.
-@pytest.mark.cases(1)
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
-@pytest.mark.parametrize("name", CHECKED)
-def test_check_estimator(name):
-    excused = BOUND_ON_FEATURES if name in BOUNDED else None
-    assert failed_checks(CHECKED[name], excused) == []
 
 
 @pytest.fixture
@@ -85,19 +58,6 @@ class TestWithoutRouting:
         assert_array_equal(classifier.feature_names_in_, names)
         assert classifier.coef_[0, -1] == 0.0 and np.all(classifier.coef_[0, :5])
         assert pipeline.predict(table.sample(frac=1.0, random_state=0)).shape == (300,)
-
-    def test_grid_search(self, frame):
-        table, y = frame
-        pipeline = make_pipeline(to_columns(), FairLogisticClassifier(sensitive_columns=["sex"]))
-        grid = {
-            "fairlogisticclassifier__kappa": [0.02, 0.2],
-            "fairlogisticclassifier__solver": ["ipc", AugmentedLagrangian()],
-        }
-        search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise")
-        with joblib.parallel_config("threading"):
-            search.fit(table, y)
-        assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-        assert search.best_estimator_[-1].result_.converged
 
     def test_parameters_of_objects_are_searched(self, frame):
         table, y = frame
@@ -146,22 +106,6 @@ class TestWithRouting:
         assert_array_equal(search.best_estimator_.groups_, [0, 1])
         (name,) = grid
         assert len(set(map(str, search.cv_results_[f"param_{name}"]))) == 2
-
-    def test_cross_validate_and_predict(self, data):
-        X, y, groups = data
-        params = {"sensitive_features": groups, "sample_weight": np.ones(300)}
-        pipeline = make_pipeline(
-            StandardScaler().set_fit_request(sample_weight=False),
-            FairLogisticClassifier(kappa=0.02),
-        )
-        # In 1.6 a pipeline without a scorer cannot be scored with weights.
-        accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
-        found = cross_validate(
-            pipeline, X, y, cv=3, params=params, scoring=accuracy, return_estimator=True
-        )
-        assert all(one[-1].violation_ <= 1e-4 for one in found["estimator"])
-        predicted = cross_val_predict(FairLogisticClassifier(), X, y, cv=3, params=params)
-        assert accuracy_score(y, predicted) > 0.6
 
 
 class TestParameters:

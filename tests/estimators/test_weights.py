@@ -11,13 +11,15 @@ from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     FairBoostingClassifier,
+    FairLogisticClassifier,
     FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     NeymanPearsonClassifier,
+    fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import QueryParity
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, QueryParity
 from fairconstrained.datasets import make_biased_ranking
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
@@ -160,3 +162,87 @@ def test_class_weights_of_many_rows_that_are_read_once():
     by_row = EVERY["logistic"](None, alpha=0.1).fit(X, Y, np.array([0.5, 4.0])[Y])
     assert_allclose(by_class.coef_, by_row.coef_, atol=1e-3)
     assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-9)
+
+
+GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
+
+
+@pytest.fixture(scope="module")
+def unbalanced():
+    """Rows with three times as many labels of one class, and weights."""
+    X, y, groups = make_biased_classification(700, 4, gap=0.3, random_state=0)
+    kept = (y == 0) | (np.random.default_rng(0).random(len(y)) < 0.35)
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, kept.sum())
+    weight[::17] = 0.0
+    return X[kept], y[kept], groups[kept], weight
+
+
+def by_row(class_weight, y, weight):
+    """Return the weights of the rows times those of their classes."""
+    if class_weight == "balanced":
+        counted = weight > 0
+        totals = [weight[counted & (y == k)].sum() for k in (0, 1)]
+        class_weight = {k: sum(totals) / (2.0 * totals[k]) for k in (0, 1)}
+    return weight * np.array([class_weight.get(k, 1.0) for k in (0, 1)])[y]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 4.0}, {1: 3.0}])
+def test_without_constraints_it_is_logistic_regression(unbalanced, class_weight, weighted):
+    X, y, _, weight = unbalanced
+    weight = weight if weighted else np.ones(len(y))
+    ours = FairLogisticClassifier(None, alpha=0.0, class_weight=class_weight, tol=1e-8)
+    ours.fit(X, y, weight)
+    # scikit-learn's "balanced" counts weights since 1.7 only: these are the same weights as a dict
+    given = class_weight
+    if class_weight == "balanced":
+        ratio = by_row("balanced", y, weight)
+        given = {k: ratio[(y == k) & (weight > 0)][0] / weight[(y == k) & (weight > 0)][0]
+                 for k in (0, 1)}  # fmt: skip
+    theirs = LogisticRegression(C=np.inf, class_weight=given, tol=1e-10, max_iter=1000)
+    theirs.fit(X, y, weight)
+    assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_constraints_count_people_not_class_weights(unbalanced, name):
+    X, y, groups, weight = unbalanced
+    constraint = GIVEN.get(name, name)
+    clf = FairLogisticClassifier(constraint, 0.05, class_weight="balanced")
+    clf.fit(X, y, weight, sensitive_features=groups)
+    plain = FairLogisticClassifier(constraint, 0.05).bind(X, y, weight, groups)
+    balanced = clf.bind(X, y, weight, groups)
+    coef, intercept = np.full((1, X.shape[1]), 0.3), np.full(1, -0.2)
+    ours, theirs = (
+        fit.problem.at(fit.problem.start_at(fit.model.variables(coef, intercept)))
+        for fit in (balanced, plain)
+    )
+    if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # from the model without them
+        assert_allclose(ours.constraints, theirs.constraints, atol=1e-12)
+    assert ours.objective != pytest.approx(theirs.objective, abs=1e-3)
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize("name", SINGLE)
+def test_every_classifier_selects_more_of_a_heavier_class(unbalanced, name, enforce):
+    X, y, groups, _ = unbalanced
+    rates = []
+    for class_weight in (None, "balanced", {1: 8.0}):
+        clf = SINGLE[name](kappa=0.1, class_weight=class_weight, enforce=enforce)
+        rates.append(clf.fit(X, y, sensitive_features=groups).predict(X).mean())
+    assert rates[0] < rates[1] - 0.02 < rates[2] - 0.04
+
+
+def test_paths_weigh_the_held_out_loss_as_the_loss(unbalanced):
+    X, y, groups, _ = unbalanced
+    seen = np.arange(len(y)) < 300
+    clf = FairLogisticClassifier(class_weight={0: 1.0, 1: 5.0})
+    path = fairness_path(
+        clf, X[seen], y[seen], sensitive_features=groups[seen], kappas=[0.1, 0.05],
+        X_val=X[~seen], y_val=y[~seen], sensitive_features_val=groups[~seen],
+    )  # fmt: skip
+    margins = np.where(y > 0, 1.0, -1.0)[~seen] * path.estimators[0].decision_function(X[~seen])
+    expected = np.average(np.logaddexp(0.0, -margins), weights=np.where(y[~seen] > 0, 5.0, 1.0))
+    assert path.validation["val_loss"][0] == pytest.approx(expected)

@@ -4,9 +4,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from _support.columns import first_above_half
 from _support.gaps import rate_gap
-from _support.sklearn_checks import BOUND_ON_FEATURES, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
@@ -179,17 +177,6 @@ class TestCV:
         clf = FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
         with pytest.warns(ConvergenceWarning, match="4 of the 4 points of the paths"):
             clf.fit(X, y, sensitive_features=groups)
-
-
-# Some checks cast NaN to integers; in others all rows are in one group, or too few for the folds.
-@pytest.mark.cases(0)
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_check_estimator():
-    clf = FairLogisticClassifierCV(
-        sensitive_columns=first_above_half, n_kappas=2, cv=2, random_state=0
-    )
-    assert failed_checks(clf, BOUND_ON_FEATURES) == []
 
 
 def test_verbose_prints_paths_and_points(data, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, PROBLEMS, classification, rate_between, reference
+from _support.problems import NON_SMOOTH, PROBLEMS, classification, reference
 
 from fairconstrained import (
     DemographicParity,
@@ -84,14 +84,6 @@ def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     assert result.objective <= direct.objective + 1e-4
 
 
-@pytest.mark.parametrize("oracle", [None, ConEx(max_iter=100), ORACLES["online, batches"]])
-def test_a_contradiction_ends_at_the_least_violation(oracle) -> None:
-    result = IDCA(oracle).minimize(rate_between(0.6, 0.2), random_state=0)
-    assert result.status is Status.INFEASIBLE
-    assert result.violation == pytest.approx(0.2, abs=1e-2)
-    assert np.linalg.norm(result.w) < 10.0
-
-
 def test_a_function_without_convex_parts_is_refused() -> None:
     problem = classification(DemographicParity(0.05, surrogate=Ramp()))
     assert problem.difference_of_convex
@@ -101,11 +93,6 @@ def test_a_function_without_convex_parts_is_refused() -> None:
     assert not indicator.difference_of_convex
     with pytest.raises(IncompatibleSolverError, match="differences of convex functions"):
         IDCA().minimize(indicator)
-
-
-def test_an_oracle_that_cannot_solve_the_subproblems_is_refused() -> None:
-    with pytest.raises(IncompatibleSolverError, match="smooth"):
-        IDCA(AugmentedLagrangian()).minimize(ramp_problem())
 
 
 def test_an_oracle_that_makes_no_progress_ends_the_run() -> None:

@@ -21,32 +21,35 @@ def bowl(*constraints: CompositeFunction, domain=None) -> Problem:
     return Problem(objective, constraints, domain or L2Ball(100.0), n_variables=2)
 
 
-@pytest.mark.parametrize("rho", [0.1, 1.0, 10.0])
-def test_distance_of_a_quadratic_is_known(rho: float) -> None:
-    assert near_stationarity(bowl(), np.zeros(2), rho) == pytest.approx(5 / (1 + 2 * rho), rel=1e-3)
+HALF_PLANE = CompositeFunction(slope=np.ones(2), level=-1.0)  # w_1 + w_2 <= 1
+# The disc w_1 + w_2 + |w|^2 <= 1, and where the free solution (3, 4) / 3 lies from its centre.
+CENTER, TOWARDS = np.full(2, -0.5), np.array([1.5, 11.0 / 6.0])
+KNOWN = {
+    **{f"free, {rho}": (bowl(), rho, {}, 5.0 / (1.0 + 2.0 * rho)) for rho in (0.1, 1.0, 10.0)},
+    "in a ball": (bowl(domain=L2Ball(0.1)), 0.1, {}, 0.1),
+    "boundary of a disc": (
+        bowl(HALF_PLANE), 1.0, {},
+        np.linalg.norm(CENTER + np.sqrt(1.5) * TOWARDS / np.linalg.norm(TOWARDS)),
+    ),
+    "projection on a half-plane": (
+        bowl(HALF_PLANE), 1.0, {"constraint_rho": 0.0},
+        np.linalg.norm(np.array([1.0, 4.0 / 3.0]) - (7.0 / 3.0 - 1.0) / 2.0),
+    ),
+    # the least of |w|_1 + <c, w> + rho |w|^2 is -c, soft-thresholded by 1, over 2 rho
+    "rounded kinks": (
+        Problem(CompositeFunction(penalty=L1(1.0), slope=np.array([3.0, -0.5])), n_variables=2),
+        2.0, {}, (3.0 - 1.0) / 4.0,
+    ),
+}  # fmt: skip
 
 
-def test_domain_limits_the_distance() -> None:
-    assert near_stationarity(bowl(domain=L2Ball(0.1)), np.zeros(2), 0.1) == pytest.approx(0.1)
-
-
-def test_constraint_with_its_proximal_term_limits_the_distance() -> None:
-    """From 0 with w_1 + w_2 <= 1 made w_1 + w_2 + rho |w|^2 <= 1: on the boundary of a disc."""
-    half_plane = CompositeFunction(slope=np.ones(2), level=-1.0)
-    rho = 1.0
-    w = near_stationarity(bowl(half_plane), np.zeros(2), rho)
-    center, radius = np.full(2, -0.5), np.sqrt(1.5)
-    towards = np.array([1.0, 4.0 / 3.0]) - center  # the free solution is (3, 4) / (1 + 2 rho)
-    expected = np.linalg.norm(center + radius * towards / np.linalg.norm(towards))
-    assert w == pytest.approx(expected, abs=1e-3)
-
-
-def test_constraint_may_have_no_proximal_term() -> None:
-    """From 0 with w_1 + w_2 <= 1: the projection of the free solution (3, 4) / (1 + 2 rho)."""
-    half_plane = CompositeFunction(slope=np.ones(2), level=-1.0)
-    w = near_stationarity(bowl(half_plane), np.zeros(2), 1.0, constraint_rho=0.0)
-    expected = np.array([1.0, 4.0 / 3.0]) - (7.0 / 3.0 - 1.0) / 2.0
-    assert w == pytest.approx(np.linalg.norm(expected), abs=1e-3)
+@pytest.mark.cases(len(KNOWN))
+@pytest.mark.parametrize("name", KNOWN)
+def test_distances_in_closed_form(name: str) -> None:
+    """From 0; the proximal term is that of the constraints as well, unless they have their own."""
+    problem, rho, options, expected = KNOWN[name]
+    found = near_stationarity(problem, np.zeros(2), rho, **options)
+    assert found == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_same_constant_for_the_constraints_changes_nothing() -> None:
@@ -67,15 +70,6 @@ def test_it_is_zero_at_solutions_and_only_there() -> None:
 def test_non_smooth_problems_are_solved_by_subgradients() -> None:
     problem = NON_SMOOTH["hinge"]()
     assert 0.05 < near_stationarity(problem, problem.start(), tol=1e-3) < 1.0
-
-
-def test_known_kinks_are_rounded_and_the_distance_is_accurate() -> None:
-    """The least of |w|_1 + <c, w> + rho |w|^2 is -c, soft-thresholded by 1, over 2 rho."""
-    slope, rho = np.array([3.0, -0.5]), 2.0
-    problem = Problem(CompositeFunction(penalty=L1(1.0), slope=slope), n_variables=2)
-    assert problem.smoothable and not problem.smooth
-    expected = (3.0 - 1.0) / (2.0 * rho)
-    assert near_stationarity(problem, np.zeros(2), rho) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_subproblem_that_is_not_solved_is_reported() -> None:

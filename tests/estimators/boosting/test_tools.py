@@ -1,11 +1,25 @@
 """FairBoostingClassifier with predictions bound, on paths, in searches and in reports."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose
 
-from fairconstrained import fairness_path, fairness_report
+from fairconstrained import (
+    BoostedScores,
+    ConstantDecisionWarning,
+    FairBoostingClassifier,
+    FairRanker,
+    InfeasibleConstraintWarning,
+    fairness_path,
+    fairness_report,
+    make_biased_ranking,
+)
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
+from fairconstrained.utils.rounding import ROUNDING
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +88,159 @@ class TestTools:
         X, y, groups = data = rows(4000)
         clf = fitted("error_rate_parity", data, enforce="decision", n_estimators=40)
         assert "nan" not in str(fairness_report(clf, X, y, sensitive_features=groups))
+
+
+KAPPA = 0.05
+GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.5)}  # its kappa is a loss
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_bounds_on_scores_hold(name):
+    clf = fitted(GIVEN.get(name, name), kappa=KAPPA)
+    assert clf.result_.converged
+    assert clf.violation_ <= clf.tol
+    assert clf.kkt_residual_ <= clf.tol
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_bounds_on_predictions_hold_or_are_reported(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = fitted(GIVEN.get(name, name), kappa=KAPPA, enforce="decision")
+    search = clf.decision_search_
+    if not search.met or search.constant:
+        kinds = InfeasibleConstraintWarning, ConstantDecisionWarning
+        (message,) = [str(one.message) for one in caught if issubclass(one.category, kinds)]
+        assert f"training accuracy {search.accuracy:.3f}" in message
+    assert (search.violation == 0.0) == search.met
+    if search.met:
+        assert clf.result_.zero_one_violation <= ROUNDING
+
+
+def test_an_infeasible_bound_is_reported_with_its_violation():
+    with pytest.warns(InfeasibleConstraintWarning, match="least violation is") as caught:
+        clf = fitted(BoundedGroupLoss(0.05))
+    assert f"{clf.violation_:.3g}" in str(caught[0].message)
+
+
+def test_reference_rows_take_part_in_growing_and_meet_the_bound():
+    X, y, groups = rows(2400)
+    seen, later = slice(0, 1600), slice(1600, None)
+    rule = MinorityRate(0.4, minority=0, reference=X[later], reference_groups=groups[later])
+    clf = fitted(rule, (X[seen], y[seen], groups[seen]))
+    share = clf.predict_proba(X[later])[:, 1]
+    assert share[groups[later] == 0].sum() / share.sum() >= 0.4 - 1e-3
+    assert clf.multipliers_[0] > 0.0
+    assert clf.result_.converged
+
+
+def test_rows_without_a_group_count_in_the_loss_only():
+    X, y, groups = rows()
+    known = groups.astype(float)
+    known[::7] = np.nan
+    clf = fitted("group_auc", (X, y, known), kappa=0.05, groups_missing="ignore_in_constraint")
+    assert clf.violation_ <= 1e-4 and clf.result_.converged
+
+
+@pytest.mark.filterwarnings("ignore:The same class is predicted")  # kappa is far below the usual
+def test_curved_surrogates_of_pairs_do_not_make_boosting_diverge():
+    X, y, groups = rows(4000, gap=0.6)
+    groups = np.where(np.arange(4000) % 6 == 0, groups, 1)  # a small group
+    data = np.column_stack([X, groups]), np.where(groups, y | (X[:, 1] > -1.0), y), groups
+    clf = fitted("group_auc", data, kappa=0.01, n_estimators=60, num_leaves=15)
+    assert clf.result_.converged and clf.violation_ <= 1e-4
+    assert abs(clf.decision_function(data[0])).max() < 20.0
+
+
+def test_many_similar_constraints_that_become_active_together_do_not_make_boosting_diverge():
+    X, y, groups = rows(gap=0.6)
+    fit = small("roc_parity", kappa=0.05).bind(X, y, None, groups)
+    grown = fit.problem.at(fit.grown.first.w)
+    assert fit.problem.n_constraints == 800
+    assert grown.violation <= 0.02
+    assert grown.objective < np.log(2.0)
+
+
+pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
+
+TREES = {"n_estimators": 30, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def risen():
+    """Labels that rise and fall in both columns, and depend on a group."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    groups = (rng.random(1500) < 0.5).astype(int)
+    score = X[:, 0] + 0.5 * np.sin(4.0 * X[:, 0]) - X[:, 1] + 0.5 * np.sin(4.0 * X[:, 1])
+    return X, (score + 0.8 * (groups - 0.5) > 0).astype(int), groups
+
+
+def changes(scores_of, column):
+    """Return the steps of the scores along a column, from the lowest to the highest value."""
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    scores = []
+    for value in np.linspace(-2.0, 2.0, 31):
+        X[:, column] = value
+        scores.append(scores_of(X))
+    return np.diff(scores, axis=0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"enforce": "decision"},
+        {"goal": "fairness"},
+        {"pos_label": 0, "monotone_constraints": [-1, 1, 0]},
+        {"constraint": None},
+        {"n_fitted_trees": None, "kappa": 0.01},
+    ],
+)
+def test_scores_are_monotone_and_meet_the_bound(risen, options):
+    X, y, groups = risen
+    options = {"monotone_constraints": [1, -1, 0], **options}
+    clf = FairBoostingClassifier(**TREES, **options).fit(X, y, sensitive_features=groups)
+    assert changes(clf.decision_function, 0).min() >= -1e-12
+    assert changes(clf.decision_function, 1).max() <= 1e-12
+    assert clf.bound_met_ is not False and clf.result_.converged
+
+
+def test_without_them_scores_are_not(risen):
+    X, y, groups = risen
+    clf = FairBoostingClassifier(**TREES).fit(X, y, sensitive_features=groups)
+    assert changes(clf.decision_function, 0).min() < -0.1
+
+
+def test_paths_and_rankers(risen):
+    X, y, groups = risen
+    clf = FairBoostingClassifier(monotone_constraints={-2: -1}, **TREES)
+    path = fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.2, 0.05])
+    assert all(path.bounds_met)
+    for one in path.estimators:
+        assert changes(one.decision_function, 1).max() <= 1e-12
+    X, y, query, groups = make_biased_ranking(40, 3, random_state=0)
+    options = TREES | {"n_estimators": 10}  # with 30 the fit takes 5,000 data passes
+    model = BoostedScores(min_child_samples=5, monotone_constraints=[1, 0, 0], **options)
+    ranker = FairRanker(model=model).fit(X, y, query=query, sensitive_features=groups)
+    assert changes(ranker.predict, 0).min() >= -1e-12
+
+
+@pytest.mark.parametrize(
+    ("constraints", "said"),
+    [
+        ([1, 0], "monotone_constraints has 2 entries; X has 3 columns"),
+        ({"age": 1}, "monotone_constraints: X has no column 'age'"),
+        ({"b": 2}, "got 2 for 'b'"),
+        ({"b": True}, "got True for 'b'"),
+        ({"c": 1}, "got 1 for 'c' of a categorical column"),
+    ],
+)
+def test_messages(risen, constraints, said):
+    X, y, groups = risen
+    table = pd.DataFrame(X, columns=list("abc")).assign(c=np.where(X[:, 2] > 0, "u", "v"))
+    clf = FairBoostingClassifier(
+        monotone_constraints=constraints, categorical_features=["c"], **TREES
+    )
+    with pytest.raises(ValueError, match=said):
+        clf.fit(table, y, sensitive_features=groups)

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from _support.sklearn_checks import excused_of_weights, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
@@ -23,20 +22,6 @@ from fairconstrained.terms.class_losses import class_losses
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
 WEIGHT = np.linspace(0.5, 2.0, 10)
 FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
-
-
-# Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
-# Weights and repeated rows give equal models to the solver's tolerance, not to 1e-7. Convex
-# losses take a third of the time.
-EXCUSED = {
-    "check_classifiers_train": "the default bounds do not ask for accuracy",
-    **excused_of_weights("equal to the solver's tolerance"),
-}
-
-
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-def test_check_estimator():
-    assert failed_checks(NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), EXCUSED) == []
 
 
 @pytest.fixture(scope="module")
@@ -196,14 +181,6 @@ def test_term_is_the_formula_and_its_gradient(function, scores, rng):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
-def test_majorants_touch_and_are_above(function, scores, rng):
-    made, other = term(function), rng.normal(size=(10, 3))
-    majorant = made.convexify(scores)
-    assert_allclose(majorant.value(scores), made.value(scores), atol=1e-12)
-    assert np.all(majorant.value(other) >= made.value(other) - 1e-12)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
 def test_batches_are_unbiased(function, scores):
     made = term(function)
     for one in (made, made.convexify(scores), made.zero_one()):
@@ -216,19 +193,6 @@ def test_batches_are_unbiased(function, scores):
         assert_allclose(
             twice.value(scores[[4]]), one.take(np.array([4]), np.ones(1)).value(scores[[4]])
         )
-
-
-def test_weak_curvature_bounds_the_curvature(rng):
-    made = term(Stretched(Sigmoid(0.4)))
-    bend = made.weak_curvature()
-    assert np.all(bend[labels_of_rows == 1] == 0.0) and np.all(bend[labels_of_rows != 1] > 0.0)
-    h = 1e-3
-    for _ in range(200):
-        at, along = 0.5 * rng.normal(size=(10, 3)), rng.normal(size=(10, 3))
-        second = (
-            made.value(at + h * along) - 2.0 * made.value(at) + made.value(at - h * along)
-        ) / h**2
-        assert np.all(second >= -np.sum(bend[:, None] * along**2) - 1e-6)
 
 
 def test_zero_one_counts_errors(scores):

@@ -7,16 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.sklearn_checks import excused_of_weights, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-
-from _support.columns import first_above_half  # noqa: E402
-
-from fairconstrained import (  # noqa: E402
+from fairconstrained import (
     ConstantDecisionWarning,
     ConvergenceWarning,
     FairLogisticClassifier,
@@ -24,8 +19,12 @@ from fairconstrained import (  # noqa: E402
     InfeasibleConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS  # noqa: E402
-from fairconstrained.solvers import PLADA  # noqa: E402
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.solvers import PLADA, Solver
+from fairconstrained.solvers.base import Iterate
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
 
 X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
 TINY = {"hidden_layer_sizes": (6,), "max_epochs": 60, "random_state": 0}
@@ -193,12 +192,6 @@ def test_least_unfairness_for_a_bound_on_the_loss():
     assert clf.gap_ < with_gap.gap_
 
 
-def test_the_exported_module_gives_the_scores(clf):
-    with torch.no_grad():
-        scores = clf.to_torch()(torch.tensor(X)).numpy()
-    assert_allclose(scores, clf.decision_function(X), atol=1e-9)
-
-
 def test_warm_starts_go_on_from_the_weights():
     clf, _ = fitted(early_stopping=False, max_epochs=40)
     objective = clf.objective_
@@ -213,27 +206,6 @@ def test_diverging_steps_are_reported_and_scores_are_finite():
     assert np.isfinite(clf.decision_function(X)).all()
     assert np.isfinite([clf.objective_, clf.violation_, clf.kkt_residual_]).all()
     assert found
-
-
-# A network is trained for hundreds of steps on a problem that is not convex, which amplifies the
-# rounding by which sums with weights differ from sums of repeated rows; see the test above.
-AMPLIFIED = excused_of_weights("training amplifies rounding")
-
-
-@pytest.mark.cases(1)
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        FairNetworkClassifier(None, hidden_layer_sizes=(4,), max_epochs=5, random_state=0),
-        FairNetworkClassifier(sensitive_columns=first_above_half, hidden_layer_sizes=(8,)),
-    ],
-    ids=["unconstrained", "first > 0.5"],
-)
-def test_check_estimator(estimator):
-    assert failed_checks(estimator, AMPLIFIED) == []
 
 
 def test_options_that_a_solver_does_not_take():
@@ -260,3 +232,24 @@ def test_a_short_training_is_not_worse_than_a_constant_score(enforce):
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, Y, weight, sensitive_features=GROUPS)
     assert log_loss(Y, clf.predict_proba(X)[:, 1], sample_weight=weight) <= best + 1e-3
+
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+
+class StaysAtTheStart(Solver):
+    """A method whose first iterate is the start."""
+
+    def __init__(self, max_iter=1, tol=1e-4):
+        self.max_iter, self.tol = max_iter, tol
+
+    def iterate(self, problem, start):
+        yield Iterate(problem.at(start.w), None, 0)
+
+
+def test_a_start_that_is_chosen_says_what_that_means(clf):
+    start, _ = fitted(early_stopping=True, solver=StaysAtTheStart())
+    assert start.n_iter_ == 0
+    for text in (start.result_.message, str(start.result_)):
+        assert "after 0 iterations" in text and "The weights are those of the start" in text
+    assert "those of the start" not in clf.result_.message

@@ -7,13 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
 
-from fairconstrained import (
-    BoostedScores,
-    FairRanker,
-    VacuousConstraintWarning,
-    fairness_path,
-    make_biased_ranking,
-)
+from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
 from fairconstrained.data.labels import Queries
 from fairconstrained.data.validation import TrainingData
@@ -141,12 +135,6 @@ class TestRows:
         assert_array_equal(ranker.predict(other), ranker.predict(table))
         with pytest.raises(ValueError, match="NaN"):
             FairRanker().fit(table[["b"]], Y, query=QUERY, sensitive_features=GROUPS)
-
-    def test_queries_without_pairs_are_warned_of_once(self):
-        one_group = np.where(QUERY < 2, 0, GROUPS)
-        with pytest.warns(VacuousConstraintWarning) as seen:
-            boosted().fit(X, Y, query=QUERY, sensitive_features=one_group)
-        assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
 
 
 class TestEarlyStopping:

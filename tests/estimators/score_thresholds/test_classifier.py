@@ -149,14 +149,6 @@ def test_weights_stand_for_repeated_rows(data, fitted):
     assert weighted.decision_gap_ <= 0.05 + 1e-9
 
 
-def test_weights_reach_the_classifier(data):
-    X, y, groups = data
-    weight = np.where(y == 1, 5.0, 1.0)
-    clf = FairThresholds(LogisticRegression(), kappa=0.1)
-    clf.fit(X, y, weight, sensitive_features=groups)
-    np.testing.assert_allclose(clf.estimator_.coef_, LogisticRegression().fit(X, y, weight).coef_)
-
-
 @pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
 @pytest.mark.parametrize("per_group", [False, True])
 def test_groups_that_are_missing(missing, per_group, data, fitted):

@@ -1,19 +1,21 @@
 """FairThresholds: columns, arguments, and scikit-learn's interfaces."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 from _support.gaps import demographic_parity_difference
-from _support.sklearn_checks import failed_checks
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import FairThresholds, make_fairness_scorer
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairThresholds,
+    make_biased_classification,
+    make_fairness_scorer,
+)
 
 
 def frame(data):
@@ -106,16 +108,36 @@ def test_in_a_pipeline_and_a_search(data):
     assert search.best_estimator_.thresholds_.index.tolist() == [0, 1]
 
 
-@pytest.mark.slow  # half a minute
-def test_check_estimator():
-    reason = "thresholds other than 1/2: decisions are not those of the larger probability"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few rows of a class in a fold, in some checks
-        clf = FairThresholds(LogisticRegression(), None)
-        failed = failed_checks(clf, {"check_classifiers_train": reason})
-    assert set(failed) <= {"check_array_api_input"}  # skipped without SCIPY_ARRAY_API
-
-
 def test_no_rows_are_an_error():
     with pytest.raises(ValueError, match="X has no rows"):
         FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
+
+
+X, Y, CODES = make_biased_classification(400, 4, gap=0.3, random_state=0)
+SEX = pd.Series(np.where(CODES == 1, "m", "f"))
+TABLE = pd.DataFrame(X, columns=list("abcd")).assign(sex=SEX)
+
+
+@pytest.mark.parametrize("groups_missing", ["own_group", "ignore_in_constraint"])
+def test_a_classifier_without_a_constraint_needs_no_groups(groups_missing):
+    missing = SEX.mask(np.arange(400) % 7 == 0)
+    options = {"per_group": True, "groups_missing": groups_missing, "kappa": 0.1}
+    clf = FairThresholds(FairLogisticClassifier(None), **options)
+    clf.fit(X, Y, sensitive_features=missing)
+    assert clf.decision_search_.met
+    assert clf.decision_gap_ <= 0.1
+
+
+def test_a_classifier_with_a_constraint_gets_the_groups():
+    clf = FairThresholds(FairLogisticClassifier(kappa=0.05), kappa=0.1)
+    clf.fit(X, Y, sensitive_features=SEX)
+    assert clf.estimator_.groups_.tolist() == ["f", "m"]
+
+
+def test_columns_that_are_taken_out_of_x_are_named():
+    inner = FairLogisticClassifier(None, sensitive_columns=["sex"])
+    clf = FairThresholds(inner, sensitive_columns="sex", kappa=0.1)
+    with pytest.raises(ValueError, match=r"taken out of X.*use_sensitive=True"):
+        clf.fit(TABLE, Y)
+    clf.set_params(use_sensitive=True).fit(TABLE, Y)
+    assert clf.decision_gap_ <= 0.1

@@ -1,16 +1,88 @@
-"""Tests of mini-batches of whole queries and of the constraints that they determine."""
+"""Mini-batches: of rows, of whole queries with the constraints that they determine, and passes."""
+
+from __future__ import annotations
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from _support.problems import PROBLEMS, classification, reference
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairRanker, make_biased_ranking
-from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
+from fairconstrained import DemographicParity, FairRanker, make_biased_ranking
+from fairconstrained.solvers import (
+    PLADA,
+    SOLVERS,
+    LagrangianDescentAscent,
+    OnlineStochastic,
+    Status,
+    StochasticSwitchingSubgradient,
+    ThreeSEcon,
+)
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
+
+NEAR = [  # a solver, a problem, and the relative error that is allowed
+    (PLADA.stochastic(max_iter=1000), "demographic parity", 1e-2),
+    (PLADA.stochastic(max_iter=1000), "equalized odds, 3 groups", 1e-2),
+    (OnlineStochastic(batch_size=64, max_iter=1000), "demographic parity", 1e-2),
+    (OnlineStochastic(batch_size=64, max_iter=1000), "equalized odds, 3 groups", 1e-2),
+    (OnlineStochastic(batch_size=64, max_iter=1000), "box", 1e-2),
+    (ThreeSEcon.stochastic(max_iter=300, checkpoint_size=200), "demographic parity", 2e-2),
+]
+
+
+@pytest.mark.parametrize(("solver", "name", "error"), NEAR, ids=str)
+def test_batches_end_feasible_and_near_the_solution(solver, name, error) -> None:
+    problem = PROBLEMS[name]()
+    result = solver.minimize(problem, random_state=1)
+    assert result.violation <= 1e-4
+    assert result.objective == pytest.approx(reference(problem, starts=1), rel=error)
+    assert problem.at(result.w).constraints.max() > -1e-2
+    assert result.multipliers.max() > 0.0
+
+
+# A period of 3S-Econ: 400 rows at either end, 19 steps of 2 batches of 20 rows, one of them twice.
+PERIOD = 2 + 19 * 3 * 20 / 400
+COUNTED = {
+    "3s-econ": (
+        ThreeSEcon.paper(stochastic=True, max_iter=20, batch_size=20, q=20),
+        0.95 * PERIOD,
+        1.05 * PERIOD,
+    ),
+    # two forward passes a step on a tenth of the rows, scales, one look at all rows or a few
+    "online": (OnlineStochastic(batch_size=36, max_iter=99, check_every=99), 17.8, 32.0),
+    "plada": (PLADA.stochastic(batch_size=40, max_iter=100), 20.0, 60.0),
+}
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("name", COUNTED)
+def test_batches_are_counted_as_fractions_of_a_pass(name) -> None:
+    solver, low, high = COUNTED[name]
+    result = solver.minimize(PROBLEMS["demographic parity"](), random_state=0)
+    assert low <= result.data_passes <= high
+    assert result.data_passes % 1.0 > 0.0
+
+
+def test_the_passes_of_further_steps_are_their_rows() -> None:
+    problem = classification(DemographicParity(0.02))
+    solver = StochasticSwitchingSubgradient(batch_size=4, max_iter=10, polish=False)
+    few, more = (
+        one.minimize(problem, random_state=0).data_passes
+        for one in (solver, solver.with_options(max_iter=30))
+    )
+    assert more - few == pytest.approx(20 * 4 / 400, rel=0.05)
+
+
+def test_a_batch_as_large_as_the_data_is_the_deterministic_method() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    large = OnlineStochastic(batch_size=10_000).minimize(problem, random_state=0)
+    full = OnlineStochastic().minimize(problem, random_state=1)
+    assert np.array_equal(large.w, full.w)
+    assert full.status is Status.CONVERGED
+
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 

@@ -1,0 +1,74 @@
+"""scikit-learn's checks of every estimator."""
+
+import pytest
+from _support.columns import first_above_half, first_above_zero, last_above_zero
+from _support.sklearn_checks import BOUND_ON_FEATURES, excused_of_weights, failed_checks
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairNetworkClassifier,
+    FairThresholds,
+    NeymanPearsonClassifier,
+)
+
+HALF, ZERO = {"sensitive_columns": first_above_half}, {"sensitive_columns": first_above_zero}
+TREES = {"n_estimators": 10, "num_leaves": 6, "min_child_samples": 2, "reg_lambda": 0.1}
+TREES |= {"n_jobs": 1, "random_state": 0}
+# On 15 separable rows the hinge is flat but for alpha / 2 |w|^2: answers within tol differ by 0.1
+# in their scores, and rounding decides which one it is. Among scikit-learn's own estimators those
+# of liblinear are excused for the like. Training of a network amplifies the rounding by which sums
+# with weights differ from sums of repeated rows, see test_weights.
+WEIGHTS = excused_of_weights("compares to 1e-7 what is right to tol")
+OF_ROWS = excused_of_weights("bins and the least number of rows in a leaf count rows, not weights")
+# Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
+NO_ACCURACY = {"check_classifiers_train": "the default bounds do not ask for accuracy", **WEIGHTS}
+OF_THRESHOLDS = {"check_classifiers_train": "a larger probability does not decide"}
+ONE_OF_EACH = [
+    (FairLogisticClassifier(None), None),
+    (FairHingeClassifier(None, alpha=0.1, tol=0.1), WEIGHTS),
+    # convex losses take a third of the time
+    (NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), NO_ACCURACY),
+    (FairBoostingClassifier(None, **TREES), OF_ROWS),
+    (FairNetworkClassifier(None, hidden_layer_sizes=(4,), max_epochs=5, random_state=0), WEIGHTS),
+]
+OTHERS = [
+    (FairLogisticClassifier(**HALF), BOUND_ON_FEATURES),
+    (FairLogisticClassifier(**ZERO), BOUND_ON_FEATURES),
+    (FairLogisticClassifier(sensitive_columns=last_above_zero), BOUND_ON_FEATURES),
+    (FairLogisticClassifier("equalized_odds", use_sensitive=True, **HALF), None),
+    (FairHingeClassifier(tol=1e-2, **HALF), WEIGHTS),
+    (FairBoostingClassifier(**TREES, **HALF), OF_ROWS),
+    (FairBoostingClassifier("equalized_odds", **TREES, **ZERO), OF_ROWS),
+    (FairNetworkClassifier(hidden_layer_sizes=(8,), **HALF), WEIGHTS),
+    (FairLogisticClassifierCV(n_kappas=2, cv=2, random_state=0, **HALF), BOUND_ON_FEATURES),
+    (FairThresholds(LogisticRegression(), None), OF_THRESHOLDS),
+]
+NEEDS = {FairBoostingClassifier: "lightgbm", FairNetworkClassifier: "torch"}
+# Some checks cast NaN to integers; in others all rows are in one group, or too few for the folds.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning"),
+    pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
+]
+
+
+def check(estimator, excused):
+    pytest.importorskip(NEEDS.get(type(estimator), "sklearn"), reason="an extra is not installed")
+    assert failed_checks(estimator, excused) == []
+
+
+@pytest.mark.cases(len(ONE_OF_EACH))
+@pytest.mark.parametrize(("estimator", "excused"), ONE_OF_EACH, ids=str)
+def test_an_estimator_of_each_class(estimator, excused):
+    check(estimator, excused)
+
+
+@pytest.mark.cases(0)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("estimator", "excused"), OTHERS, ids=str)
+def test_other_estimators(estimator, excused):
+    check(estimator, excused)

@@ -1,0 +1,338 @@
+"""Runs of solvers: their trace, limits, clock, callbacks, states, warm starts and arguments."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from itertools import islice
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from _support.problems import PROBLEMS, classification, rate_between, toy_of_ipc
+
+from fairconstrained import ConvergenceWarning, FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import GroupAUCParity
+from fairconstrained.solvers import (
+    IDCA,
+    IPC,
+    PLADA,
+    SOLVERS,
+    SQP,
+    AugmentedLagrangian,
+    ConEx,
+    LagrangianDescentAscent,
+    OnlineStochastic,
+    Smoothing,
+    Solver,
+    Status,
+    StochasticSwitchingSubgradient,
+    SwitchingSubgradient,
+    near_stationarity,
+    successive,
+)
+from fairconstrained.solvers import base as loop
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.multiplier_models import DeepNetwork
+from fairconstrained.solvers.result import SolverState
+
+STOCHASTIC = [name for name in SOLVERS if "stochastic" in name]
+SLOW = (*STOCHASTIC, "ipp-conex")
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SOLVERS]
+
+
+def parity():
+    return PROBLEMS["demographic parity"]()
+
+
+class Offers(Solver):
+    """Offers the points with these values in all variables, and nothing else."""
+
+    def __init__(self, sizes=(), max_iter=1, tol=1e-4):
+        self.sizes, self.max_iter, self.tol = sizes, max_iter, tol
+
+    def iterate(self, problem, start):
+        for k, size in enumerate(self.sizes, 1):
+            yield Iterate(problem.at(np.full(problem.n_variables, size)), None, k)
+
+
+class Descent(Solver):
+    """Gradient steps for smooth problems without constraints."""
+
+    requires = ("smooth",)
+
+    def iterate(self, problem, start):
+        at = start.at(problem)
+        for k in range(1, 400):
+            at = problem.at(at.w - 0.5 * at.gradient(np.zeros(0)))
+            yield Iterate(at, None, k)
+
+
+def test_a_solver_needs_iterate_only() -> None:
+    X, y, _ = make_biased_classification(500, 4, gap=0.3, random_state=0)
+    clf = FairLogisticClassifier(None, solver=Descent()).fit(X, y)
+    assert isinstance(clf.result_.solver, Descent)
+    assert clf.result_.converged
+    expected = FairLogisticClassifier(None, tol=1e-6).fit(X, y)
+    assert clf.objective_ == pytest.approx(expected.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trace_counts_iterations_passes_and_seconds(name: str) -> None:
+    problem = parity()
+    result = SOLVERS[name]().minimize(problem)
+    frame = result.trace.to_frame()
+    counted = ["iteration", "data_passes", "seconds"]
+    assert list(frame) == [*counted, "objective", "violation", "kkt_residual"]
+    assert frame.notna().all(axis=None)
+    assert all(frame[column].is_monotonic_increasing for column in counted)
+    assert result.data_passes == frame["data_passes"].iloc[-1] <= problem.passes
+    assert result.n_iter == frame["iteration"].iloc[-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(name: str) -> None:
+    """Iterations of outer loops read several times the budget: their subproblem solvers stop."""
+    problem = parity()
+    start = problem.uncounted().at(problem.start())
+    solver = SOLVERS[name]().with_options(tol=1e-9)
+    result = solver.minimize(problem, max_data_passes=6.0, random_state=0)
+    assert result.status is Status.PASS_LIMIT
+    assert "max_data_passes" in result.message
+    assert 6.0 <= problem.passes <= 40.0  # what measures scales comes on top
+    at = problem.uncounted().at(result.w)
+    assert at.violation <= max(start.violation, 1e-9)
+    assert at.objective <= start.objective
+
+
+def test_a_second_run_has_a_budget_of_its_own() -> None:
+    problem = parity()
+    first = IPC(tol=1e-9).minimize(problem, max_data_passes=5.0)
+    second = IPC(tol=1e-9).minimize(problem, warm=first, max_data_passes=5.0)
+    assert 5.0 <= second.data_passes <= 10.0
+
+
+@pytest.mark.parametrize(("kind", "most"), [(SwitchingSubgradient, 100), (PLADA, 101)])
+def test_a_step_is_one_evaluation(kind, most) -> None:
+    """A measurement may evaluate once more, in float64 for the certificate."""
+    few, more = (
+        kind(max_iter=n, check_every=n, tol=1e-12, polish=False).minimize(parity()).data_passes
+        for n in (10, 110)
+    )
+    assert 100 <= more - few <= most  # the best point is not evaluated again
+
+
+def test_a_best_point_that_is_offered_again_costs_nothing() -> None:
+    result = SwitchingSubgradient(max_iter=400, check_every=1).minimize(parity())
+    assert 400 <= result.data_passes < 600
+
+
+def test_clock_stops_while_a_callback_runs(monkeypatch) -> None:
+    now = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    class Steps(SwitchingSubgradient):
+        def iterate(self, problem, start):
+            for iterate in super().iterate(problem, start):
+                wait(1.0)
+                yield iterate
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now))
+    solver = Steps(max_iter=20, check_every=1, polish=False)
+    result = solver.minimize(parity(), callback=lambda measured: wait(100.0))
+    assert result.trace.seconds == [float(k) for k in range(1, 21)]
+
+
+def test_callback_stops_the_run() -> None:
+    result = IPC(tol=1e-10).minimize(parity(), callback=lambda measured: True)
+    assert result.status is Status.STOPPED
+    assert result.n_iter == 1
+
+
+WARM = {
+    "ipc": IPC(),
+    "plada": PLADA(),
+    "online": OnlineStochastic(check_every=20),
+    "network of multipliers": LagrangianDescentAscent.multiplier_model(),
+}
+
+
+@pytest.mark.cases(len(WARM))
+@pytest.mark.parametrize("solver", WARM.values(), ids=WARM)
+def test_a_warm_start_takes_the_multipliers_over(solver: Solver) -> None:
+    problem = PROBLEMS["equalized odds, 3 groups"]()
+    cold = solver.minimize(problem, random_state=0)
+    warm = solver.minimize(problem, warm=cold, random_state=1)
+    assert warm.converged
+    assert warm.data_passes < 0.5 * cold.data_passes
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-3)
+
+
+def test_conex_starts_from_the_multipliers() -> None:
+    problem = PROBLEMS["equalized odds, 3 groups"]()
+    cold = ConEx().minimize(problem)
+    solver = ConEx(check_every=10, tol=1e-7, polish=False, max_iter=10)
+    warm = solver.minimize(problem, warm=Start(cold.w, cold.multipliers))
+    assert warm.trace.kkt_residual[-1] < 0.1 * solver.minimize(problem, cold.w).kkt_residual
+
+
+SMALL_BATCHES = {
+    "ssg": StochasticSwitchingSubgradient(batch_size=100),
+    "3s-econ": SOLVERS["3s-econ-stochastic"](),
+    "plada": SOLVERS["plada-stochastic"](),
+    "idca": IDCA(StochasticSwitchingSubgradient(batch_size=100, max_iter=3), safeguard=False),
+    "multiplier-model": SOLVERS["multiplier-model"](),
+}
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("name", SMALL_BATCHES)
+def test_stochastic_runs_repeat_with_their_random_state(name: str) -> None:
+    problem, points = PROBLEMS["two constraints"](), []
+    for seed in (0, 0, 1):
+        start = Start(problem.start(), random_state=np.random.RandomState(seed))
+        points.append(list(islice(SMALL_BATCHES[name].iterate(problem, start), 3))[-1].at.w)
+    assert np.array_equal(points[0], points[1])
+    assert not np.array_equal(points[0], points[2])
+
+
+def test_solving_changes_neither_solver_nor_start() -> None:
+    problem = parity()
+    every = [SOLVERS[name]() for name in SOLVERS if name not in SLOW]
+    for solver in [*every, LagrangianDescentAscent(multipliers=DeepNetwork((5, 4, 3)))]:
+        before, w0 = repr(solver.get_params()), np.full(problem.n_variables, 0.1)
+        solver.minimize(problem, w0, max_data_passes=6.0, random_state=0)
+        assert repr(solver.get_params()) == before
+        assert np.array_equal(w0, np.full(problem.n_variables, 0.1))
+
+
+def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
+    result = Offers().minimize(parity())
+    assert result.status is Status.ITERATION_LIMIT
+    assert np.array_equal(result.w, parity().start())
+    assert len(result.trace) == 1
+
+
+@pytest.mark.parametrize("kind", [IPC, IDCA])
+def test_runs_whose_answers_are_all_refused_return_their_start(kind, monkeypatch) -> None:
+    monkeypatch.setattr(successive, "_acceptable", lambda *_: False)
+    problem = parity()
+    result = kind(polish=False).minimize(problem)
+    assert result.w == pytest.approx(problem.start())
+    assert result.status is Status.STALLED
+    assert result.objective == pytest.approx(problem.at(problem.start()).objective)
+
+
+def test_a_diverging_run_reports_it_and_keeps_the_last_finite_point() -> None:
+    result = Offers([0.0, np.nan], max_iter=3).minimize(PROBLEMS["unconstrained"]())
+    assert result.status is Status.DIVERGED
+    assert np.array_equal(result.w, np.zeros(5))
+
+
+def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start_and_may_be_polished() -> None:
+    """Steps on squares of scores that are too long: finite for a while, and ever larger."""
+    problem = classification(GroupAUCParity(0.2))
+    result = SOLVERS["3s-econ"](alpha=3.0, polish=False).minimize(problem)
+    start = problem.at(problem.start())
+    assert result.status is Status.DIVERGED
+    assert "give a domain" in result.message
+    assert result.violation <= start.violation
+    assert result.objective <= start.objective
+    polished = SOLVERS["3s-econ"]().minimize(problem)
+    assert polished.converged
+    assert polished.objective == pytest.approx(IPC().minimize(problem).objective, rel=1e-3)
+
+
+def test_a_slow_run_is_not_called_infeasible() -> None:
+    result = SwitchingSubgradient(max_iter=1, polish=False).minimize(rate_between(0.8, 0.9))
+    assert result.violation > 1e-3
+    assert result.status is Status.ITERATION_LIMIT
+    X, y, groups = make_biased_classification(200, 4, gap=0.4, random_state=0)
+    clf = FairLogisticClassifier(kappa=0.05, solver=Offers((5.0,)), max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y, sensitive_features=groups)
+    assert clf.result_.status is Status.ITERATION_LIMIT
+
+
+STATEFUL = pytest.mark.parametrize(
+    "solver", [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()], ids=repr
+)
+
+
+def arrays_in(state: SolverState) -> list[np.ndarray]:
+    """Return all arrays of a state and of the objects in it."""
+    found = []
+    for one in fields(state):
+        value = getattr(state, one.name)
+        if isinstance(value, np.ndarray):
+            found.append(value)
+        elif hasattr(value, "__dataclass_fields__"):
+            found += arrays_in(value)
+    return found
+
+
+@STATEFUL
+def test_state_is_typed_frozen_and_has_no_row_length_data(solver) -> None:
+    problem = parity()
+    state = solver.minimize(problem).state
+    assert isinstance(state, SolverState)
+    with pytest.raises(FrozenInstanceError):
+        setattr(state, fields(state)[0].name, None)
+    assert all(problem.n_rows not in array.shape for array in arrays_in(state))
+
+
+@STATEFUL
+def test_state_of_another_kind_of_solver_is_ignored(solver) -> None:
+    left = (AugmentedLagrangian() if isinstance(solver, SQP) else SQP()).minimize(parity())
+    assert left.state is not None
+    with_state, without = (
+        solver.minimize(parity(), warm=Start(left.w, left.multipliers, state), random_state=0)
+        for state in (left.state, None)
+    )
+    np.testing.assert_array_equal(with_state.w, without.w)
+    assert with_state.data_passes == without.data_passes
+
+
+PROBLEM, OTHER = parity(), toy_of_ipc()
+N = PROBLEM.n_variables
+POINTS = ["a", 3.0, [], np.zeros(N + 1), np.zeros(N - 1), np.zeros((N, N)), np.full(N, np.nan)]
+NUMBERS = ["a", float("nan"), -1.0, [0.1], True, 1j]
+OF_MINIMIZE = {
+    "w0": (POINTS, "w0 must have a finite number for each of the"),
+    "tol": (NUMBERS, "'tol' parameter of minimize must be a float"),
+    "max_data_passes": (NUMBERS, "'max_data_passes' parameter of minimize must be a float"),
+    "callback": ([3], "'callback' parameter of minimize must be a callable"),
+    "random_state": (["a"], "'random_state' parameter of minimize must be"),
+    "warm": ([np.zeros(N)], r"'warm' parameter of minimize must be an instance of .*Result"),
+}
+OF_STATIONARITY = {
+    "w": (POINTS, "w must have a finite number"),
+    "rho": ([*NUMBERS, 0.0], "'rho' parameter of near_stationarity must be a float"),
+    "constraint_rho": (NUMBERS, "'constraint_rho' parameter of near_stationarity must be"),
+    "solver": ([IPC], "'solver' parameter of near_stationarity must be an instance"),
+}
+
+
+@pytest.mark.cases(len(OF_MINIMIZE))
+@pytest.mark.parametrize("name", OF_MINIMIZE)
+def test_arguments_of_minimize(name: str) -> None:
+    values, message = OF_MINIMIZE[name]
+    for value in values:
+        with pytest.raises((ValueError, TypeError), match=message):
+            AugmentedLagrangian().minimize(PROBLEM, **{name: value})
+
+
+@pytest.mark.cases(len(OF_STATIONARITY))
+@pytest.mark.parametrize("name", OF_STATIONARITY)
+def test_arguments_of_near_stationarity(name: str) -> None:
+    values, message = OF_STATIONARITY[name]
+    for value in values:
+        with pytest.raises((ValueError, TypeError), match=message):
+            near_stationarity(PROBLEM, **{"w": np.zeros(N), name: value})
+
+
+def test_warm_starts_of_another_problem() -> None:
+    with pytest.raises(ValueError, match=r"warm\.w must have"):
+        AugmentedLagrangian().minimize(PROBLEM, warm=AugmentedLagrangian().minimize(OTHER))
