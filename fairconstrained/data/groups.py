@@ -18,6 +18,7 @@ from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
 
 MISSING = "missing"
+UNKNOWN = "unknown"
 GROUPS_MISSING = {
     "raise": "missing values are an error",
     "own_group": f"rows with missing values are a group called {MISSING!r}",
@@ -173,16 +174,31 @@ class Groups:
         column_names = names_of_columns(values)
         if len(encoded) == 1:
             return replace(encoded[0], column_names=column_names)
-        stacked = np.column_stack([part.codes for part in encoded])
+        marginal = combine == "marginal"
+        return replace(cls.crossed(encoded), marginal=marginal, column_names=column_names)
+
+    @classmethod
+    def crossed(cls, attributes: tuple[Groups, ...]) -> Groups:
+        """Return the groups of rows that agree in several attributes."""
+        stacked = np.column_stack([part.codes for part in attributes])
         known = (stacked >= 0).all(axis=1)
         present, inverse = np.unique(stacked[known], axis=0, return_inverse=True)
         codes = np.full(len(stacked), -1)
         codes[known] = np.ravel(inverse)
         names = np.empty(len(present), dtype=object)
-        levels = [part.names.tolist() for part in encoded]
+        levels = [part.names.tolist() for part in attributes]
         for k, row in enumerate(present):
             names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
-        return cls(codes, names, encoded, "", combine == "marginal", column_names)
+        return cls(codes, names, attributes)
+
+    def with_unknown(self) -> Groups:
+        """Return the groups of an attribute, rows of unknown group among those called "unknown"."""
+        if self.known.all():
+            return self
+        names = self.names.tolist()
+        names += [UNKNOWN] * (UNKNOWN not in names)
+        codes = np.where(self.known, self.codes, names.index(UNKNOWN))
+        return replace(self, codes=codes, names=np.array(names, dtype=object))
 
 
 def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:

@@ -14,6 +14,7 @@ from fairconstrained.metrics.distributions import (
     roc_parity_difference,
     weak_partial_demographic_parity_difference,
 )
+from fairconstrained.metrics.impact import impact_ratios, score_impact_ratios
 from fairconstrained.metrics.pairs import (
     group_auc_difference,
     inter_group_auc_difference,
@@ -37,6 +38,7 @@ __all__ = [
     "class_error_rates",
     "group_auc_difference",
     "group_rates",
+    "impact_ratios",
     "inter_group_auc_difference",
     "intra_group_auc_difference",
     "mean_ndcg",
@@ -48,5 +50,6 @@ __all__ = [
     "query_parity_difference",
     "rate_gaps",
     "roc_parity_difference",
+    "score_impact_ratios",
     "weak_partial_demographic_parity_difference",
 ]

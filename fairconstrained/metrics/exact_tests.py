@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc, gammaln, ndtri, xlog1py, xlogy
 
 from fairconstrained.utils.typing import Array
@@ -162,17 +163,27 @@ class TwoRates:
         low, high = self.range
         second = np.maximum(counted, low)  # lower rates are clipped
         line = self.bound + self.second * second
-        ratio = self.n_first * self.second**2 / self.first**2
-        share = ratio / (ratio + self.n_second)
         spread = self._deviation(second)
         for _ in range(5):  # the point of the line nearest to the counts at the region's boundary
-            spread = self._deviation(second + share * t * spread / self.second)
+            spread = self._deviation(second + self._share * t * spread / self.second)
         most = np.floor(self.n_first * (line + t * spread) / self.first + 1e-9)
         if self.top < 1.0:  # second rates that are clearly higher satisfy the statement alone
             clearly = high - 2.0 * t * np.sqrt(high * (1.0 - high) / self.n_second)
             most[counted > clearly] = self.n_first
         clipped = np.clip(most, -1, self.n_first).astype(int)
         return np.maximum.accumulate(clipped)
+
+    def statistic(self, first: float, second: float) -> float:
+        """Return the statistic of two rates."""
+        surplus = self.first * first - self.second * second - self.bound
+        nearest = np.array(second + self._share * surplus / self.second)
+        return float(surplus / self._deviation(nearest))
+
+    @property
+    def _share(self) -> float:
+        """The part of the distance from the line by which the nearest point of it is away."""
+        ratio = self.n_first * self.second**2 / self.first**2
+        return ratio / (ratio + self.n_second)
 
     def _deviation(self, second: Array) -> Array:
         """Return the standard deviation of the difference found, at rates on the line.
@@ -308,3 +319,63 @@ def _limit(test: TwoRates, delta: float, surplus: int) -> float:
             break
         high += _PRECISION
     return float(min(high, 0.0 if surplus <= 0 else span))
+
+
+def ratio_interval(
+    first: tuple[int, int], second: tuple[int, int], confidence: float
+) -> tuple[float, float]:
+    r"""Return the exact unconditional confidence interval of a ratio of two rates.
+
+    A ratio :math:`\rho` is in the interval if neither of the one-sided tests of
+    :math:`p_1 = \rho p_2` at half the error rejects it; their probabilities are maximized over the
+    nuisance parameter at some points, see :meth:`TwoRates.largest`.
+
+    Parameters
+    ----------
+    first, second : tuple of int
+        The count and the number of rows of p_1 and of p_2.
+    confidence : float
+        The confidence level.
+
+    Returns
+    -------
+    low, high : float
+        The limits; `high` is infinite if the second count is 0.
+
+    References
+    ----------
+    I. Chan and Z. Zhang, Biometrics 55 (1999).
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics.exact_tests import ratio_interval
+    >>> low, high = ratio_interval((30, 100), (50, 100), 0.95)
+    >>> round(low, 2), round(high, 2)
+    (0.41, 0.85)
+    """
+    delta = 0.5 * (1.0 - confidence)
+    return 1.0 / _largest_ratio(*second, *first, delta), _largest_ratio(*first, *second, delta)
+
+
+@lru_cache(maxsize=65536)
+def _largest_ratio(count: int, n: int, other: int, m: int, delta: float) -> float:
+    """Return the ratio above which the test that p_1 / p_2 is at least as large rejects."""
+    if not other:
+        return np.inf
+
+    def excess(log_ratio: float) -> float:
+        """Return by how many standard errors the probability of counts as low is too large."""
+        test = TwoRates(n, m, 1.0, float(np.exp(log_ratio)), 0.0)
+        most = test.candidate(test.statistic(count / n, other / m))
+        most[other:] = np.maximum(most[other:], count)  # these counts, whatever the rounding
+        chance = np.clip(test.largest(most, delta), 1e-300, 1.0 - 1e-16)
+        return float(ndtri(chance) - ndtri(_USED * delta))
+
+    centre = np.log((count + 0.5) / (n + 0.5)) - np.log((other + 0.5) / (m + 0.5))
+    spread = -ndtri(delta) * np.sqrt(1.0 / (count + 0.5) + 1.0 / (other + 0.5))
+    low, high = centre, centre + spread
+    while excess(low) <= 0.0:
+        low -= spread
+    while excess(high) > 0.0:
+        high += 0.25 * spread
+    return float(np.exp(brentq(excess, low, high, xtol=1e-4 * spread, rtol=1e-12)))

@@ -31,11 +31,12 @@ def check_rows(
     *,
     scores: bool = False,
     optional: str = "",
+    missing: str = "raise",
 ) -> Rows:
     """Check the arguments of a metric of predictions, or of scores.
 
     `optional` names the argument that may be None: labels of scores, or groups; without groups all
-    rows are in one. Weights may be zero.
+    rows are in one. `missing` says what missing values of groups mean. Weights may be zero.
     """
     check_same_rows(
         y_true=y_true,
@@ -53,7 +54,7 @@ def check_rows(
     members: Any = sensitive_features
     if members is None and optional == "sensitive_features":
         members = np.zeros(len(values))
-    groups = check_groups(members, len(values), rows=rows, compared=True)
+    groups = check_groups(members, len(values), rows=rows, missing=missing, compared=True)
     return (
         labels,
         values,

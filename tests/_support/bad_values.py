@@ -175,6 +175,9 @@ OF_METRICS = {
     "query": LABELS,
     "k": [*COUNT],
     "quantile": [*SHARE, None],
+    "reference": ["zz", 7, [1], THING, {"zz": 1}],
+    "least_share": [*SHARE, None],
+    "tops": NUMBERS,
 }
 OF_RANKERS = {"y": LABELS, "query": [*LABELS[:4], [{}] * N]}
 STEPS = solvers.PolyakSteps

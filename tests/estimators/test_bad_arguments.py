@@ -192,11 +192,10 @@ def solver(kind):
 
 
 def metric(function):
-    labels = ("class_error_rates", "group_rates", "neyman_pearson_error", "rate_gaps")
-    predictions = (X[:, 0] > 0) * 1 if function.__name__ in labels else X[:, 0]
+    predicted = X[:, 0] if function.__name__ not in OF_LABELS else (X[:, 0] > 0) * 1
 
     def call(name, value):
-        rows = {"y_true": Y, "y_pred": predictions, "sensitive_features": GROUPS, "query": QUERY}
+        rows = {"y_true": Y, "y_pred": predicted, "sensitive_features": GROUPS, "query": QUERY}
         taken = inspect.signature(function).parameters
         rows = {key: value for key, value in rows.items() if key in taken}
         function(**{**rows, name: value})
@@ -204,6 +203,10 @@ def metric(function):
     return call
 
 
+OF_LABELS = (
+    "class_error_rates", "group_rates", "impact_ratios", "neyman_pearson_error", "rate_gaps",
+)  # fmt: skip
+UNLABELLED = {"impact_ratios", "score_impact_ratios"}  # labels may be None
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {
     "FairLogisticClassifier": (fair(FairLogisticClassifier), FAIR | ROWS),
@@ -323,7 +326,14 @@ TABLES = {
     **{
         name: (
             metric(getattr(metrics, name)),
-            {one: OF_METRICS[one] for one in inspect.signature(getattr(metrics, name)).parameters},
+            {
+                one: [
+                    value
+                    for value in OF_METRICS[one]
+                    if value is not None or one != "y_true" or name not in UNLABELLED
+                ]
+                for one in inspect.signature(getattr(metrics, name)).parameters
+            },
         )
         for name in metrics.__all__
     },

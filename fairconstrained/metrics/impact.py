@@ -1,0 +1,346 @@
+"""Impact ratios: rates against that of a reference group, for every attribute and crossing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import fisher_exact
+
+from fairconstrained.data.groups import MISSING, UNKNOWN, Groups
+from fairconstrained.metrics.exact_tests import ratio_interval
+from fairconstrained.metrics.inputs import check_rows, counted, positive_class
+from fairconstrained.metrics.rates import Predictions, group_labels
+from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.validation import check_between, check_confidence, check_numbers
+
+FOUR_FIFTHS = 4, 5
+BELOW = "below four fifths"
+LEAST_SHARE = 0.02
+_TOPS = (0.1, 0.25, 0.5, 0.75, 0.9)
+_TESTS = ["ratio_low", "ratio_high", "z", "p_value"]
+_MISSING = "ignore_in_constraint"
+_HEADS = {"selected": "above_median", "selection_rate": "scoring_rate"}
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
+    """Rows whose groups are compared with a reference group, by attribute and by crossing.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+    weight : ndarray of shape (n_rows,)
+        The weights, > 0.
+    reference, least_share, confidence
+        See :func:`impact_ratios`.
+    """
+
+    groups: Groups
+    weight: Array
+    reference: Any = None
+    least_share: float = LEAST_SHARE
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Check what a user gives."""
+        check_between("least_share", self.least_share, 0.0, 1.0, "of the rows")
+        check_confidence(self.confidence)
+
+    def table(self, selected: Array) -> pd.DataFrame:
+        """Return the impact ratios of a selection, (n_rows,) of bool."""
+        tables = {
+            title: self._compared(groups, selected, named)[0]
+            for title, groups, named in self._groupings
+        }
+        return pd.concat(tables, names=["attribute"])
+
+    def score_table(self, scores: Array, tops: Sequence[float] = _TOPS) -> pd.DataFrame:
+        """Return the impact ratios of scores above the median, and what else scores have."""
+        deviation = np.sqrt(np.cov(scores, aweights=self.weight)) if np.ptp(scores) else np.nan
+        tables = {}
+        for title, groups, named in self._groupings:
+            table, place = self._compared(groups, scores > self._lowest(scores, 0.5), named)
+            totals = [np.bincount(groups.codes, self.weight * part) for part in (scores, 1.0)]
+            means = totals[0] / totals[1]
+            table = table.rename(columns=_HEADS).assign(mean_score=means)
+            table["standardized_difference"] = (means - _at(means, place)) / deviation
+            for top in tops:
+                rates, _ = self._rates(groups, scores >= self._lowest(scores, top))
+                table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, place) or np.nan)
+            tables[title] = table
+        return pd.concat(tables, names=["attribute"])
+
+    @cached_property
+    def _equal(self) -> bool:
+        """Whether all weights are equal."""
+        return bool(at_most(np.ptp(self.weight), 0.0))
+
+    def _lowest(self, scores: Array, top: float) -> float:
+        """Return the quantile of the scores that begins a share of the weight from the highest."""
+        options: Any = {"weights": self.weight, "method": "inverted_cdf"}
+        return float(np.quantile(scores, 1.0 - top, **({} if self._equal else options)))
+
+    @cached_property
+    def _groupings(self) -> list[tuple[str, Groups, int | None]]:
+        """Every attribute and crossing: its title, its groups, and the named one."""
+        parts = [part.with_unknown() for part in self.groups.columns]
+        named = self._named([part.title for part in parts])
+        return [
+            (", ".join(titles), groups, _place(groups, [named.get(title) for title in titles]))
+            for size in range(1, len(parts) + 1)
+            for chosen in combinations(parts, size)
+            for titles in [[part.title for part in chosen]]
+            for groups in [chosen[0] if size == 1 else Groups.crossed(chosen)]
+        ]
+
+    def _named(self, titles: list[str]) -> Mapping[str, Any]:
+        """Return the named reference groups by attribute."""
+        named = {} if self.reference is None else self.reference
+        if not isinstance(named, Mapping) and len(titles) == 1:
+            named = {titles[0]: named}
+        if not isinstance(named, Mapping) or not set(named) <= set(titles):
+            raise ValueError(
+                f"reference must be a mapping from attributes, of {titles}, to a group of each; "
+                f"got {self.reference!r}."
+            )
+        return named
+
+    def _rates(self, groups: Groups, selected: Array) -> tuple[Array, Array]:
+        """Return the rates of groups, and their effective numbers of rows."""
+        return Predictions(None, selected, groups, self.weight).cells("selection_rate")
+
+    def _compared(
+        self, groups: Groups, selected: Array, place: int | None
+    ) -> tuple[pd.DataFrame, int | None]:
+        """Return groups compared with the one at a place, else with the one selected most."""
+        n = len(groups)
+        rows = np.bincount(groups.codes, minlength=n)
+        counts = np.bincount(groups.codes[selected], minlength=n)
+        rates, sizes = self._rates(groups, selected)
+        unknown = np.array(
+            [not {MISSING, UNKNOWN}.isdisjoint(_values(groups, k)) for k in range(n)]
+        )
+        few = rows < self.least_share * len(groups.codes)
+        compared = ~(unknown | few)
+        if place is None and compared.any():  # of equal rates, that of the most rows
+            place = int(np.lexsort([-np.arange(n), rows, rates, compared])[-1])
+        ratio = rates / (_at(rates, place) or np.nan)
+        status = {
+            "reference": np.arange(n) == (-1 if place is None else place),
+            "unknown": unknown,
+            f"fewer than {100.0 * self.least_share:g}% of the rows": few,
+            BELOW: ~at_most(FOUR_FIFTHS[0] / FOUR_FIFTHS[1], ratio) & np.isfinite(ratio),
+        }
+        columns = {
+            "rows": rows, "share": rows / len(groups.codes), "selected": counts,
+            "selection_rate": rates, "ratio": ratio,
+        }  # fmt: skip
+        table = pd.DataFrame(columns, index=pd.Index(group_labels(groups), name="group"))
+        # With weights, counts are those of the effective numbers of rows.
+        sizes = np.maximum(np.floor(sizes + 1e-6), 1.0).astype(int)
+        cells = list(zip(np.rint(rates * sizes).astype(int).tolist(), sizes.tolist(), strict=True))
+        tests = [
+            {} if place in (None, k) else _tests(cells[k], cells[place], self.confidence)
+            for k in range(n)
+        ]
+        tested = pd.DataFrame(tests, columns=_TESTS, index=table.index, dtype=float)
+        table = pd.concat([table, tested], axis=1)
+        for name, (part, whole) in {"to_four_fifths": FOUR_FIFTHS, "to_parity": (1, 1)}.items():
+            table[name] = np.nan
+            if place is not None and self._equal:
+                needed = -(-part * counts[place] * rows // (whole * rows[place]))
+                table[name] = np.maximum(needed - counts, 0)
+        return table.assign(status=np.select(list(status.values()), list(status), "")), place
+
+
+def _values(groups: Groups, k: int) -> list[str]:
+    """Return the values of the attributes of a group, as text."""
+    name = groups.names[k]
+    return [str(value) for value in (name if groups.attributes else [name])]
+
+
+def _place(groups: Groups, wanted: list[Any]) -> int | None:
+    """Return the place of a group by its values of the attributes; None where one is None."""
+    if None in wanted:
+        return None
+    texts = [str(value) for value in wanted]
+    for k in range(len(groups)):
+        if _values(groups, k) == texts:
+            return k
+    raise ValueError(
+        f"reference: no row has the group {', '.join(texts)}; the groups are {groups.labels}."
+    )
+
+
+def _at(values: Array, place: int | None) -> float:
+    """Return the value of the reference group; nan without one."""
+    return float("nan") if place is None else float(values[place])
+
+
+def _tests(first: tuple[int, int], second: tuple[int, int], confidence: float) -> dict[str, float]:
+    """Return the interval of the ratio of two rates, and the tests that they are equal."""
+    (x, n), (y, m) = first, second
+    pooled = (x + y) / (n + m)
+    variance = pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)
+    z = (x / n - y / m) / variance**0.5 if variance > 0.0 else 0.0
+    p = float(fisher_exact(np.array([[x, n - x], [y, m - y]])).pvalue)
+    return dict(zip(_TESTS, (*ratio_interval(first, second, confidence), z, p), strict=True))
+
+
+def impact_ratios(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    *,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
+    reference: Any = None,
+    least_share: float = LEAST_SHARE,
+    confidence: float = 0.95,
+    pos_label: object = None,
+) -> pd.DataFrame:
+    """Return selection rates and their ratios to that of a reference group, with tests.
+
+    There is a table for every attribute and one for every crossing of attributes, one below the
+    other. Rows with a missing value of an attribute are those of a group "unknown".
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        Ignored; present for API consistency.
+    y_pred : array-like of shape (n_samples,)
+        The predictions, of two classes.
+    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+        The attributes, a column for each; missing values are allowed.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows. With weights that differ the tests and intervals are approximate:
+        they use counts of the effective sample size of Kish; and no numbers of selections are
+        given.
+    reference : group, mapping of str to group or None, default=None
+        The reference group; with several attributes a mapping from their names, such as
+        ``{"sex": "male", "race": "white"}``. Crossings of attributes that are all named have the
+        crossing of these groups. None takes the group with the highest rate, of those that are
+        known and not too small, of equal ones the largest.
+    least_share : float, default=0.02
+        Groups of a smaller share of the rows are shown, but neither set the highest rate nor are
+        they marked.
+    confidence : float, default=0.95
+        The confidence level of each interval.
+    pos_label : label or None, default=None
+        The positive class; None means the second of the sorted classes.
+
+    Returns
+    -------
+    ratios : DataFrame
+        The index has the levels attribute and group. The columns:
+
+        - rows, share (of all rows), selected and selection_rate;
+        - ratio, the rate divided by that of the reference group, with its exact unconditional
+          interval (Chan and Zhang) in ratio_low and ratio_high;
+        - z, the difference of the two rates in standard deviations, that of two equal rates
+          (two-proportion z, pooled), and p_value of Fisher's exact test, two-sided;
+        - to_four_fifths and to_parity: how many more rows of the group would have to be selected
+          for its rate to reach four fifths of the reference group's, or all of it;
+        - status: "reference", "unknown", "fewer than 2% of the rows", "below four fifths" or "".
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, predictions are not of two classes, or no row is of a reference group.
+
+    Notes
+    -----
+    Four fifths and the tests are those of the Uniform Guidelines on Employee Selection Procedures,
+    29 CFR 1607.4(D). Ratios to the highest rate, by attribute and by crossing, without groups of
+    less than 2%, are those of New York City's rules, 6 RCNY 5-301. What follows from a figure is
+    not for this table to say.
+
+    References
+    ----------
+    I. Chan and Z. Zhang, "Test-based exact confidence intervals for the difference of two binomial
+    proportions", Biometrics 55 (1999), applied to the ratio.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import impact_ratios
+    >>> groups, selected = ["a"] * 50 + ["b"] * 50, [1] * 30 + [0] * 20 + [1] * 15 + [0] * 35
+    >>> table = impact_ratios(None, selected, sensitive_features=groups)
+    >>> table[["selection_rate", "ratio", "z", "to_four_fifths"]].round(2)
+                       selection_rate  ratio     z  to_four_fifths
+    attribute   group
+    attribute 0 a                 0.6    1.0   NaN               0
+                b                 0.3    0.5 -3.02               9
+    """
+    labels = y_pred if y_true is None else y_true
+    rows = check_rows(labels, y_pred, sensitive_features, sample_weight, missing=_MISSING)
+    positive = positive_class(rows[1], pos_label)
+    _, predictions, groups, weight = counted(*rows)
+    compared = ComparedRows(groups, weight, reference, least_share, confidence)
+    return compared.table(predictions == positive)
+
+
+def score_impact_ratios(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    *,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
+    reference: Any = None,
+    least_share: float = LEAST_SHARE,
+    confidence: float = 0.95,
+    tops: Sequence[float] = _TOPS,
+) -> pd.DataFrame:
+    r"""Return rates of scores above the median and their ratios, with tests and mean differences.
+
+    Parameters
+    ----------
+    y_true, sensitive_features, sample_weight, reference, least_share, confidence
+        See :func:`impact_ratios`; the reference group has the highest rate of scores above the
+        median.
+    y_pred : array-like of shape (n_samples,)
+        The scores; higher ones are favourable.
+    tops : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
+        Shares of rows, counted from the highest score, for which ratios are given.
+
+    Returns
+    -------
+    ratios : DataFrame
+        As :func:`impact_ratios` returns, with above_median and scoring_rate in place of selected
+        and selection_rate: how many scores of the group are above the median of all rows. Further
+        columns are
+
+        - mean_score and standardized_difference, the mean minus that of the reference group,
+          divided by the standard deviation of all scores;
+        - ratio_top_10 and so on: the ratio of the rates of scores in the highest 10 percent, with
+          all that are equal to the lowest of them.
+
+    Notes
+    -----
+    Rates above the median are the scoring rates of New York City's rules, 6 RCNY 5-301.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import score_impact_ratios
+    >>> table = score_impact_ratios(
+    ...     None, [1, 2, 3, 4, 5, 6, 7, 8], sensitive_features=list("bbabbaaa"), tops=(0.25,)
+    ... )
+    >>> columns = ["scoring_rate", "ratio", "standardized_difference", "ratio_top_25"]
+    >>> table[columns].round(2)
+                       scoring_rate  ratio  standardized_difference  ratio_top_25
+    attribute   group
+    attribute 0 a              0.75   1.00                     0.00           1.0
+                b              0.25   0.33                    -1.22           0.0
+    """
+    tops = check_numbers("tops", tops, 0.0, 1.0).tolist()
+    given = y_true, y_pred, sensitive_features, sample_weight
+    rows = check_rows(*given, scores=True, optional="y_true", missing=_MISSING)
+    _, scores, groups, weight = counted(*rows)
+    compared = ComparedRows(groups, weight, reference, least_share, confidence)
+    return compared.score_table(scores, tops)

@@ -1,0 +1,137 @@
+"""Impact ratios: the figures of other packages, coverage of intervals, groups left out, weights."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from fairconstrained.metrics import impact_ratios, score_impact_ratios
+from fairconstrained.metrics.exact_tests import ratio_interval
+from tests._support.impact_cases import ATTRIBUTES, CASES, FILE, TOPS
+
+PEERS = json.loads(FILE.read_text())
+
+
+def _group(values):
+    """Return the name of a group of aedt-audit, with its attributes if there are two."""
+    return values[0] if len(values) == 1 else ", ".join(map("{}={}".format, ATTRIBUTES, values))
+
+
+@pytest.mark.parametrize("kind", ["selected", "score"])
+@pytest.mark.parametrize("case", CASES)
+def test_rates_and_ratios_are_those_of_aedt_audit(case, kind):
+    frame = CASES[case]()
+    measure = impact_ratios if kind == "selected" else score_impact_ratios
+    table = measure(None, frame[kind], sensitive_features=frame[ATTRIBUTES])
+    rate = "selection_rate" if kind == "selected" else "scoring_rate"
+    columns = ["rows", rate, "share", "ratio", "to_four_fifths"]
+    for title, lines in PEERS[case][kind].items():
+        ours = table.loc[title].loc[[_group(values) for values, *_ in lines]]
+        assert len(table.loc[title]) == len(lines)
+        _, rows, rates, shares, excluded, ratios, z, needed = zip(*lines, strict=True)
+        theirs = np.column_stack([rows, rates, shares, ratios, needed])
+        np.testing.assert_allclose(ours[columns], theirs, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(ours["z"].fillna(0.0), z, rtol=1e-12, atol=1e-12)
+        assert (ours["status"].str.startswith("fewer") <= list(excluded)).all()
+        compared = [not out and "unknown" not in values for values, *_, out, _, _, _ in lines]
+        assert (ours["status"].isin(["", "reference", "below four fifths"]) == compared).all()
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+@pytest.mark.parametrize("case", CASES)
+def test_tests_and_differences_are_those_of_solas_ai(case, attribute):
+    frame, theirs = CASES[case]().dropna(subset=[attribute]), PEERS[case][attribute]
+    given = {"sensitive_features": frame[attribute], "reference": theirs["reference"]}
+    decided = impact_ratios(None, frame["selected"], **given).loc[attribute].loc[theirs["groups"]]
+    scored = score_impact_ratios(None, frame["score"], tops=TOPS, **given)
+    scored = scored.loc[attribute].loc[theirs["groups"]]
+    close = {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(decided["ratio"], theirs["ratio"], **close)
+    np.testing.assert_allclose(decided["p_value"], theirs["p_value"], **close)
+    np.testing.assert_allclose(
+        100.0 * scored["standardized_difference"], theirs["difference"], **close
+    )
+    for top in TOPS:
+        np.testing.assert_allclose(
+            scored[f"ratio_top_{100.0 * top:g}"], theirs[f"top {top}"], **close
+        )
+    shortfall = np.array(theirs["shortfall"])  # nan where a difference is not significant
+    given = ~np.isnan(shortfall)
+    assert (decided["to_parity"][given] == np.ceil(shortfall[given] - 1e-9)).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (9, 6)])
+def test_the_interval_of_a_ratio_covers_for_all_rates(n, m):
+    """By enumeration of all counts; it is not much wider than it must be."""
+    limits = np.array(
+        [[ratio_interval((x, n), (y, m), 0.9) for y in range(m + 1)] for x in range(n + 1)]
+    )
+    coverages = []
+    for ratio in (0.05, 0.3, 0.8, 1.0, 2.0, 20.0):
+        inside = (limits[:, :, 0] <= ratio) & (ratio <= limits[:, :, 1])
+        for rate in min(1.0, 1.0 / ratio) * np.linspace(0.05, 1.0, 20):
+            first = binom.pmf(range(n + 1), n, min(ratio * rate, 1.0))
+            coverages.append(first @ inside @ binom.pmf(range(m + 1), m, rate))
+    assert 0.9 <= min(coverages) < 0.94
+
+
+def test_a_reference_is_the_highest_rate_of_a_known_group_of_enough_rows_or_a_named_one():
+    groups = np.repeat(["tiny", "most", "least", None], [10, 600, 390, 100])
+    selected = np.concatenate([np.arange(n) < k for n, k in ((10, 9), (600, 300), (390, 117))])
+    selected = np.append(selected, np.ones(100, dtype=bool))
+    table = impact_ratios(None, selected, sensitive_features=groups).loc["attribute 0"]
+    assert table["status"].to_dict() == {
+        "tiny": "fewer than 2% of the rows",
+        "most": "reference",
+        "least": "below four fifths",
+        "unknown": "unknown",
+    }
+    assert table["ratio"].to_dict() == pytest.approx(
+        {"tiny": 1.8, "most": 1.0, "least": 0.6, "unknown": 2.0}
+    )
+    every = impact_ratios(None, selected, sensitive_features=groups, least_share=0.0)
+    assert every.loc[("attribute 0", "tiny"), "status"] == "reference"
+    named = impact_ratios(None, selected, sensitive_features=groups, reference="least")
+    assert named.loc[("attribute 0", "most"), "ratio"] == pytest.approx(5 / 3)
+    assert named.loc[("attribute 0", "least"), ["z", "p_value", "ratio_low"]].isna().all()
+
+
+def test_references_are_named_by_attribute_and_crossed():
+    frame = CASES["two even groups"]()
+    given = {"sensitive_features": frame[ATTRIBUTES]}
+    table = impact_ratios(None, frame["selected"], reference={"race": "r1"}, **given)
+    assert table.loc[("race", "r1"), "status"] == "reference"
+    assert table.loc[("sex", "m"), "status"] == "reference"
+    table = impact_ratios(None, frame["selected"], reference={"race": "r1", "sex": "f"}, **given)
+    assert table.loc[("sex, race", "sex=f, race=r1"), "status"] == "reference"
+    for wrong in ("f", {"sex": "x"}, {"age": "f"}):
+        with pytest.raises(ValueError, match="reference"):
+            impact_ratios(None, frame["selected"], reference=wrong, **given)
+
+
+def test_weights_are_free_of_units_and_equal_ones_are_none():
+    frame = CASES["ties"]()
+    given = {"sensitive_features": frame["race"], "y_true": None}
+    weight = np.random.default_rng(0).uniform(1.0, 2.0, len(frame))
+    plain = impact_ratios(y_pred=frame["selected"], **given)
+    fours = impact_ratios(y_pred=frame["selected"], sample_weight=np.full(len(frame), 4.0), **given)
+    pd.testing.assert_frame_equal(plain, fours)
+    tables = [
+        score_impact_ratios(y_pred=frame["score"], sample_weight=unit * weight, **given)
+        for unit in (1.0, 1024.0)
+    ]
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0]["to_parity"].isna().all()
+    wider = tables[0]["ratio_high"] - tables[0]["ratio_low"]
+    table = score_impact_ratios(y_pred=frame["score"], **given)
+    assert (wider.dropna() > (table["ratio_high"] - table["ratio_low"]).dropna()).all()
+
+
+def test_without_a_selection_there_are_no_ratios():
+    table = impact_ratios(None, [0, 0, 0, 0], sensitive_features=list("aabb"))
+    assert table["ratio"].isna().all()
+    assert table["status"].tolist() == ["reference", ""]
+    with pytest.raises(ValueError, match="least_share must be a number between 0 and 1"):
+        impact_ratios(None, [0, 1], sensitive_features=["a", "b"], least_share=2)
