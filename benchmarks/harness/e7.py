@@ -123,7 +123,7 @@ def follow(parts: dict[str, Rows], problem: Problem, solver: Solver, seed: int) 
         w, epoch = measured.iterate.at.w, measured.iterate.iteration
         if np.all(np.isfinite(w)):
             for name, part in parts.items():
-                row = part.measures(models[name].scores(w))
+                row = part.measures(models[name].forward(w)[0])
                 table.append({"epoch": epoch, "part": name, **row})
 
     solver.minimize(problem, callback=record, random_state=seed)

@@ -116,7 +116,7 @@ def weight_step(rows: Part, options: Namespace) -> float:
     """Return the step of the weights, one for all methods: one over the curvature of batches."""
     problem = problem_of(rows, options, average=False)
     start = Start(problem.start(0), random_state=np.random.RandomState(0))
-    return 1.0 / Rows(problem, start, options.step_queries * ROWS_PER_QUERY).curvature
+    return 1.0 / Rows(problem, start, options.step_queries * ROWS_PER_QUERY).constants.curvature
 
 
 def runs(parts: dict[str, Part], options: Namespace, name: str, seed: int, eta: float) -> list[Row]:
@@ -136,7 +136,7 @@ def runs(parts: dict[str, Part], options: Namespace, name: str, seed: int, eta: 
         seconds += time.process_time() - clock
         head = {"method": name, "seed": seed, "passes": iterate.iteration / per_pass(options)}
         for part, rows in parts.items():
-            figures = measures(rows, models[part].scores(iterate.at.w))
+            figures = measures(rows, models[part].forward(iterate.at.w)[0])
             table.append({**head, "CPU seconds": seconds, "part": part, **figures})
         clock = time.process_time()
     return table
