@@ -78,7 +78,11 @@ def main(arguments: Sequence[str]) -> int:
     if name not in BENCHMARKS:
         print(f"There is no benchmark {name!r}.\n\n{listing()}", file=sys.stderr)
         return 2
-    load(name).run(parse(parser_of(name), rest))
+    module, options = load(name), parse(parser_of(name), rest)
+    if not options.no_run:
+        module.run(options)
+    for page in getattr(module, "PAGES", ()) if options.docs is not None else ():
+        page.write(options.docs, None if options.no_run else options.out)
     return 0
 
 

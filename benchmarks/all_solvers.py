@@ -1,9 +1,8 @@
 """Every solver on every constraint, with the defaults of both, each run in its own process.
 
-``--constraints papers`` takes PLADA's problems (sections 5.1 and 5.2): demographic parity 0.02 and
-equalized odds 0.05. ``--constraints all`` takes every constraint that the library has a name for,
-at 0.05, with its default surrogate or loss and with another one: smooth where the default has
-kinks, with kinks where it is smooth. "auto" solves the problem of ``goal="fairness"``.
+Every constraint that the library has a name for, at 0.05, with its default surrogate or loss and
+with another one: smooth where the default has kinks, with kinks where it is smooth. "auto" solves
+the problem of ``goal="fairness"``.
 
 Results are kept with the commit: what is there is not run again. ``--solver`` and ``--constraint``
 choose what is run.
@@ -17,13 +16,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.harness.data import DATA, Data, generated, load, signs
 from benchmarks.harness.options import add_choice
+from benchmarks.harness.pages import Page, boxes
 from benchmarks.harness.processes import OverBudget, isolated, limited
-from benchmarks.harness.store import Store
+from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
@@ -31,7 +33,6 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.solvers import SOLVERS
 
 KAPPA = 0.05
-PAPERS = {"demographic_parity": 0.02, "equalized_odds": 0.05}
 MAIN = ("ipc", "3s-econ", "plada", "idca")
 SOLVED, FEASIBLE = 1e-4, 1e-3  # violation of the best objective; of a run that is met
 NEAR, NEAR_MAIN = 0.02, 0.01  # relative gap of a run that is met
@@ -145,15 +146,12 @@ def tasks(options: Namespace) -> Iterator[tuple[Case, str]]:
     """Yield the problems that the options name, with the solvers of each."""
     for data in options.data:
         rows = options.rows if data == "generated" else 0
-        if options.constraints == "papers":
-            cases = [Case(data, rows, *item, "sigmoid") for item in PAPERS.items()]
-        else:
-            cases = [
-                Case(data, rows, name, KAPPA, variant, goal)
-                for name in CLASSIFIER_CONSTRAINTS
-                for variant in variants(name)
-                for goal in ("accuracy", "fairness")
-            ]
+        cases = [
+            Case(data, rows, name, KAPPA, variant, goal)
+            for name in CLASSIFIER_CONSTRAINTS
+            for variant in variants(name)
+            for goal in ("accuracy", "fairness")
+        ]
         for case in cases:
             fair = case.goal == "fairness"
             solvers = [DEFAULT, *REFERENCES] if fair else list(SOLVERS)
@@ -183,8 +181,9 @@ def table(results: dict[tuple[Case, str], Row]) -> list[Row]:
         row: Row = {"data": case.data, "constraint": case.name, "solver": solver}
         row |= {"status": result["status"], "objective": result.get("objective", "")}
         row["relative gap"] = gap
-        for name in ("violation", "KKT residual", "passes", "CPU seconds", "answer of", "commit"):
+        for name in ("violation", "KKT residual", "passes", "CPU seconds", "answer of"):
             row[name] = result.get(name, "")
+        row |= stamp(result)
         reference = case.goal == "fairness" and solver != DEFAULT
         rows.append({**row, "verdict": "" if reference else verdict(case, solver, result, gap)})
     return rows
@@ -202,25 +201,38 @@ def verdict(case: Case, solver: str, result: Row, gap: float) -> str:
     return "met" if result["CPU seconds"] <= seconds else f"{result['CPU seconds']:.0f} s"
 
 
-def overview(rows: list[Row]) -> list[Row]:
-    """Return the verdicts, a row for every problem and a column for every solver."""
-    problems: dict[tuple[str, str], dict[str, str]] = {}
-    for row in rows:
-        verdicts = problems.setdefault((row["data"], row["constraint"]), {})
-        verdicts[row["solver"]] = row["verdict"] + ("*" if row["answer of"] else "")
-    names = list(dict.fromkeys(row["solver"] for row in rows))
-    return [
-        {"data": data, "constraint": constraint, **{name: row.get(name, "") for name in names}}
-        for (data, constraint), row in problems.items()
-    ]
+def by_solver(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that are met, worst gaps and medians, a row for every solver."""
+    judged = rows[rows.verdict.notna()].assign(met=rows.verdict == "met")
+    grouped = judged.groupby(["solver", "data"], sort=False)
+    shown = {
+        "met": grouped.met.sum().astype(str) + " of " + grouped.size().astype(str),
+        "worst gap, %": (100.0 * grouped["relative gap"].max()).map("{:.2f}".format),
+        "passes": grouped.passes.median().map("{:.0f}".format),
+        "CPU seconds": grouped["CPU seconds"].median().map("{:.2f}".format),
+    }
+    table = pd.DataFrame(shown).unstack("data").reindex(judged.solver.unique())
+    table.columns = [f"{data}: {name}" for name, data in table.columns]
+    return table.rename_axis("solver").reset_index()
+
+
+def draw(passes: Any, gaps: Any, rows: pd.DataFrame) -> None:
+    """Draw the data passes and the relative gaps of the runs on a9a."""
+    some = rows[rows.verdict.notna() & (rows.data == "a9a")]
+    gap = (100.0 * some["relative gap"]).clip(lower=1e-4)
+    boxes(passes, some.passes, some.solver, "data passes", MAIN)
+    boxes(gaps, gap, some.solver, "objective above the best of all solvers, %", MAIN)
+    for ax in (passes, gaps):
+        ax.set_xscale("log")
+
+
+PAGES = (Page("every_solver", by_solver, draw, ("every_solver",)),)
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add what is run."""
     add_choice(parser, "--data", [*DATA, "generated"], quick=["generated"], help="data sets")
     parser.add_argument("--rows", type=int, default=1000, help="of the generated data")
-    text = "see the module's text"
-    parser.add_argument("--constraints", choices=["papers", "all"], default="papers", help=text)
     text = "run these only: partial_dp, roc_parity:ramp"
     parser.add_argument("--constraint", nargs="+", metavar="NAME", help=text)
     add_choice(parser, "--solver", [DEFAULT, *SOLVERS], quick=MAIN, help="run these only")
@@ -228,7 +240,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> None:
-    """Run what is not known, then write the table and the overview of its verdicts."""
+    """Run what is not known, then write the table with its verdicts."""
     store = Store(options.out / "all_solvers")
     for data in options.data:
         rows_of(data, options.rows if data == "generated" else 0)  # once, before the forks
@@ -239,9 +251,6 @@ def run(options: Namespace) -> None:
         print(task[0].data, task[0].name, task[1], row["status"], flush=True)
     results = {task: store.get(key) for task, key in keys.items()}
     rows = table({task: row for task, row in results.items() if row is not None})
-    name = f"all_solvers-{options.constraints}-{'-'.join(options.data)}"
-    write_table(rows, name, "Every solver with its defaults", options.out)
-    judged = [row for row in rows if row["verdict"]]
-    met = sum(row["verdict"] == "met" for row in judged)
-    title = f"{met} of {len(judged)} runs met"
-    write_table(overview(judged), f"{name}-verdicts", title, options.out)
+    write_table(rows, "every_solver", "Every solver with its defaults", options.out)
+    judged = [row["verdict"] for row in rows if row["verdict"]]
+    print(f"{judged.count('met')} of {len(judged)} runs met")

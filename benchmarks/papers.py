@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.harness import e7, e8, rank_parity
+from benchmarks.harness.frontier import draw_differences
 from benchmarks.harness.options import Default, add_choice, add_numbers
+from benchmarks.harness.pages import BLUE, ORANGE, Page
 from benchmarks.harness.paper_grids import best_of
 from benchmarks.harness.paper_lines import Line, all_lines
 from benchmarks.harness.paper_setup import SVIO_TOL, Setup, minimized, solver_for
-from benchmarks.harness.store import Store
+from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.solvers import Solver
 
 EXPERIMENTS = tuple(f"E{k}" for k in range(1, 11))
 KINDS = ("paper", "default")
-FIGURES = ("status", "objective", "violation", "SVio", "passes", "seconds", "solver", "setting")
+FIGURES = (
+    "objective", "violation", "SVio", "passes", "seconds", "status", "solver", "setting", "remark"
+)  # fmt: skip
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
 
@@ -105,13 +111,15 @@ def run(options: Namespace) -> None:
     store, table = Store(options.out / "papers"), []
     for line in all_lines():
         if is_chosen(line, options):
-            names = ("experiment", "data", "method", "published")
-            row: Row = {name: getattr(line, name) for name in names}
-            for kind in KINDS:
-                runs = kind in options.kinds and (kind == "default" or line.paper is not None)
-                known = figures(line, kind, options, store) if runs else {}
-                row |= {f"{kind}: {name}": known.get(name, "") for name in FIGURES}
-            table.append(row)
+            names = ("experiment", "data", "method")
+            head: Row = {name: getattr(line, name) for name in names}
+            runs = {"published": line.published} if line.published else {}
+            for kind in options.kinds:
+                if kind == "default" or line.paper is not None:
+                    runs[kind] = figures(line, kind, options, store)
+            for kind, known in runs.items():
+                shown = {name: known.get(name, "") for name in FIGURES}
+                table.append({**head, "run": kind, **shown, **stamp(known)})
     if table:
         write_table(table, "papers", "The papers' tables", options.out)
     for name, module in (("E7", e7), ("E8", e8)):
@@ -120,3 +128,37 @@ def run(options: Namespace) -> None:
     for name in rank_parity.EXPERIMENTS:
         if name in options.only:
             rank_parity.run(name, options, Store(options.out / "rank_parity"))
+
+
+FEASIBLE = 1e-3  # violation of a run whose objective counts
+
+
+def table(lines: pd.DataFrame, *ranks: pd.DataFrame) -> pd.DataFrame:
+    """Return the lowest objective of every kind of run, for the problems of E1 to E5."""
+    known = lines[(lines.experiment != "E6") & ~lines.data.str.contains("of seed")]
+    known = known[known.objective.notna() & ~(known.violation > FEASIBLE)]
+    head = ["experiment", "data", "run"]
+    best = known.loc[known.groupby(head, sort=False).objective.idxmin()].set_index(head)
+    words = best.objective.map("{:.4g}".format) + " (" + best.method + ")"
+    shown = words.unstack("run").fillna("")[["published", *KINDS]]
+    names = {"data": "problem", "paper": "with paper()", "default": "by default"}
+    return shown.rename_axis(columns=None).reset_index().rename(columns=names)
+
+
+def draw(left: Any, right: Any, lines: pd.DataFrame, e9: pd.DataFrame, e10: pd.DataFrame) -> None:
+    """Draw objectives over the published ones, and who is ahead in E9 and E10."""
+    head = ["experiment", "data", "method"]
+    some = lines[lines.data.isin(["a9a, x* by SGD", "a9a"])]
+    some = some.pivot(index=head, columns="run", values="objective").dropna().reset_index()
+    for kind, colour in zip(KINDS, (ORANGE, BLUE), strict=True):
+        label = "with paper()" if kind == "paper" else "by default"
+        names = some.experiment + ", " + some.method
+        left.plot(some[kind] / some.published, names, "o", color=colour, label=label)
+    left.axvline(1.0, color="black", linewidth=0.8)
+    left.set_xlabel("objective over the published one, a9a")
+    left.legend()
+    ranks = pd.concat([e9.assign(of="E9"), e10.assign(of="E10")])
+    draw_differences(right, ranks.assign(method=ranks.of + ", " + ranks.method))
+
+
+PAGES = (Page("papers", table, draw, ("papers", "papers-E9", "papers-E10")),)

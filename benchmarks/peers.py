@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,21 +23,22 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from benchmarks.harness.data import Data, black_or_white, encode
+from benchmarks.harness.data import FRAMES, Data, encode
 from benchmarks.harness.frontier import (
     LEAST_SPLITS,
     Point,
     Splits,
     compared,
     counts,
+    draw_differences,
     pooled_gap,
     summary,
 )
 from benchmarks.harness.options import ROOT, Default, add_choice
-from benchmarks.harness.peer_worker import NOTIONS, OURS, PEERS
-from benchmarks.harness.store import Store
+from benchmarks.harness.pages import Page, boxes
+from benchmarks.harness.peer_worker import NOTIONS, OURS, PEERS, SEES, TREES
+from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
-from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_communities, fetch_law_school
 
 SETTINGS = (0.005, 0.01, 0.02, 0.05, 0.1)
 TEST_SHARE = 0.3
@@ -48,28 +48,10 @@ QUICK = [  # the fastest of every kind
 ]  # fmt: skip
 
 
-def _with(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[], tuple]:
-    def read() -> tuple[pd.DataFrame, Any, Any]:
-        data = fetch(**options)
-        groups = data.sensitive_features
-        return data.data, data.target, groups[column] if groups.ndim == 2 else groups
-
-    return read
-
-
-SOURCES: dict[str, Callable[[], tuple]] = {
-    "compas": black_or_white,
-    "communities": _with(fetch_communities, "racepctblack"),
-    "law_school": _with(fetch_law_school, "race"),
-    "bank": _with(fetch_bank, "age", version="additional"),
-    "adult": _with(fetch_adult, "sex"),
-}
-
-
 @cache
 def rows_of(name: str) -> Data:
     """Return features without the column of the groups, labels 0 and 1, and codes of groups."""
-    frame, y, groups = SOURCES[name]()
+    frame, y, groups = FRAMES[name]()
     y = np.asarray(y)
     X = encode(frame.drop(columns=[str(groups.name)], errors="ignore"))
     codes = np.unique(np.asarray(groups.astype(str)), return_inverse=True)[1]
@@ -144,7 +126,7 @@ def measured(data: str, notion: str, peer: str, options: Namespace, store: Store
     return store.put(key, {"fits": fits})
 
 
-def points(data: str, notion: str, peer: str, fits: list[Row]) -> list[Point]:
+def points(data: str, notion: str, peer: str, fits: list[Row], by: Row) -> list[Point]:
     """Return a point for every setting; its fairness is that of the rates of all splits."""
     out = []
     for setting in dict.fromkeys(fit["setting"] for fit in fits):
@@ -154,7 +136,7 @@ def points(data: str, notion: str, peer: str, fits: list[Row]) -> list[Point]:
             return -pooled_gap([runs[k]["counts"] for k in splits])
 
         one, ours = PEERS[peer], PEERS[peer].package == OURS or peer == "no constraint"
-        row = {"data": data, "notion": notion, "method": peer, "setting": setting}
+        row = {**by, "data": data, "notion": notion, "method": peer, "setting": setting}
         row |= {"kind": one.kind, "random": "yes" if one.random else "no"}
         row["CPU seconds"] = float(np.mean([run["CPU seconds"] for run in runs.values()]))
         accuracy = {k: run["accuracy"] for k, run in runs.items()}
@@ -164,7 +146,7 @@ def points(data: str, notion: str, peer: str, fits: list[Row]) -> list[Point]:
 
 def add_options(parser: ArgumentParser) -> None:
     """Add data sets, notions, methods, splits and environments."""
-    add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
+    add_choice(parser, "--data", FRAMES, quick=["compas"], help="data sets")
     add_choice(parser, "--notions", NOTIONS, quick=["demographic_parity"], help="notions")
     add_choice(parser, "--peers", PEERS, quick=QUICK, help="methods")
     splits = Default(10, LEAST_SPLITS)
@@ -192,7 +174,7 @@ def interpreters(pairs: list[str]) -> dict[str, str]:
 
 
 def run(options: Namespace) -> None:
-    """Run what is not known; write peers (all points) and peers-summary (who is ahead)."""
+    """Run what is not known; write all points, and print who is ahead."""
     options.pythons = interpreters(options.python)
     store, every, missing = Store(options.out / "peers"), list[Point](), {}
     for data in options.data:
@@ -200,11 +182,44 @@ def run(options: Namespace) -> None:
             for peer in options.peers:
                 if notion in PEERS[peer].notions:
                     result = measured(data, notion, peer, options, store)
-                    every += points(data, notion, peer, result.get("fits", []))
+                    every += points(data, notion, peer, result.get("fits", []), stamp(result))
                     missing |= {peer: result["missing"]} if "missing" in result else {}
     rows = compared(every, lambda point: TEST_SHARE / (1.0 - TEST_SHARE))
     write_table(rows, "peers", "Peers: means over splits; fairness is less the gap", options.out)
-    if ahead := summary(rows, ("notion", "data", "kind")):
-        write_table(ahead, "peers-summary", "Peers: who is ahead at the same gap", options.out)
+    print(summary(pd.DataFrame(rows)).to_string())
     for peer, reason in missing.items():
         print(f"not run: {peer}: {reason}")
+
+
+REFERENCES = {  # what a fit is timed against
+    "linear": "ours, decisions",
+    SEES: "ours, thresholds by group",
+    TREES: "ours boosted, decisions",
+}
+
+
+def seconds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the CPU seconds of every method on every task, over ours of its kind."""
+    task = ["data", "notion", "kind"]
+    means = rows.groupby([*task, "method"], sort=False)["CPU seconds"].mean().reset_index()
+    ours = means[means.method == means.kind.map(REFERENCES)].set_index(task)["CPU seconds"]
+    return means.assign(ratio=means["CPU seconds"] / means.set_index(task).index.map(ours))
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return who is ahead of whom, and medians of the CPU seconds."""
+    times = seconds(rows).groupby("method").ratio.median().map("{:.2g}".format)
+    shown = summary(rows)
+    return shown.assign(**{"CPU seconds over ours": shown.method.map(times)})
+
+
+def draw(differences: Any, times: Any, rows: pd.DataFrame) -> None:
+    """Draw differences of accuracy, and CPU seconds."""
+    draw_differences(differences, rows)
+    ratios = seconds(rows)
+    ours = [name for name in ratios.method if name.startswith("ours")]
+    boxes(times, ratios.ratio, ratios.method, "CPU seconds of a fit, over ours of its kind", ours)
+    times.set_xscale("log")
+
+
+PAGES = tuple(Page(name, table, draw, (name,)) for name in ("peers", "boosters"))

@@ -15,7 +15,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -230,11 +229,10 @@ def memory_row(n_rows: int, constraint: str) -> Row:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add --only and --docs."""
+    """Add --only."""
     names = [*FEW, *MANY, "rest"]
     default = Default(names, ["300 x 10"])
     parser.add_argument("--only", nargs="+", metavar="WORK", default=default, help="some of these")
-    parser.add_argument("--docs", type=Path, default=None, help="folder of the page speed.md")
 
 
 def run(options: Namespace) -> None:

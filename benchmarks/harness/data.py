@@ -21,7 +21,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained.datasets import (
     fetch_a9a,
+    fetch_adult,
     fetch_bank,
+    fetch_communities,
     fetch_compas,
     fetch_law_school,
     make_biased_classification,
@@ -42,16 +44,6 @@ def encode(frame: pd.DataFrame) -> np.ndarray:
     ).fit_transform(frame)
 
 
-def _a9a() -> tuple:
-    data = fetch_a9a()
-    return data.data, data.target, data.sensitive_features
-
-
-def _bank() -> tuple:
-    data = fetch_bank(version="additional")
-    return encode(data.data), data.target, data.sensitive_features["age"]
-
-
 def black_or_white() -> tuple:
     """Return COMPAS with the rows of the two largest races."""
     data = fetch_compas()
@@ -59,22 +51,23 @@ def black_or_white() -> tuple:
     return data.data[rows], data.target[rows], data.sensitive_features["race"][rows]
 
 
-def _compas() -> tuple:
-    frame, y, race = black_or_white()
-    return encode(frame), y, race
+def _grouped(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[], tuple]:
+    def read() -> tuple:
+        data = fetch(**options)
+        groups = data.sensitive_features
+        return data.data, data.target, groups[column] if groups.ndim == 2 else groups
+
+    return read
 
 
-def _law_school() -> tuple:
-    data = fetch_law_school()
-    return encode(data.data), data.target, data.sensitive_features["race"]
-
-
-DATA: dict[str, Callable[[], tuple]] = {
-    "a9a": _a9a,
-    "bank": _bank,
-    "compas": _compas,
-    "law_school": _law_school,
+FRAMES: dict[str, Callable[[], tuple]] = {
+    "compas": black_or_white,
+    "communities": _grouped(fetch_communities, "racepctblack"),
+    "law_school": _grouped(fetch_law_school, "race"),
+    "bank": _grouped(fetch_bank, "age", version="additional"),
+    "adult": _grouped(fetch_adult, "sex"),
 }
+DATA = ("a9a", "bank", "compas", "law_school")
 QUICK_DATA = ("compas",)
 
 
@@ -86,7 +79,11 @@ def signs(y: np.ndarray) -> np.ndarray:
 @cache
 def load(name: str) -> Data:
     """Return features, labels 0 and 1 (the larger label is 1), and groups as strings."""
-    X, y, groups = DATA[name]()
+    if name == "a9a":
+        X, y, groups = _arrays(fetch_a9a())
+    else:
+        frame, y, groups = FRAMES[name]()
+        X = encode(frame)
     y = np.asarray(y)
     return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))
 

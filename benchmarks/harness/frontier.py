@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t as student
 
+from benchmarks.harness.pages import boxes
 from benchmarks.harness.tables import Row
 
 LEAST_SPLITS = 3  # for an interval; that of two splits is wider than any difference
@@ -26,6 +27,9 @@ class Outcome(StrEnum):
     BEHIND = "behind"
     BEYOND = "fairer than any of ours, and less accurate"
     FEW = "too few splits"
+
+
+JUDGED = [outcome.value for outcome in Outcome if outcome is not Outcome.FEW]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,21 +136,26 @@ def _outcome(gain: float, noise: float, n: int, reached: bool) -> Outcome:
     return Outcome.AHEAD if gain > noise else Outcome.LEVEL
 
 
-def summary(rows: list[Row], names: Sequence[str]) -> list[Row]:
-    """Return how many comparisons have which outcome, and the least difference, by some columns."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        if row["ours is"] not in ("", Outcome.FEW):
-            groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    out = []
-    for key, some in groups.items():
-        counts = Counter(row["ours is"] for row in some)
-        worst = min(some, key=lambda row: row["difference"])
-        text = f"{worst['difference']:+.4f} +- {worst['+- of it']:.4f} ({worst['method']})"
-        outcomes = {outcome.value: counts[outcome] for outcome in list(Outcome)[:-1]}
-        head = dict(zip(names, key, strict=True))
-        out.append({**head, "points": len(some), **outcomes, "least difference": text})
-    return out
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return, for every method, how many comparisons have which outcome, and the worst one."""
+    judged = rows[rows["ours is"].isin(JUDGED)]
+    methods = list(dict.fromkeys(judged.method))
+    table = pd.crosstab(judged.method, judged["ours is"])
+    table = table.reindex(index=methods, columns=JUDGED, fill_value=0)
+    worst = judged.loc[judged.groupby("method").difference.idxmin()].set_index("method")
+    table["least difference"] = (100.0 * worst.difference).map("{:.2f}".format)
+    table["+- of it"] = (100.0 * worst["+- of it"]).map("{:.2f}".format)
+    return table.rename_axis(columns=None).reset_index()
+
+
+def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
+    """Draw the differences of all comparisons, a box for every method."""
+    judged = rows[rows["ours is"].isin(JUDGED)]
+    label = "our accuracy less theirs at the same fairness, in points"
+    boxes(ax, 100.0 * judged.difference, judged.method, label)
+    ax.axvline(0.0, color="black", linewidth=0.8)
+    ax.set_xscale("symlog", linthresh=1.0)
+    ax.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
 
 
 def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -> list[Any]:

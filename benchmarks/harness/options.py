@@ -65,12 +65,16 @@ def add_numbers(parser: ArgumentParser, option: str, full: list, quick: list, he
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
-    """Return the options of a benchmark, with ``--quick`` and ``--out``."""
+    """Return the options of a benchmark, with those that all benchmarks have."""
     parser.add_argument(
         "--quick", action="store_true", help="small data, few settings and repetitions"
     )
     results = ROOT / "benchmarks" / "results"
     parser.add_argument("--out", type=Path, default=results, help="folder of the tables")
+    text = "the folder of the documentation: put the tables and the page there"
+    parser.add_argument("--docs", type=Path, default=None, help=text)
+    text = "write the page in --docs again, from the tables that are there"
+    parser.add_argument("--no-run", action="store_true", help=text)
     options = parser.parse_args(arguments)
     for name, value in vars(options).items():
         if isinstance(value, Default):

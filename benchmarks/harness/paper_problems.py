@@ -1,8 +1,8 @@
 """The problems of the papers' experiments E2 to E5, and what 3S-Econ's Table 2 prints.
 
 E2 is minority rate in an L1 ball (IPC, section 5): the rows of the constraint are not those of the
-loss, and the loan data are not available. E3 to E5 are 3S-Econ's Problems 1 to 3. On COMPAS the
-paper's features are not named, so that only its figures on a9a compare.
+loss, and the loan data are not distributed with this library. E3 to E5 are 3S-Econ's Problems 1 to
+3. On COMPAS the paper's features are not named, so that only its figures on a9a compare.
 """
 
 from __future__ import annotations

@@ -11,15 +11,17 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.frontier import Point, Splits, compared
-from benchmarks.harness.store import Store
+from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier, metrics
 from fairconstrained import constraints as public
@@ -66,43 +68,32 @@ class Experiment:
         return float(self.metric(labels, scores, sensitive_features=groups, ranks=RANKS[data]))
 
 
-def _levels(table: dict[str, tuple[tuple[float, ...], ...]]) -> Levels:
-    """Return levels by method and data set, from rows in the order of `RANKS`."""
-    return {name: dict(zip(RANKS, levels, strict=True)) for name, levels in table.items()}
+def _levels(experiment: str) -> Levels:
+    """Return the levels by method and data set."""
+    table = pd.read_csv(Path(__file__).with_name("levels.csv"))
+    levels: Levels = {}
+    for row in table[table.experiment == experiment].itertuples():
+        numbers = tuple(float(level) for level in row.levels.split())
+        levels.setdefault(row.method, {})[row.data] = numbers
+    return levels
 
 
 EXPERIMENTS = {
     "E9": Experiment(
-        "partial_parity", public.PartialDemographicParity,
-        metrics.partial_demographic_parity_difference, 2.0,
-        _levels({
-            "ours": ((0.01, 0.05, 0.1, 0.2, 0.28), (0.01, 0.08, 0.22, 0.3),
-                     (0.005, 0.08, 0.1, 0.15, 0.2)),
-            "further": ((0.0, 0.4, 0.6), (0.0, 0.5, 0.7), (0.0, 0.4, 0.6, 0.8)),
-            "group AUC": ((0.7, 1, 2, 3.5), (0.1, 0.3, 0.56, 0.7, 1), (0.5, 0.75, 1.15, 1.8, 2.7)),
-            "inter-group": ((1.5, 3, 3.5, 6), (1.5, 1.8, 2, 3), (0.4, 1.6, 2.4, 4)),
-            "intra-group": ((3, 5, 8), (2, 3, 4), (3, 5, 10)),
-            "regularisation": ((0.2, 0.3, 0.37, 1), (0.4, 0.405, 0.41, 1, 1.5),
-                               (0.39, 0.4, 0.5, 0.8, 1.5)),
-        }),
+        "partial_parity",
+        public.PartialDemographicParity,
+        metrics.partial_demographic_parity_difference,
+        2.0,
+        _levels("E9"),
     ),
     "E10": Experiment(
-        "weak_partial_parity", public.WeakPartialDemographicParity,
-        metrics.weak_partial_demographic_parity_difference, 1.0,
-        _levels({
-            "ours": ((0.005, 0.03, 0.05, 0.1, 0.15), (0.01, 0.03, 0.05, 0.07, 0.1),
-                     (0.005, 0.04, 0.06, 0.1, 0.15)),
-            "further": ((0.0, 0.3, 0.5), (0.0, 0.2, 0.4), (0.0, 0.3, 0.45, 0.6)),
-            "group AUC": ((0.3, 0.4, 0.5, 0.7, 1), (0.06, 0.5, 2.35, 2.62, 3.28, 4),
-                          (1, 3, 4, 5, 6, 10)),
-            "inter-group": ((0.9, 1.2, 1.5, 2, 2.7), (0.3, 1, 5, 5.4, 6), (2, 6.5, 8, 9, 10, 15)),
-            "intra-group": ((0.7, 1, 1.3, 1.7, 2.2), (0.1, 0.3, 0.42, 0.5, 1, 2.5),
-                            (0.1, 0.8, 2, 3.5, 10)),
-            "regularisation": ((0.13, 0.17, 0.2, 0.23, 1), (0.005, 0.015, 0.018, 0.1, 2),
-                               (0.001, 0.01, 1)),
-        }),
+        "weak_partial_parity",
+        public.WeakPartialDemographicParity,
+        metrics.weak_partial_demographic_parity_difference,
+        1.0,
+        _levels("E10"),
     ),
-}  # fmt: skip
+}
 
 
 def split(name: str, seed: int) -> tuple[Data, Data]:
@@ -258,6 +249,7 @@ def point(data: str, method: str, level: float, runs: dict[int, Row]) -> Point:
 
     seconds = float(np.mean([run["seconds"] for run in runs.values()]))
     row = {"data": data, "method": method, "level": level, "seconds": seconds}
+    row |= stamp(runs[max(runs)])
     accuracy = {k: run["accuracy"] for k, run in runs.items()}
     return Point(row, data, method in OURS, accuracy, fairness)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ def commit() -> str:
     """Return the commit of the checkout, with a + if files differ from it."""
     command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def stamp(result: dict[str, Any]) -> dict[str, str]:
+    """Return the commit and the date of a result, by default those of now."""
+    now = {"commit": commit(), "date": time.strftime("%Y-%m-%d")}
+    return {name: result.get(name) or default for name, default in now.items()}
 
 
 class Store:
@@ -35,9 +42,9 @@ class Store:
         return json.loads(path.read_text()) if path.exists() else None
 
     def put(self, key: tuple[str, ...], result: dict[str, Any]) -> dict[str, Any]:
-        """Write a result, with the commit, and return it."""
+        """Write a result, with the commit and the date, and return it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        result = {**result, "commit": commit()}
+        result = {**result, **stamp({})}
         path = self._path(key)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(result))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import platform
 import time
@@ -11,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+from benchmarks.harness.store import stamp
 
 Row = dict[str, Any]
 
@@ -52,12 +54,13 @@ def as_markdown(rows: list[Row]) -> str:
 
 
 def write_table(rows: list[Row], name: str, title: str, out: Path) -> None:
-    """Print the rows and write them to `name`.csv (all digits) and `name`.md (rounded)."""
+    """Print the rows and write them to `name`.md (rounded) and `name`.csv.
+
+    The CSV has all digits, and the commit and the date of every row.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    with (out / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    frame = pd.DataFrame([{**row, **stamp(row)} for row in rows])
+    frame.to_csv(out / f"{name}.csv", index=False)
     text = f"## {title}\n\n{environment()}\n\n{as_markdown(rows)}"
     (out / f"{name}.md").write_text(text)
     print(text, flush=True)

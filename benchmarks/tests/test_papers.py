@@ -35,7 +35,7 @@ from fairconstrained.solvers import (
 def test_every_experiment_has_lines_with_the_papers_solvers_and_grids() -> None:
     lines = list(all_lines())
     assert {line.experiment for line in lines} == {"E1", "E2", "E3", "E4", "E5", "E6"}
-    assert sum(line.published.count(",") == 4 for line in lines) == 3 * 12  # of table 2
+    assert sum("passes" in line.published for line in lines) == 3 * 12  # of table 2
     kinds = ("exact", "by SGD", *(f"of seed {seed}" for seed in range(5)))
     of_roc = {line.data for line in lines if line.experiment == "E3"}
     assert of_roc == {f"{data}, x* {kind}" for data in ("a9a", "compas") for kind in kinds}
@@ -118,7 +118,8 @@ def test_the_maximum_of_a_term_has_its_values_gradients_and_batches(rng) -> None
     strict = largest.zero_one().value(scores)
     assert strict == pytest.approx([largest.term.zero_one().value(scores).max()])
     rows = np.tile(np.arange(60), 2)
-    assert largest.batch(rows).value(scores[rows]) == pytest.approx(largest.value(scores))
+    twice = largest.take(rows, np.full(120, 0.5))
+    assert twice.value(scores[rows]) == pytest.approx(largest.value(scores))
 
 
 def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
