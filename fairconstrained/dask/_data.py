@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.labels import ScoreConvention, class_weights, encode_labels
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_share
+from fairconstrained.decisions.held_out import claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import feature_map_of
@@ -204,18 +204,8 @@ def tested(fit: Fit, held_out: ShardedData, share: float, seed: int) -> Fit:
     """Return a fit that tests its models on held-out rows, drawn with a probability and a seed."""
     assert isinstance(fit.model, ShardedLinearModel)
     model = ShardedLinearModel.of(fit.model, held_out.shards, held_out.sample_weight)
-    rows = HeldOut.of(
-        fit.constraints,
-        problem=fit.problem,
-        training=fit.data,
-        held_out=held_out,
-        rows=None,
-        model=model,
-        unconstrained=fit.unconstrained.on(model),
-    )
-    return replace(
-        fit, held_out=replace(rows, attributes={"holdout_share_": share, "holdout_seed_": seed})
-    )
+    attributes = {"holdout_share_": share, "holdout_seed_": seed}
+    return fit.tested(held_out, model, attributes)
 
 
 def titles_of(groups: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -32,7 +31,6 @@ from fairconstrained.estimators.logistic import (
 )
 from fairconstrained.estimators.nested import DOCUMENTATION
 from fairconstrained.estimators.rows import check_group_sizes, check_options
-from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.utils.meta_estimators import library_parameters
 
 
@@ -105,14 +103,10 @@ class DaskLinearClassifier:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             parts = workers.parts(partial(divide, *draw), numbered, n_parts=2)
         rows = _data.sharded_data(data, table, parts[0], workers)
-        if isinstance(self.threshold, SelectionRate):
-            step = Fit.first_threshold(self, rows, None, path=path)
-            rows = replace(rows, convention=rows.convention.moved(step))
         fit = Fit.bind(self, rows, constraints, path=path)
         _data.check_sums_over_rows(fit.problem, self.local.__name__)
         if draw is None:
             return fit
-        data = replace(data, convention=rows.convention)
         others = _data.sharded_data(data, table, parts[1], workers, rows.feature_scale)
         return _data.tested(fit, others, *draw)
 

@@ -57,8 +57,6 @@ class TrainingData:
     positions : ndarray of int of shape (n_rows,) or None
         The positions of the rows among those passed to `fit`; None if these are all of them, in
         their order.
-    validation : TrainingData or None
-        Rows of the user's that choose when training stops.
     """
 
     X: Any
@@ -74,7 +72,6 @@ class TrainingData:
     convention: ScoreConvention = field(default_factory=ScoreConvention)
     expand: Callable[[Any, Any], Any] | None = field(default=None, kw_only=True)
     positions: Array | None = field(default=None, kw_only=True)
-    validation: TrainingData | None = field(default=None, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -177,8 +174,7 @@ class TrainingData:
 
     def moved(self, by: float) -> TrainingData:
         """Return the rows with a threshold that is higher by a number."""
-        others = None if self.validation is None else self.validation.moved(by)
-        return replace(self, convention=self.convention.moved(by), validation=others)
+        return replace(self, convention=self.convention.moved(by))
 
     def counted(self) -> TrainingData:
         """Return the rows whose weight is positive."""
@@ -269,6 +265,10 @@ class TrainingData:
             positions=None,
         )
         return rows.counted()
+
+
+Split = tuple[TrainingData, TrainingData]
+"""The rows that are trained on, and those that choose when training stops."""
 
 
 def groups_of(

@@ -17,9 +17,12 @@ from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns, feature_kind
-from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.decisions.population import Certificate
+from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
+from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
 from fairconstrained.estimators.solution import (
     far_predictions,
@@ -60,6 +63,7 @@ from fairconstrained.utils.parameter_constraints import (
     one_of,
 )
 from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -128,17 +132,13 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     def _train(
         self,
         problem: Problem,
+        fit: Any = None,
         *,
-        fit: Fit | None = None,
-        split: tuple[Problem, Problem] | None = None,
         like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution of a problem, see `best_of`, and the evaluation there.
-
-        The arguments are those of :meth:`Fit.solve`.
-        """
+        """Return the solution of a problem of a fit, see `best_of`, and the evaluation there."""
         solver = self._solver(problem)
         solver.check(problem)
         sampled = sampled_start(solver, problem, self) if warm is None else None
@@ -224,7 +224,11 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         rows = X, y, sensitive_features, sample_weight, query
-        return Fit.of(self, rows, validation, path=path)
+        data, constraints, split, held_out = check_rows(self, rows, validation, path=path)
+        fit = Fit.bind(self, data, constraints, split, path=path)
+        if held_out is None:
+            return fit
+        return fit.tested(held_out, fit.model.on(held_out.X))
 
     @with_callbacks
     def certify(
@@ -297,6 +301,11 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Whether rows for validation choose when training stops."""
         return bool(getattr(self, "early_stopping", False))
 
+    @property
+    def _follows_others(self) -> bool:
+        """Whether the constraints are on the rows that choose the iterate."""
+        return False
+
     def _reads_by_atom(self) -> bool:
         """Return whether rows may be read once per evaluation: nothing needs their scores."""
         return False
@@ -305,8 +314,12 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return the rows with the features that the model uses; checks its parameters."""
         return data
 
+    def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
+        """Return the rows to train on and those that choose the iterate, the user's if given."""
+        return None if others is None else (data, others)
+
     @abstractmethod
-    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Any]:
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
         """Return the problem without constraints, and how trees were grown, see :class:`Fit`."""
 
     @abstractmethod
@@ -317,50 +330,38 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return the variables of the last fit, None if they are of no use for this one."""
         return None
 
-    def _validation_share(self, data: TrainingData) -> float | None:
-        """Return the share of the rows that chooses the iterate; None trains with all rows."""
-        return None
-
-    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
-        """Return the solution of a problem without constraints."""
+    def _train_free(self, fit: Fit, problem: Problem) -> Result:
+        """Return the solution of the problem without constraints of a fit."""
         return minimize_by_default(problem)
 
-    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
-        """Return what a search on decisions varies, from a solution on scores: all variables."""
-        return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
+    def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the search on decisions, which varies all variables, from a solution on scores."""
+        return fit.searched(fit.decision_task(result), fit.held_out)
 
-    def _solve(self, fit: Fit, passed: Passed) -> Self:
-        """Solve the problem of a fit, set the fitted attributes and warn of what was not found.
+    def _fit(self, *rows: Any, **others: Any) -> Self:
+        """Check the rows, bind the problem, solve it and store the solution; arguments of `bind`.
 
-        `passed` is X, y and sample_weight as passed to `fit`.
+        Every estimator is fitted so. Subclasses say what the model is (`_prepared`,
+        `_free_problem`, `_fitted`) and how it is trained (`_default_solver`, `_train`, `_decided`).
         """
-        with limited_threads(fit.data.X):
-            rate, first, passes = rate_of(fit), None, 0.0
-            if rate is not None:
-                fit, first, passes = settle(fit, rate)
-            problem, start = fit.wanted()
-            result, at = self._minimize(
-                problem,
-                passed,
-                fit.attributes,
-                fit.solve,
-                variables=self._variables(fit) if self.warm_start else None,
-                first=start if first is None else first,
-            )
-            if rate is not None:
-                result = replace(result, data_passes=result.data_passes + passes)
-                fit, result = cut_exactly(fit, rate, result, at)
-                at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
-            solution = fit.enforced(result, limits_of(fit))
-            if self.bound:
-                solution = replace(solution, optimality=fit.optimality(result, at))
-        fit.store(self, solution, like=at)
-        loss = resolve_objective("loss", fit.estimator.loss)
-        if not (loss.determines_intercept or fit.data.several_classes):
-            w = solution.result.w[: fit.problem.n_variables]
-            warn_of_one_side(fit.problem, w, result.solver.tol, stacklevel=5)
-        promised = solution.certificate or solution.search
-        if promised is None:
+        with all_or_nothing(self):
+            warn_of_unused_kappa(self, stacklevel=5)
+            fit = self.bind(*rows, **others)
+            with limited_threads(fit.data.X):
+                fit, result, at = self._solved(fit, rows[:3])
+                solution = fit.enforced(result, limits_of(fit))
+                if self.bound:
+                    solution = replace(solution, optimality=fit.optimality(result, at))
+            fit.store(self, solution, like=at)
+            loss = resolve_objective("loss", self.loss)
+            if not (loss.determines_intercept or fit.data.several_classes):
+                w = solution.result.w[: fit.problem.n_variables]
+                warn_of_one_side(fit.problem, w, result.solver.tol, stacklevel=5)
+            promised = solution.certificate or solution.search
+            if promised is not None:
+                warn_of_other_solver([result], stacklevel=5)
+                promised.warn(stacklevel=5)
+                return self
             warn_of(solution.result, stacklevel=5)
             if self.goal == "accuracy" and not self.needs_queries:
                 far = far_predictions(fit.constraints, fit.data, at)
@@ -372,7 +373,27 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                         lambda: fit.unconstrained.weighted_scores(fit.data)[0],
                         stacklevel=5,
                     )
-        else:
-            warn_of_other_solver([result], stacklevel=5)
-            promised.warn(stacklevel=5)
-        return self
+            return self
+
+    def _solved(self, fit: Fit, passed: Any) -> tuple[Fit, Result, Evaluation]:
+        """Return the fit, at the threshold that selects its share, its solution and evaluation.
+
+        `passed` is X, y and sample_weight as passed to `fit`.
+        """
+        rate, first, passes = rate_of(fit), None, 0.0
+        if rate is not None:
+            fit, first, passes = settle(fit, rate)
+        problem, start = fit.wanted()
+        result, at = self._minimize(
+            problem,
+            passed,
+            fit.attributes,
+            fit.solve,
+            variables=self._variables(fit) if self.warm_start else None,
+            first=start if first is None else first,
+        )
+        if rate is not None:
+            result = replace(result, data_passes=result.data_passes + passes)
+            fit, result = cut_exactly(fit, rate, result, at)
+            at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
+        return fit, result, at

@@ -153,27 +153,6 @@ def loss_part(estimator: Any, model: Model, data: TrainingData) -> CompositeFunc
     return CompositeFunction(model, resolve_objective("loss", estimator.loss).build(data))
 
 
-def with_constraints(
-    problem: Problem,
-    constraints: Sequence[Constraint],
-    data: TrainingData,
-    unconstrained: Unconstrained | ScoresByRow,
-    rows: TrainingData | None = None,
-    like: Sequence[CompositeFunction] | None = None,
-) -> Problem:
-    """Return the problem with other constraints, on `rows` or on those of the model.
-
-    `like` as in `bound_parts`.
-    """
-    model = problem.objective.model
-    if rows is not None:
-        assert isinstance(unconstrained, Unconstrained)
-        model, data = model.on(rows.X), rows
-        unconstrained = unconstrained.on(model)
-    parts = bound_parts(constraints, model, data, unconstrained, like)
-    return replace(problem, constraints=tuple(parts), n_variables=0)
-
-
 def bound_parts(
     constraints: Sequence[Constraint],
     model: Model,

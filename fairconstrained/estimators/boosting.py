@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
-from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
-from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.growth import Grown
-from fairconstrained.estimators.leaves import (
-    LeafTraining,
-    check_trees,
-    leaf_attributes,
-    leaf_problem,
-)
+from fairconstrained.estimators.leaves import TreeScores
 from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
-from fairconstrained.estimators.trees import LogLoss, plain_booster, raw_scores
-from fairconstrained.problem import Problem
 from fairconstrained.utils.typing import Array, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
-    ProbabilitiesMixin, TreeParameters, LeafTraining, EarlyStoppedClassifier
+    ProbabilitiesMixin, TreeParameters, TreeScores, EarlyStoppedClassifier
 ):
     r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.
 
@@ -225,21 +215,6 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         """What it accepts as features, for developers."""
         return TreeFeatures(self.categorical_features)
 
-    def _prepared(self, data: TrainingData) -> TrainingData:
-        """Return the rows as they are, once parameters and codes of categories are checked."""
-        check_trees(self, self, data)
-        return data
-
-    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Grown]:
-        """Return the problem of the leaf values of trees that are grown here, and these."""
-        return leaf_problem(self, self, data, LogLoss, path=path)
-
-    def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
-        """Return a booster with these leaf values and the number of trees."""
-        convention, offset = fit.data.convention, fit.model.offset()
-        assert offset is not None
-        return leaf_attributes(fit.grown, convention.sign * (w + convention.threshold * offset))
-
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores, the log odds of the second class.
 
@@ -254,24 +229,4 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
             `predict` compares the score of the favourable label with `score_threshold_`.
         """
         check_is_fitted(self)
-        columns = SensitiveColumns.of(self)
-        return raw_scores(self.booster_, columns.features(self, X, reset=False), self.n_jobs)
-
-    def to_lightgbm(self) -> Any:
-        """Return the fitted trees as a LightGBM model that does not need this library.
-
-        Files, exporters and explainers of LightGBM's models work with it.
-
-        Returns
-        -------
-        booster : lightgbm.Booster
-            A copy of `booster_`. `predict` returns the probability of ``classes_[1]``, and with
-            ``raw_score=True`` the score. See `booster_` for columns of pandas' category dtype.
-
-        Raises
-        ------
-        NotFittedError
-            If it is not fitted.
-        """
-        check_is_fitted(self)
-        return plain_booster(self.booster_)
+        return self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))

@@ -14,13 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
-from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import OpenShare
-from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -107,10 +105,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        with all_or_nothing(self):
-            warn_of_unused_kappa(self)
-            fit = self.bind(X, y, sample_weight, sensitive_features)
-            return self._solve(fit, (X, y, sample_weight))
+        return self._fit(X, y, sample_weight, sensitive_features)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, and which label is favourable if that was not chosen."""
@@ -176,11 +171,8 @@ class EarlyStoppedClassifier(FairClassifier):
         self : FairClassifier
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            warn_of_unused_kappa(self)
-            rows = X_val, y_val, sample_weight_val, sensitive_features_val
-            fit = self.bind(X, y, sample_weight, sensitive_features, validation=rows)
-            return self._solve(fit, (X, y, sample_weight))
+        rows = X_val, y_val, sample_weight_val, sensitive_features_val
+        return self._fit(X, y, sample_weight, sensitive_features, validation=rows)
 
 
 def _gives_log_odds(estimator: Any) -> bool:

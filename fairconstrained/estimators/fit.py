@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.bounds import OptimalityGap, optimality_gap
-from fairconstrained.constraints import Constraint
-from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.held_out import HeldOut, split
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import (
+    ScoresByRow,
     Unconstrained,
+    bound_parts,
     choices,
     constraints_of,
     loss_part,
-    with_constraints,
 )
-from fairconstrained.estimators.rows import checked_data, moved_split, without_held_out
 from fairconstrained.estimators.solution import Solution, measures, names_in_data
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
@@ -40,37 +42,6 @@ from fairconstrained.utils.validation import check_kappa
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
-
-Split = tuple[TrainingData, TrainingData]
-
-
-@dataclass(frozen=True, eq=False)
-class SearchSpace:
-    """What a search on decisions varies.
-
-    Attributes
-    ----------
-    task : DecisionTask
-        What the search starts from.
-    held_out : HeldOut or None
-        The rows held out for `confidence`, with the constraints as functions of the variables that
-        are searched.
-    lift : callable
-        From these variables to those of the fit.
-    search : callable
-        Returns the search for a task.
-    """
-
-    task: DecisionTask
-    held_out: HeldOut | None
-    lift: Callable[[Array], Array]
-    search: Callable[[DecisionTask], DecisionSearch] = search_decisions
-
-    def found(self, confidence: float | None) -> tuple[DecisionSearch, Certificate | None]:
-        """Return the model that was found, and with a confidence what the held-out rows show."""
-        if self.held_out is None or confidence is None:
-            return self.search(self.task), None
-        return search_with_confidence(self.task, self.held_out, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,45 +85,6 @@ class Fit:
     held_out: HeldOut | None = None
 
     @classmethod
-    def of(
-        cls, estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
-    ) -> Fit:
-        """Return the fit for the arguments of :meth:`TrainingData.check`; `path` as in `bind`."""
-        data, constraints = checked_data(estimator, passed, validation, path=path)
-        data, held_out = without_held_out(estimator, data, constraints)
-        share, parts = estimator._validation_share(data), None
-        if data.validation is not None:
-            parts = data, data.validation
-        elif share is not None:
-            parts = split(data, share, estimator.random_state)[:2]
-        if isinstance(estimator.threshold, SelectionRate):
-            step = cls.first_threshold(estimator, data, parts, path=path)
-            data, parts = data.moved(step), moved_split(parts, step)
-            held_out = None if held_out is None else held_out.moved(step)
-        fit = cls.bind(estimator, data, constraints, parts, path=path)
-        if held_out is None:
-            return fit
-        model = fit.model.on(held_out.X)
-        tested = HeldOut.of(
-            constraints,
-            problem=fit.problem,
-            training=data,
-            held_out=held_out,
-            rows=held_out.positions,
-            model=model,
-            unconstrained=fit.unconstrained.on(model),
-        )
-        return replace(fit, held_out=tested)
-
-    @classmethod
-    def first_threshold(cls, estimator: Any, *rows: Any, path: bool) -> float:
-        """Return where the model without constraints selects the share, for rows as in `bind`."""
-        free = cls.bind(estimator, rows[0], (), *rows[1:], path=path)
-        with limited_threads(free.data.X):
-            share, weight = estimator.threshold.check(), free.data.sample_weight
-            return free.unconstrained.rows.score_below_share(share, weight)
-
-    @classmethod
     def bind(
         cls,
         estimator: Any,
@@ -165,25 +97,62 @@ class Fit:
         """Return the fit for checked data.
 
         With `path` the tolerances are to vary, so that nothing may depend on them: trees are grown
-        without constraints.
+        without constraints. Where a share of the rows is selected, scores are measured from where
+        the model without constraints selects it.
         """
+
+        def free(under: Sequence[Constraint]) -> Fit:
+            problem, grown = estimator._free_problem(
+                data, constraints=under, split=split, path=path
+            )
+            return cls.free(estimator, data, problem, split, grown)
+
         with limited_threads(data.X):
-            free, grown = estimator._free_problem(data, path=path)
-            return cls.free(estimator, data, free, split, grown).constrained(constraints)
+            if isinstance(estimator.threshold, SelectionRate):
+                share, rows = estimator.threshold.check(), free(()).unconstrained.rows
+                step = rows.score_below_share(share, data.sample_weight)
+                data = data.moved(step)
+                split = None if split is None else (split[0].moved(step), split[1].moved(step))
+            return free(constraints).constrained(constraints)
 
     @classmethod
     def free(
         cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None, grown: Any
     ) -> Fit:
         """Return the fit of a problem without constraints."""
-        unconstrained = Unconstrained(problem, partial(_train_free, estimator, split))
-        return cls(estimator, data, unconstrained, problem, grown=grown, split=split)
+        bare = cls(estimator, data, Unconstrained(problem), problem, grown=grown, split=split)
+        solved = Unconstrained(problem, partial(estimator._train_free, bare))
+        return replace(bare, unconstrained=solved)
 
     def constrained(self, constraints: Sequence[Constraint]) -> Fit:
         """Return the fit with other constraints."""
-        rows = None if self.grown is None else self.grown.constrained
-        problem = with_constraints(self.problem, constraints, self.data, self.unconstrained, rows)
+        model, data = self.model, self.data
+        free: Unconstrained | ScoresByRow = self.unconstrained
+        if self.split is not None and self.estimator._follows_others:
+            data = self.split[1]
+            model = model.on(data.X)
+            free = self.unconstrained.on(model)
+        parts = bound_parts(constraints, model, data, free)
+        problem = replace(self.problem, constraints=tuple(parts), n_variables=0)
         return replace(self, constraints=tuple(constraints), problem=problem)
+
+    def tested(
+        self, held_out: TrainingData, model: Model, attributes: dict[str, Any] | None = None
+    ) -> Fit:
+        """Return the fit that tests its models on held-out rows, of which `model` has the scores.
+
+        `attributes` name the rows, by default by their positions in X.
+        """
+        test = HeldOut.of(
+            self.constraints,
+            problem=self.problem,
+            training=self.data,
+            held_out=replace(held_out, convention=self.data.convention),
+            rows=held_out.positions,
+            model=model,
+            unconstrained=self.unconstrained.on(model),
+        )
+        return replace(self, held_out=replace(test, attributes=attributes or test.attributes))
 
     @property
     def model(self) -> Model:
@@ -214,18 +183,45 @@ class Fit:
         return epigraph, Start(np.append(w, level))
 
     def with_kappa(self, kappa: float) -> Fit:
-        """Return the fit with another kappa, for the constraints that have none of their own."""
-        constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
+        """Return the fit with another kappa, for the constraints that have none of their own.
+
+        Most constraints subtract kappa or do not depend on it: their problem is shifted. If kappa
+        enters a constraint in another way, all of them are bound anew.
+        """
+        estimator = copy(self.estimator)
+        estimator.kappa = check_kappa(kappa)
+        constraints = constraints_of(estimator, self.data)
+        shift = (estimator.kappa - self.estimator.kappa) * self.tolerance_slopes
+        fit = replace(self, estimator=estimator, constraints=tuple(constraints))
+        if np.all(np.isfinite(shift)):
+            return replace(fit, problem=self.problem.shifted(shift))
         with without_vacuous_warnings():
-            return self.constrained(constraints)
+            return fit.constrained(constraints)
+
+    @cached_property
+    def tolerance_slopes(self) -> Array:
+        """How the tolerance of each constraint follows kappa, nan where it does in another way."""
+        declared = [
+            np.nan if constraint.tolerance_slope is None else constraint.tolerance_slope
+            for constraint in resolve_constraints(self.estimator.constraint)
+        ]
+        if len(set(declared)) == 1:  # the number of outputs of each constraint does not matter
+            return np.full(self.problem.n_constraints, declared[0])
+        parts = iter(self.problem.constraints)
+        slopes = [np.zeros(0)]
+        for slope, constraint in zip(declared, self.constraints, strict=True):
+            of_groupings = islice(parts, len(constraint.groupings(self.data)))
+            slopes.append(np.full(sum(part.n_outputs for part in of_groupings), slope))
+        return np.concatenate(slopes)
 
     def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
-        scores = self.unconstrained.on(model)
-        free = Problem(loss_part(self.estimator, model, data).add(penalty or Zero()))
-        like = self.problem.constraints
-        return with_constraints(free, self.constraints, data, scores, like=like)
+        objective = loss_part(self.estimator, model, data).add(penalty or Zero())
+        if not self.constraints:
+            return Problem(objective)
+        scores, like = self.unconstrained.on(model), self.problem.constraints
+        return Problem(objective, tuple(bound_parts(self.constraints, model, data, scores, like)))
 
     @cached_property
     def split_problems(self) -> tuple[Problem, Problem] | None:
@@ -236,17 +232,10 @@ class Fit:
             trained = self.problem_on(self.split[0], self.problem.objective.penalty)
             return trained, self.problem_on(self.split[1])
 
-    def solve(
-        self,
-        problem: Problem | None = None,
-        split: tuple[Problem, Problem] | None = None,
-        **options: Any,
-    ) -> tuple[Result, Evaluation]:
+    def solve(self, problem: Problem | None = None, **options: Any) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation there."""
-        if problem is None or problem is self.problem:
-            problem, split = self.problem, self.split_problems if split is None else split
         solution: tuple[Result, Evaluation] = self.estimator._train(
-            problem, fit=self, split=split, **options
+            self.problem if problem is None else problem, self, **options
         )
         return solution
 
@@ -288,13 +277,10 @@ class Fit:
             problem = self.problem.with_constraints([*self.problem.constraints, *limits])
             multipliers = np.zeros(problem.n_constraints)
             multipliers[: self.problem.n_constraints] = result.multipliers
-            limited, first = (
-                replace(self, problem=problem),
-                replace(result, multipliers=multipliers),
-            )
-        space = self.estimator._search_space(limited, first)
-        search, certificate = space.found(self.estimator.confidence)
-        data, at = self.data, self.problem.uncounted().at(space.lift(search.w))
+            limited = replace(self, problem=problem)
+            first = replace(result, multipliers=multipliers)
+        search, certificate = self.estimator._decided(limited, first)
+        data, at = self.data, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)
         search = replace(search, w=at.w, expected_gaps=gaps)
@@ -325,26 +311,23 @@ class Fit:
         """The fitted attributes that do not depend on the solution."""
         return names_in_data(self.data) | decision_attributes(self.estimator, self.data)
 
-    def store(
-        self,
-        estimator: Any,
-        solution: Solution,
-        problem: Problem | None = None,
-        *,
-        like: Evaluation | None = None,
-    ) -> None:
+    def searched(
+        self, task: DecisionTask, held_out: HeldOut | None
+    ) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the model that is found, and with `confidence` what the held-out rows show."""
+        if held_out is None:
+            return search_decisions(task), None
+        return search_with_confidence(task, held_out, self.estimator.confidence)
+
+    def store(self, estimator: Any, solution: Solution, *, like: Evaluation | None = None) -> None:
         """Set the fitted attributes of the estimator, or of one with another kappa.
 
-        `problem` is what is reported, by default that of the fit; `like` is an evaluation of the
-        same rows, see :meth:`Problem.at`.
+        `like` is an evaluation of the same rows, see :meth:`Problem.at`.
         """
-        problem = self.problem if problem is None else problem
-        if self.grown is not None and self.grown.constrained is not None:  # reported on all rows
-            like_parts, constraints = problem.constraints, constraints_of(estimator, self.data)
+        problem = self.problem
+        if self.split is not None and self.estimator._follows_others:  # reported on all rows
             with without_vacuous_warnings():
-                problem = with_constraints(
-                    problem, constraints, self.data, self.unconstrained, like=like_parts
-                )
+                problem = self.problem_on(self.data, problem.objective.penalty)
         attributes = {
             **self.attributes(solution.result.w),
             **measures(problem, solution, like, on_loss=self.estimator.goal == "fairness"),
@@ -354,18 +337,6 @@ class Fit:
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes
-        grown = None if self.grown is None else self.grown.held
-        chose = grown if self.split is None else self.split[1]
-        if chose is not None and chose.positions is not None:
-            attributes["validation_indices_"] = np.sort(chose.positions)
+        if self.split is not None and self.split[1].positions is not None:
+            attributes["validation_indices_"] = np.sort(self.split[1].positions)
         set_fitted(estimator, attributes)
-
-
-def _train_free(estimator: Any, split: Split | None, free: Problem) -> Result:
-    """Return the solution without constraints, trained as the estimator trains."""
-    problems, model = None, free.objective.model
-    if split is not None:
-        trained, others = (loss_part(estimator, model.on(rows.X), rows) for rows in split)
-        problems = Problem(trained.add(free.objective.penalty)), Problem(others)
-    result: Result = estimator._train_free(free, problems)
-    return result

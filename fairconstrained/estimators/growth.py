@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.smoothing import steeper_part
 from fairconstrained.estimators.binding import ScoresByRow, bound_parts
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
@@ -30,46 +29,6 @@ _STEEPER = 2.0  # the surrogate's factor for constraints on predictions
 _ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration
 _FINAL = 0.25  # the share of the iterations, the last ones, that may meet the bound
 _LEAST_HESSIAN = 1e-6
-
-
-@dataclass(frozen=True)
-class Growing:
-    """How trees are grown.
-
-    Attributes
-    ----------
-    trees : TreeParameters
-        The parameters of the trees.
-    parameters : mapping
-        LightGBM's parameters.
-    columns : mapping
-        The names of the features and which of them are categorical, for LightGBM's data sets.
-    loss : callable
-        Returns the loss of training rows.
-    categories : list of list
-        The categories of the columns of pandas' category dtype that the booster accepts.
-    share_aside : float or None
-        The share of the rows of every group and label that trees are not grown on.
-    follows_others : bool
-        Whether the multipliers follow the constraints on the rows set aside.
-    zero_one : bool
-        Whether the constraints are on predictions.
-    n_fitted : int or None
-        The number of trees whose leaf values are variables of the leaf fit.
-    seed : int
-        Draws the probes of the multiplier rule and the rows for early stopping.
-    """
-
-    trees: TreeParameters
-    parameters: Mapping[str, Any]
-    columns: Mapping[str, Any]
-    loss: LossOf
-    categories: list[list[Any]] = field(default_factory=list)
-    share_aside: float | None = None
-    follows_others: bool = False
-    zero_one: bool = False
-    n_fitted: int | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +50,6 @@ class Grown:
     meets : bool
         With constraints on predictions: whether the predictions of the kept trees on the training
         rows meet them.
-    held : TrainingData or None
-        The rows that trees were not grown on, None if there are none.
-    constrained : TrainingData or None
-        The rows whose constraints the multipliers followed, None for all training rows.
     first : Start or None
         The boosted leaf values, the variables of the constraints' terms and the multipliers.
     """
@@ -105,8 +60,6 @@ class Grown:
     curvature: float
     scores: Array | None = None
     meets: bool = False
-    held: TrainingData | None = None
-    constrained: TrainingData | None = None
     first: Start | None = None
 
     def moved(self, by: float, model: Model) -> Grown:
@@ -119,13 +72,7 @@ class Grown:
         return replace(self, first=replace(self.first, w=w), meets=False)
 
 
-def _scores_of_free_trees(how: Growing, data: TrainingData, X: Any) -> Array:
-    """Return the scores of rows by trees grown without constraints."""
-    how = replace(how, zero_one=False, share_aside=None, follows_others=False)
-    trees = Growth(how, data, ()).run().trees
-    return trees.first_score + trees.scores(X)
-
-
+@dataclass(eq=False)
 class Growth:
     """One run of the boosting iterations.
 
@@ -133,42 +80,70 @@ class Growth:
 
     Parameters
     ----------
-    how : Growing
-        The options.
+    trees : TreeParameters
+        The parameters of the trees.
+    parameters : mapping
+        LightGBM's parameters.
+    columns : mapping
+        The names of the features and which of them are categorical, for LightGBM's data sets.
+    loss_of : callable
+        Returns the loss of training rows.
     data : TrainingData
         The rows.
     constraints : sequence of Constraint
         All must hold; their tolerances are set.
+    held : TrainingData or None
+        Rows that trees are not grown on.
+    categories : list of list
+        The categories of the columns of pandas' category dtype that the booster accepts.
+    follows_others : bool
+        Whether the multipliers follow the constraints on the rows set aside.
+    zero_one : bool
+        Whether the constraints are on predictions.
+    n_fitted : int or None
+        The number of trees whose leaf values are variables of the leaf fit.
+    seed : int
+        Draws the probes of the multiplier rule.
     """
 
-    def __init__(self, how: Growing, data: TrainingData, constraints: Sequence[Constraint]):
-        source, held = np.random.RandomState(how.seed), None
-        if how.share_aside is not None and data.validation is None:
-            data, held, _ = split(data, how.share_aside, source)
-        elif how.share_aside is not None:
-            held = data.validation
-            if how.follows_others:
-                raise ValueError(
-                    "X_val: with constraint_fraction a share of the queries chooses the number of "
-                    "trees. Use constraint_fraction=None, or leave X_val out."
-                )
-        self.how, self.data, self.held, self.loss = how, data, held, how.loss(data)
+    trees: TreeParameters
+    parameters: Mapping[str, Any]
+    columns: Mapping[str, Any]
+    loss_of: LossOf
+    data: TrainingData
+    constraints: Sequence[Constraint] = ()
+    held: TrainingData | None = None
+    categories: list[list[Any]] = field(default_factory=list)
+    follows_others: bool = False
+    zero_one: bool = False
+    n_fitted: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Start without trees."""
+        data, held, self.loss = self.data, self.held, self.loss_of(self.data)
         self.violations: list[float] = []  # before each tree
         self.losses: list[float] = []  # on the held-out rows, after each tree
         self.outside: Array | None = None  # constraints there, where multipliers follow these
         space = ScoreSpace([data.X])
-        problem = self._problem(data, space, self.loss.term, constraints)
-        self.elsewhere = None if held is None else self._elsewhere(held, problem, constraints)
+        problem = self._problem(data, space, self.loss.term, self.constraints)
+        self.elsewhere = None if held is None else self._elsewhere(held, problem)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
         self.lagrangian = ScoreLagrangian(
             problem,
-            float(how.trees.learning_rate),
+            float(self.trees.learning_rate),
             self.loss.first_score,
-            how.zero_one,
-            np.random.RandomState(source.randint(2**31 - 1)),
+            self.zero_one,
+            np.random.RandomState(self.seed),
         )
         self.booster = self._booster(space)
+
+    def _scores_of_free_trees(self, X: Any) -> Array:
+        """Return the scores of rows by trees grown without constraints."""
+        free = replace(self, constraints=(), held=None, zero_one=False, follows_others=False)
+        trees = free.run().trees
+        return trees.first_score + trees.scores(X)
 
     def _problem(
         self, rows: TrainingData, space: ScoreSpace, loss: Term, constraints: Sequence[Constraint]
@@ -180,24 +155,23 @@ class Growth:
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
         placed = rows.with_features(positions[:, None], lambda features, X: space.add(features))
-        free = ScoresByRow(partial(_scores_of_free_trees, self.how, self.data, rows.X))
+        free = ScoresByRow(partial(self._scores_of_free_trees, rows.X))
         with without_vacuous_warnings():
             parts = bound_parts(constraints, model, placed, free)
-        if self.how.zero_one:
+        if self.zero_one:
             parts = [steeper_part(part, _STEEPER) for part in parts]
         return Problem(CompositeFunction(model, loss), tuple(parts))
 
-    def _elsewhere(
-        self, held: TrainingData, problem: Problem, constraints: Sequence[Constraint]
-    ) -> Problem:
+    def _elsewhere(self, held: TrainingData, problem: Problem) -> Problem:
         """Return the problem on the held-out rows, with constraints if multipliers follow these."""
-        follows, space = self.how.follows_others, ScoreSpace([held.X])
+        follows, space = self.follows_others, ScoreSpace([held.X])
         loss = self.loss.objective.build(held)
-        elsewhere = self._problem(held, space, loss, constraints if follows else ())
+        elsewhere = self._problem(held, space, loss, self.constraints if follows else ())
         if follows and (elsewhere.names != problem.names or space.n_rows > len(held.y)):
             raise ValueError(
-                f"constraint_fraction={self.how.share_aside!r}: multipliers that follow "
-                "the constraints on other rows need the same constraints there. "
+                f"constraint_fraction={getattr(self.trees, 'constraint_fraction', None)!r}: "
+                "multipliers that follow the constraints on other rows need the same constraints "
+                "there. "
                 "QueryParity(average=True) has them; a constraint for every query, or one with "
                 "thresholds or rows of its own, has not. Use constraint_fraction=None."
             )
@@ -206,7 +180,7 @@ class Growth:
     def _booster(self, space: ScoreSpace) -> Any:
         """Return a LightGBM booster without trees."""
         lightgbm, data, held = import_lightgbm(), self.data, self.held
-        options = {**self.how.parameters, "objective": "none"}
+        options = {**self.parameters, "objective": "none"}
         stack = sp.vstack if hasattr(data.X, "indptr") else np.vstack
         X = data.X if len(space.blocks) == 1 else stack(space.blocks)
 
@@ -216,7 +190,7 @@ class Growth:
             X = as_lightgbm_data(X)
             return lightgbm.Dataset(X, labels, init_score=first, params=options, **others)
 
-        train = rows(X, data.y, **self.how.columns)
+        train = rows(X, data.y, **self.columns)
         booster = lightgbm.Booster(options, train)
         if held is not None:
             booster.add_valid(rows(held.X, held.y, reference=train), "held out")
@@ -238,14 +212,14 @@ class Growth:
         gradient[: len(slopes)] += slopes
         hessian = np.maximum(curvatures, _LEAST_HESSIAN)
         hessian *= self.weight if factor == 1.0 else factor * self.weight
-        needed = self.how.zero_one or self.held is not None
+        needed = self.zero_one or self.held is not None
         self.violations.append(self._violation(scores) if needed else np.nan)
         return gradient, hessian
 
     def run(self) -> Grown:
         """Grow the trees and choose how many are kept."""
         n_trees = 0
-        for _ in range(self.how.trees.n_estimators):
+        for _ in range(self.trees.n_estimators):
             ended = self.booster.update(fobj=self._gradients)
             n_trees += 1
             if self.held is not None:
@@ -259,20 +233,20 @@ class Growth:
             kept,
             self.loss.first_score,
             self.loss.objective_name,
-            categories=self.how.categories,
-            num_threads=self.how.parameters["num_threads"],
-            n_fitted=self.how.n_fitted,
-            monotone=self.how.trees.monotone_constraints is not None,
+            categories=self.categories,
+            num_threads=self.parameters["num_threads"],
+            n_fitted=self.n_fitted,
+            monotone=self.trees.monotone_constraints is not None,
         )
-        meets = self.how.zero_one and self.violations[kept] <= 0.0
-        n_rows = len(self.data.y)
+        meets = self.zero_one and self.violations[kept] <= 0.0
         whole = self.held is None and kept == len(self.violations) - 1
-        scores = self.scores[:n_rows] if whole else None
-        curvature = float(np.average(self.curvatures, weights=self.weight))
-        constrained = self.held if self.how.follows_others else None
-        multipliers, auxiliary = self.lagrangian.multipliers, self.lagrangian.auxiliary
         return Grown(
-            trees, multipliers, auxiliary, curvature, scores, meets, self.held, constrained
+            trees,
+            self.lagrangian.multipliers,
+            self.lagrangian.auxiliary,
+            float(np.average(self.curvatures, weights=self.weight)),
+            self.scores[: len(self.data.y)] if whole else None,
+            meets,
         )
 
     def _violation(self, scores: Array) -> float:
@@ -298,11 +272,11 @@ class Growth:
     @property
     def _chooses(self) -> bool:
         """Whether the held-out rows choose the number of trees, of iterations nearly feasible."""
-        return self.how.trees.early_stopping and self.held is not None
+        return self.trees.early_stopping and self.held is not None
 
     def _allowed(self) -> Array:
         """Return which numbers of trees, from 1, violate the constraints little enough."""
-        limit = 0.0 if self.how.zero_one else _ALLOWED
+        limit = 0.0 if self.zero_one else _ALLOWED
         return np.array(self.violations[1:]) <= limit
 
     def _best(self, allowed: Array) -> Any:
@@ -317,7 +291,7 @@ class Growth:
         if not len(allowed):
             return False
         best = self._best(allowed)
-        return int((allowed > best).sum()) >= self.how.trees.n_iter_no_change
+        return int((allowed > best).sum()) >= self.trees.n_iter_no_change
 
     def _kept(self, n_trees: int) -> int:
         """Return the number of trees to keep."""
@@ -325,6 +299,6 @@ class Growth:
         if self._chooses and len(allowed):
             return int(self._best(allowed)) + 1
         final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
-        if self.how.zero_one and len(final):
+        if self.zero_one and len(final):
             return int(final[-1]) + 1
         return n_trees

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.constraints import Constraint
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
-from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.search import DecisionTask, without_search
+from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.decisions.held_out import split
+from fairconstrained.decisions.population import Certificate
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask, without_search
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.binding import constraints_of, loss_part
-from fairconstrained.estimators.fit import Fit, SearchSpace
-from fairconstrained.estimators.growth import Growing, Grown, Growth
+from fairconstrained.estimators.binding import loss_part
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.solving import with_beta
 from fairconstrained.estimators.tree_parameters import (
     TreeParameters,
@@ -28,7 +32,13 @@ from fairconstrained.estimators.tree_parameters import (
     monotone_signs,
     thread_count,
 )
-from fairconstrained.estimators.trees import LossOf, feature_names
+from fairconstrained.estimators.trees import (
+    LogLoss,
+    PairLoss,
+    feature_names,
+    plain_booster,
+    raw_scores,
+)
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
 from fairconstrained.problem import Evaluation, Problem
@@ -48,14 +58,67 @@ class BoostedTrees(Solver):
         yield Iterate(start.at(problem), start.multipliers, 1)
 
 
-class LeafTraining(FairEstimator):
-    """Estimators whose fits may be of leaf values: training starts at the boosted ones."""
+class TreeScores(FairEstimator):
+    """Estimators whose scores may be those of boosted trees: leaf values start at boosted ones."""
+
+    @property
+    def _trees(self) -> Any:
+        """The parameters of trees, None where scores are others."""
+        return self
+
+    @property
+    def _stops_early(self) -> bool:
+        """Whether rows for validation choose the number of trees."""
+        return self._trees is not None and bool(self._trees.early_stopping)
+
+    @property
+    def _follows_others(self) -> bool:
+        """Whether the constraints are on the rows that trees are not grown on."""
+        return getattr(self._trees, "constraint_fraction", None) is not None
+
+    def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
+        """Return the rows that trees are grown on, and the others, None for all rows."""
+        if others is not None and self._follows_others:
+            raise ValueError(
+                "X_val: with constraint_fraction a share of the queries chooses the number of "
+                "trees. Use constraint_fraction=None, or leave X_val out."
+            )
+        if others is not None or not (self._stops_early or self._follows_others):
+            return super()._split(data, others)
+        follows, trees = self._follows_others, self._trees
+        share = trees.constraint_fraction if follows else trees.validation_fraction
+        return split(data, share, self.random_state or 0)[:2]
+
+    def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
+        """Return the loss that trees are fitted to."""
+        return LogLoss(data)
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Return the rows as they are, once parameters and codes of categories are checked."""
+        check_trees(self, self._trees, data)
+        return data
+
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
+        """Return the problem of the leaf values of trees that are grown here, and these."""
+        return leaf_problem(self, self._trees, data, **growing)
+
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
+        """Return a booster with these leaf values and the number of trees."""
+        convention, offset, trees = fit.data.convention, fit.model.offset(), fit.grown.trees
+        values = np.append(w, 0.0)  # comparisons of scores need no intercept
+        if offset is not None:
+            values = convention.sign * (w + convention.threshold * offset)
+        return {"booster_": trees.with_values(values), "n_estimators_": len(trees.sizes)}
+
+    def _raw_scores(self, features: Any) -> Array:
+        """Return the scores of rows with the features of the model."""
+        return raw_scores(self.booster_, features, self._trees.n_jobs)
 
     def _train(
         self,
         problem: Problem,
+        fit: Any = None,
         *,
-        fit: Fit | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
         **options: Any,
@@ -80,15 +143,35 @@ class LeafTraining(FairEstimator):
             )
             return replace(result, status=Status.CONVERGED, message=message), at
         warm = first if warm is None else warm
-        return super()._train(problem, warm=warm, callback=callback, **options)
+        return super()._train(problem, fit, warm=warm, callback=callback, **options)
 
-    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
-        """Return the leaf values, or the boosted trees alone if they are the model."""
+    def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the search of the leaf values, or the boosted trees if they are the model."""
         if not isinstance(result.solver, BoostedTrees):
-            return super()._search_space(fit, result)
+            return super()._decided(fit, result)
         data, w = fit.data, result.w[: fit.model.n_parameters]
         task = DecisionTask(fit.problem, result, data.y, data.loss_weight, w)
-        return SearchSpace(task, None, lambda w: w, without_search)
+        return without_search(task), None
+
+    def to_lightgbm(self) -> Any:
+        """Return the fitted trees as a LightGBM model that does not need this library.
+
+        Files, exporters and explainers of LightGBM's models work with it.
+
+        Returns
+        -------
+        booster : lightgbm.Booster
+            A copy of `booster_`. Its `predict` returns the scores of a ranker; of a classifier the
+            probability of ``classes_[1]``, and with ``raw_score=True`` the score. See `booster_`
+            for columns of pandas' category dtype.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        """
+        check_is_fitted(self)
+        return plain_booster(self.booster_)
 
 
 def _first(grown: Grown, problem: Problem) -> Start | None:
@@ -126,14 +209,13 @@ def check_trees(estimator: Any, trees: TreeParameters, data: TrainingData) -> No
 
 
 def leaf_problem(
-    estimator: Any,
-    trees: TreeParameters,
+    estimator: TreeScores,
+    trees: Any,
     data: TrainingData,
-    loss: LossOf,
     *,
+    constraints: Sequence[Constraint],
+    split: Split | None,
     path: bool,
-    fit_intercept: bool = True,
-    constraint_fraction: float | None = None,
 ) -> tuple[Problem, Grown]:
     """Grow trees under an estimator's constraints, and return the problem of their leaf values.
 
@@ -141,12 +223,34 @@ def leaf_problem(
     score before the first tree. Where only the last trees have variables, the first variable is the
     factor of the trees before them. The penalty is the squared distance from the boosted values.
     """
-    free = path or estimator.goal == "fairness"
-    constraints = () if free else constraints_of(estimator, data)
-    how = _growing(estimator, trees, loss, constraint_fraction)
-    if free:  # constraints come later, and need all leaves
-        how = replace(how, n_fitted=None)
-    grown = Growth(how, data, constraints).run()
+    free = path or estimator.goal == "fairness"  # constraints come later, and need all leaves
+    kept = SensitiveColumns.of(estimator).kept(estimator)
+    # As with LightGBM's own estimators, fits without a random_state are alike.
+    source = check_random_state(estimator.random_state or 0)
+    seen = seen_columns(estimator)[kept].tolist()
+    names = seen if hasattr(estimator, "feature_names_in_") else []
+    codes = np.flatnonzero(estimator.is_categorical_[kept]).tolist()
+    parameters = lightgbm_parameters(trees, source.randint(2**31 - 1), thread_count(trees.n_jobs))
+    if trees.monotone_constraints is not None:
+        columns = seen_columns(estimator).tolist(), estimator.is_categorical_
+        signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
+        parameters["monotone_constraints"] = signs[kept].tolist()
+    grown = Growth(
+        trees,
+        parameters,
+        {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes or "auto"},
+        estimator._tree_loss,
+        data if split is None else split[0],
+        () if free else constraints,
+        None if split is None else split[1],
+        categories=_saved(
+            [values for name, values in estimator.categories_.items() if name in seen]
+        ),
+        follows_others=estimator._follows_others,
+        zero_one=estimator.enforce == "decision",
+        n_fitted=None if free else trees.n_fitted_trees,
+        seed=source.randint(2**31 - 1),
+    ).run()
     values, lengths = grown.trees.values(), grown.trees.lengths
     model = LeafModel.of(
         grown.trees.features(),
@@ -156,7 +260,7 @@ def leaf_problem(
         grown.scores,
         curvature=grown.curvature,
         alpha=trees.alpha * lengths**2,
-        fit_intercept=fit_intercept,
+        fit_intercept=getattr(estimator, "fit_intercept", True),
     )
     n = model.n_coefficients
     penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
@@ -169,38 +273,6 @@ def leaf_problem(
     return problem, replace(grown, first=Start(start, grown.multipliers))
 
 
-def _growing(
-    estimator: Any, trees: TreeParameters, loss: LossOf, constraint_fraction: float | None
-) -> Growing:
-    """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
-    kept = SensitiveColumns.of(estimator).kept(estimator)
-    # As with LightGBM's own estimators, fits without a random_state are alike.
-    source = check_random_state(estimator.random_state or 0)
-    seen = seen_columns(estimator)[kept].tolist()
-    names = seen if hasattr(estimator, "feature_names_in_") else []
-    codes = np.flatnonzero(estimator.is_categorical_[kept]).tolist()
-    categories = [categories for name, categories in estimator.categories_.items() if name in seen]
-    aside = trees.validation_fraction if trees.early_stopping else None
-    seed, threads = source.randint(2**31 - 1), thread_count(trees.n_jobs)
-    parameters = lightgbm_parameters(trees, seed, threads)
-    if trees.monotone_constraints is not None:
-        columns = seen_columns(estimator).tolist(), estimator.is_categorical_
-        signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
-        parameters["monotone_constraints"] = signs[kept].tolist()
-    return Growing(
-        trees,
-        parameters,
-        {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes or "auto"},
-        loss,
-        categories=_saved(categories),
-        share_aside=aside if constraint_fraction is None else constraint_fraction,
-        follows_others=constraint_fraction is not None,
-        zero_one=estimator.enforce == "decision",
-        n_fitted=trees.n_fitted_trees,
-        seed=source.randint(2**31 - 1),
-    )
-
-
 def _saved(categories: list[list[Any]]) -> list[list[Any]]:
     """Return the categories if LightGBM can write them into a model file, else none of them.
 
@@ -209,9 +281,3 @@ def _saved(categories: list[list[Any]]) -> list[list[Any]]:
     """
     values = [value for column in categories for value in column]
     return categories if all(isinstance(value, str | int | float) for value in values) else []
-
-
-def leaf_attributes(grown: Grown, values: Array) -> dict[str, Any]:
-    """Return a booster with these leaf values and intercept, and the number of trees."""
-    trees = grown.trees
-    return {"booster_": trees.with_values(values), "n_estimators_": len(trees.sizes)}

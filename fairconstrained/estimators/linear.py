@@ -21,6 +21,7 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData, groups_of
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier
 from fairconstrained.estimators.fit import Fit
@@ -40,26 +41,12 @@ from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class FairLinearClassifier(SparseCoefMixin, FairClassifier):
-    """Linear classifiers of two classes under fairness constraints."""
+class LinearScores(FairEstimator):
+    """Estimators whose scores may be linear, with coefficients of their own for every group."""
 
-    loss: str | Loss | Objective = "logistic"
-    domain: Domain | None = None
-    fit_intercept: bool = True
-    group_interactions: bool = False
-    warm_start: bool = False
-
-    def _reads_by_atom(self) -> bool:
-        """Return whether rows may be read once per evaluation: no result has an entry per row.
-
-        Solvers that are chosen by name may draw rows, and a search on decisions needs scores.
-        """
-        plain = self.solver == "auto" and self.max_iter is None
-        scores_only = self.enforce == "score" and self.confidence is None
-        mean = isinstance(resolve_objective("loss", self.loss), MeanLoss)
-        fixed = not isinstance(self.threshold, SelectionRate)
-        return plain and scores_only and mean and fixed and not self.group_interactions
+    loss: Any
+    fit_intercept: bool
+    group_interactions: bool
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows with the features of the feature map."""
@@ -82,7 +69,7 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
-    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, None]:
         """Return the problem without constraints."""
         return linear_problem(self, data), None
 
@@ -106,12 +93,39 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         feature_map, model = feature_map_of(fit.estimator, fit.data), fit.model
         assert isinstance(model, LinearModel)
         n_rows = feature_map.n_groups or model.n_outputs
-        coef, convention = coefficients(self), fit.data.convention
+        coef, convention = np.atleast_2d(coefficients(self)), fit.data.convention
         if coef.shape != (n_rows, feature_map.n_features):
             return None
-        shown = convention.sign * coef, convention.fitted(self.intercept_)
+        intercept = getattr(self, "intercept_", np.zeros(1))  # rankers have none
+        shown = convention.sign * coef, convention.fitted(intercept)
         coef, intercept = feature_map.unfold(*shown)
         return model.variables(coef, intercept) if coef.size == model.n_coefficients else None
+
+    def _raw_scores(self, features: Features) -> Array:
+        """Return the scores of rows with the features of the model, a column per row of `coef_`."""
+        return linear_scores(self, features)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
+    """Linear classifiers of two classes under fairness constraints."""
+
+    loss: str | Loss | Objective = "logistic"
+    domain: Domain | None = None
+    fit_intercept: bool = True
+    group_interactions: bool = False
+    warm_start: bool = False
+
+    def _reads_by_atom(self) -> bool:
+        """Return whether rows may be read once per evaluation: no result has an entry per row.
+
+        Solvers that are chosen by name may draw rows, and a search on decisions needs scores.
+        """
+        plain = self.solver == "auto" and self.max_iter is None
+        scores_only = self.enforce == "score" and self.confidence is None
+        mean = isinstance(resolve_objective("loss", self.loss), MeanLoss)
+        fixed = not isinstance(self.threshold, SelectionRate)
+        return plain and scores_only and mean and fixed and not self.group_interactions
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores: the linear function of the features.
@@ -134,7 +148,8 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
             With `group_interactions`, if a row belongs to a group that was not in the training
             rows.
         """
-        scores = linear_scores(self, X)
+        check_is_fitted(self)
+        scores = self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))
         if not self.group_interactions:
             return scores
         codes = self._group_codes(X, len(scores), self.groups_, names_in_fit(self))
@@ -180,14 +195,12 @@ class FairLinearClassifier(SparseCoefMixin, FairClassifier):
         return exported(self, sensitive)
 
 
-def linear_scores(estimator: Any, X: MatrixLike) -> Array:
-    """Return the scores of a fitted linear model, one column per row of its coefficients."""
-    check_is_fitted(estimator)
-    columns = SensitiveColumns.of(estimator)
-    features = columns.features(estimator, X, reset=False)
-    coef = coefficients(estimator)[:, columns.kept(estimator)]
-    model = LinearModel(features, n_outputs=len(coef))
-    return finite_scores(model, np.append(coef.ravel(), estimator.intercept_))
+def linear_scores(estimator: Any, features: Features) -> Array:
+    """Return the scores of rows with the features that a fitted linear model uses."""
+    coef, intercept = coefficients(estimator), getattr(estimator, "intercept_", None)
+    coef = np.atleast_2d(coef)[:, SensitiveColumns.of(estimator).kept(estimator)]
+    model = LinearModel(features, n_outputs=len(coef), fit_intercept=intercept is not None)
+    return finite_scores(model, np.append(coef, [] if intercept is None else intercept))
 
 
 def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:

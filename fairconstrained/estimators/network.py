@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.binding import loss_part
+from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.decisions.held_out import split
+from fairconstrained.decisions.population import Certificate
+from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
-from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.network_training import (
     BestOnValidation,
+    NetworkScores,
     fitted_network,
     is_sound,
     iterations,
-    last_layer_space,
-    network_attributes,
-    network_scores,
-    network_variables,
+    search_of_last_layer,
     with_fitted_last_layer,
 )
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
-from fairconstrained.models.network import TorchModel
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties import Leading
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
@@ -54,7 +52,7 @@ _MANY_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
+class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClassifier):
     r"""A neural network under explicit fairness constraints. Needs PyTorch (extra ``torch``).
 
     .. math::
@@ -202,36 +200,17 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
     device: Annotated[str, one_of(*DEVICES)] = "auto"
     warm_start: bool = False
 
-    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, None]:
-        """Return the problem without constraints; the variables are weights, matrices first."""
-        model = TorchModel.standardized(
-            data.X,
-            data.loss_weight,
-            hidden_layer_sizes=self.hidden_layer_sizes,
-            activation=self.activation,
-            module=self.module,
-            device=self.device,
-        )
-        penalty = Leading(penalty_of(self.alpha), model.n_penalized)
-        return Problem(loss_part(self, model, data).add(penalty)), None
-
-    def _validation_share(self, data: TrainingData) -> float | None:
-        """Return the share of the rows that chooses the iterate; None without early stopping."""
-        return self.validation_fraction if self._validates(len(data.y)) else None
+    def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
+        """Return the rows to train on and those that choose the iterate, None for all rows."""
+        if others is None and self._validates(len(data.y)):
+            return split(data, self.validation_fraction, self.random_state)[:2]
+        return super()._split(data, others)
 
     def _validates(self, n_rows: int) -> bool:
         """Return whether rows are held back that choose the iterate."""
         if self.early_stopping == "auto":
             return n_rows >= _ROWS_FOR_VALIDATION
         return self.early_stopping
-
-    def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
-        """Return the weights, and the centring and the scale of the features."""
-        return network_attributes(fit.model, w)
-
-    def _variables(self, fit: Fit) -> Array | None:
-        """Return the weights of the last fit, None if its network is another one."""
-        return network_variables(self, fit.model)
 
     def _default_solver(self, problem: Problem) -> Solver:
         """Return the solver that "auto" stands for."""
@@ -267,9 +246,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
     def _train(
         self,
         problem: Problem,
+        fit: Any = None,
         *,
-        fit: Fit | None = None,
-        split: tuple[Problem, Problem] | None = None,
         like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
@@ -279,12 +257,14 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         It is measured on all rows. If it violates the constraints, or is worse than a constant
         score, its last layer is fitted once more with the others fixed.
         """
-        trained = problem if split is None else split[0]
+        parts = None if problem.in_epigraph_form else fit.split_problems
+        trained, others = (problem, None) if parts is None else parts
         solver = self._solver(trained)
         solver.check(trained)
         choice = None
-        if split is not None:
-            choice = BestOnValidation(*split, solver.tol, self.n_iter_no_change, callback)
+        if others is not None:
+            patience = self.n_iter_no_change
+            choice = BestOnValidation(trained, others, solver.tol, patience, callback)
         if warm is not None:
             multipliers = warm.multipliers
             if multipliers is None or len(multipliers) != trained.n_constraints:
@@ -303,14 +283,14 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         penalty, validated = penalty_of(self.alpha), choice is not None
         return with_fitted_last_layer(problem, (result, at), penalty, validated=validated)
 
-    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
+    def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the network without constraints, trained as that with them."""
-        return self._train(problem, split=split)[0]
+        return self._train(problem, fit)[0]
 
-    def _search_space(self, fit: Fit, result: Result) -> SearchSpace:
-        """Return the last layer with all others fixed, or all weights if there is no such layer."""
-        space = last_layer_space(fit, result, penalty_of(self.alpha))
-        return super()._search_space(fit, result) if space is None else space
+    def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the search of the last layer, with all others fixed, or else of all weights."""
+        search = search_of_last_layer(fit, result, penalty_of(self.alpha))
+        return super()._decided(fit, result) if search is None else search
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores.
@@ -334,8 +314,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, EarlyStoppedClassifier):
         check_is_fitted(self)
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return ScoreConvention.of(self).shown(network_scores(self, features))
+        return ScoreConvention.of(self).shown(self._raw_scores(features))
 
     def to_torch(self) -> Module:
         """Return the network as a module of PyTorch.

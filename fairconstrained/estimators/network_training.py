@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fairconstrained.decisions.search import DecisionTask
-from fairconstrained.estimators.fit import Fit, SearchSpace
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.population import Certificate
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask
+from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.estimators.binding import loss_part
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.estimators.solving import best_of
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.feature_scale import Features
@@ -111,52 +116,63 @@ def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
     return ceil(n_epochs * max(1.0, n_rows / (2.0 * batch_size)))
 
 
+def layers_of(estimator: Any) -> dict[str, Any]:
+    """Return what makes the network of an estimator."""
+    return {
+        "hidden_layer_sizes": tuple(estimator.hidden_layer_sizes),
+        "activation": estimator.activation,
+        "module": getattr(estimator, "module", None),
+        "device": getattr(estimator, "device", "auto"),
+    }
+
+
 def fitted_network(estimator: Any) -> TorchModel:
     """Return the model of a fitted estimator, on no rows."""
-    return TorchModel.with_scale(
-        np.zeros((0, len(estimator.feature_mean_))),
-        estimator.feature_mean_,
-        estimator.feature_scale_,
-        hidden_layer_sizes=tuple(estimator.hidden_layer_sizes),
-        activation=estimator.activation,
-        module=getattr(estimator, "module", None),
-        device=getattr(estimator, "device", "cpu"),
-    )
+    shift, scale = estimator.feature_mean_, estimator.feature_scale_
+    return TorchModel.with_scale(np.zeros((0, len(shift))), shift, scale, **layers_of(estimator))
 
 
 _fitted: WeakKeyDictionary[Any, tuple[Array, str, Network]] = WeakKeyDictionary()
 
 
-def network_scores(estimator: Any, X: Features) -> Array:
-    """Return the scores of rows with the features that a fitted estimator uses.
+class NetworkScores(FairEstimator):
+    """Estimators whose scores may be those of a network."""
 
-    To make a network takes as long as the scores of many rows. That of an estimator is kept for
-    later calls, beside the estimator: it is no part of what is copied or pickled.
-    """
-    weights, device = estimator.weights_, getattr(estimator, "device", "cpu")
-    last = _fitted.get(estimator)
-    if last is None or last[1] != device or not np.array_equal(last[0], weights):
-        network = fitted_network(estimator).network
-        load_weights(network.module, network.tensor(weights))
-        last = _fitted[estimator] = weights.copy(), device, network
-    return checked_scores(last[2].loaded_scores(X))
+    loss: Any
+    _penalizes_biases: ClassVar[bool] = False
 
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, None]:
+        """Return the problem without constraints; the variables are weights, matrices first."""
+        model = TorchModel.standardized(data.X, data.loss_weight, **layers_of(self))
+        n = model.n_parameters if self._penalizes_biases else model.n_penalized
+        return Problem(loss_part(self, model, data).add(Leading(penalty_of(self.alpha), n))), None
 
-def network_attributes(model: Model, w: Array) -> dict[str, Array]:
-    """Return the weights, and the centring and the scale of the features."""
-    assert isinstance(model, TorchModel)
-    network = model.network
-    return {
-        "weights_": np.array(w),
-        "feature_mean_": network.shift,
-        "feature_scale_": network.scale,
-    }
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
+        """Return the weights, and the centring and the scale of the features."""
+        assert isinstance(fit.model, TorchModel)
+        network = fit.model.network
+        scales = {"feature_mean_": network.shift, "feature_scale_": network.scale}
+        return {"weights_": np.array(w), **scales}
 
+    def _variables(self, fit: Fit) -> Array | None:
+        """Return the weights of the last fit, None if its network is another one."""
+        weights: Array = getattr(self, "weights_", np.empty(0))
+        return weights if weights.shape == (fit.model.n_parameters,) else None
 
-def network_variables(estimator: Any, model: Model) -> Array | None:
-    """Return the weights of a fitted estimator, None if its network is another one."""
-    weights: Array = getattr(estimator, "weights_", np.empty(0))
-    return weights if weights.shape == (model.n_parameters,) else None
+    def _raw_scores(self, features: Features) -> Array:
+        """Return the scores of rows with the features of the model.
+
+        To make a network takes as long as the scores of many rows. That of an estimator is kept for
+        later calls, beside the estimator: it is no part of what is copied or pickled.
+        """
+        weights, device = self.weights_, getattr(self, "device", "auto")
+        last = _fitted.get(self)
+        if last is None or last[1] != device or not np.array_equal(last[0], weights):
+            network = fitted_network(self).network
+            load_weights(network.module, network.tensor(weights))
+            last = _fitted[self] = weights.copy(), device, network
+        with np.errstate(over="ignore", invalid="ignore"):
+            return checked_scores(last[2].loaded_scores(features))
 
 
 Lift = Callable[[Array], Array]
@@ -244,8 +260,10 @@ def _refit(linear: Problem, start: Start, tol: float) -> Result:
     return best_of(solver, linear, options, warm=start)[0]
 
 
-def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace | None:
-    """Return the space of the last layer with all others fixed, None if there is no such layer.
+def search_of_last_layer(
+    fit: Fit, result: Result, penalty: Penalty
+) -> tuple[DecisionSearch, Certificate | None] | None:
+    """Return the search of the last layer with all others fixed, None if there is no such layer.
 
     The constraints hold on its scores as well, so that the search starts from the solution. The
     unconstrained model is that of the fixed layers.
@@ -263,7 +281,8 @@ def last_layer_space(fit: Fit, result: Result, penalty: Penalty) -> SearchSpace 
     if held_out is not None:
         parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
         held_out = replace(held_out, constraints=tuple(parts))
-    return SearchSpace(task, held_out, lift)
+    search, certificate = fit.searched(task, held_out)
+    return replace(search, w=lift(search.w)), certificate
 
 
 def is_sound(problem: Problem, result: Result) -> bool:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
@@ -276,7 +278,8 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes the score of the second class minus that of the first.
         """
-        scores = linear_scores(self, X)
+        check_is_fitted(self)
+        scores = linear_scores(self, SensitiveColumns.of(self).features(self, X, reset=False))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: MatrixLike) -> Array:

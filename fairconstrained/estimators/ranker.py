@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -16,28 +15,29 @@ from fairconstrained.data.labels import given_queries
 from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.leaves import LeafTraining
-from fairconstrained.estimators.network_training import fitted_network
+from fairconstrained.estimators.leaves import TreeScores
+from fairconstrained.estimators.network_training import NetworkScores, fitted_network
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
-from fairconstrained.estimators.rows import warn_of_unused_kappa
-from fairconstrained.estimators.trees import plain_booster
+from fairconstrained.estimators.tree_parameters import TreeParameters
+from fairconstrained.estimators.trees import LogLoss, PairLoss
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models.modules import ACTIVATIONS
-from fairconstrained.objectives import Objective
+from fairconstrained.objectives import Objective, resolve_objective
 from fairconstrained.problem import Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import PLADA, Result, Solver
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
-from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
+_EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
+
 
 @dataclass(eq=False, repr=False)
-class FairRanker(LeafTraining):
+class FairRanker(TreeScores):
     r"""Pairwise ranking under explicit fairness constraints.
 
     .. math::
@@ -168,6 +168,7 @@ class FairRanker(LeafTraining):
     group_interactions: ClassVar[bool] = False
     fit_intercept: ClassVar[bool] = False
     domain: ClassVar[None] = None
+    _penalizes_biases: ClassVar[bool] = True
 
     constraint: ConstraintLike = "query_parity"
     kappa: float = 0.25
@@ -240,12 +241,9 @@ class FairRanker(LeafTraining):
             If an argument is not valid, queries or groups are missing, no query has rows of both
             classes, or the solver cannot solve the problem.
         """
-        with all_or_nothing(self):
-            warn_of_unused_kappa(self)
-            validation = X_val, y_val, sample_weight_val, sensitive_features_val, query_val
-            groups = sensitive_features
-            fit = self.bind(X, y, sample_weight, groups, query=query, validation=validation)
-            return self._solve(fit, (X, y, sample_weight))
+        rows = X_val, y_val, sample_weight_val, sensitive_features_val, query_val
+        groups = sensitive_features
+        return self._fit(X, y, sample_weight, groups, query=query, validation=rows)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the scores: rows of a query are ranked by decreasing scores.
@@ -260,61 +258,56 @@ class FairRanker(LeafTraining):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        columns = SensitiveColumns.of(self)
-        features = columns.features(self, X, reset=False)
-        return self._scores.scores(self, features, columns.kept(self))
+        features = SensitiveColumns.of(self).features(self, X, reset=False)
+        return self._kind._raw_scores(self, features)
 
     @property
-    def _stops_early(self) -> bool:
-        """Whether rows for validation choose the number of trees."""
-        return bool(getattr(ranker_model(self.model), "early_stopping", False))
+    def _kind(self) -> type[Any]:
+        """The class of estimators whose scores this ranker has."""
+        return ranker_model(self.model).kind(self)
 
     @property
-    def _scores(self) -> RankerModel:
-        """How scores come from features, for the parameters of this ranker."""
-        return ranker_model(self.model).of(self)
+    def _trees(self) -> Any:
+        """The parameters of trees, None where scores are others."""
+        model = ranker_model(self.model)
+        return model if isinstance(model, TreeParameters) else None
+
+    def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
+        """Return the loss that trees are fitted to."""
+        return PairLoss(data, resolve_objective("loss", self.loss))
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, after the parameters of the model were checked."""
-        self._scores.check(self, data)
-        return data
+        return self._kind._prepared(self, data)
 
-    def _free_problem(self, data: TrainingData, *, path: bool) -> tuple[Problem, Any]:
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
         """Return the problem without constraints, and how trees were grown."""
-        return self._scores.problem(self, data, path=path)
+        return self._kind._free_problem(self, data, **growing)
 
-    def _fitted(self, fit: Fit, w: Array) -> Mapping[str, Any]:
-        """Return the fitted attributes that `predict` uses."""
-        return self._scores.attributes(fit, w)
+    def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
+        """Return the fitted attributes that `predict` uses; comparisons need no intercept."""
+        attributes = self._kind._fitted(self, fit, w)
+        if attributes.pop("intercept_", None) is not None:
+            attributes["coef_"] = attributes["coef_"][0]
+        return attributes
 
     def _variables(self, fit: Fit) -> Array | None:
         """Return the variables of the last fit, None if it was to other features."""
-        return self._scores.variables(self, fit)
+        return self._kind._variables(self, fit)
 
     def _default_solver(self, problem: Problem) -> Solver:
         """Return the solver that "auto" stands for."""
-        return self._scores.default_solver(problem)
+        if self._kind is NetworkScores and not problem.in_epigraph_form:
+            return _by_query(problem)
+        return super()._default_solver(problem)
 
-    def _train_free(self, problem: Problem, split: tuple[Problem, Problem] | None) -> Result:
-        """Return the solution of a problem without constraints."""
-        return self._scores.train_free(self, problem)
+    def _train_free(self, fit: Fit, problem: Problem) -> Result:
+        """Return the solution of the problem without constraints of a fit."""
+        if self._kind is NetworkScores:
+            return _by_query(problem).minimize(problem, random_state=self.random_state)
+        return super()._train_free(fit, problem)
 
-    @available_if(has_trees)
-    def to_lightgbm(self) -> Any:
-        """Return the fitted trees as a LightGBM model that does not need this library.
-
-        Returns
-        -------
-        booster : lightgbm.Booster
-            A copy of `booster_`, whose `predict` returns the scores. Only with boosted scores.
-
-        Raises
-        ------
-        NotFittedError
-            If it is not fitted.
-        """
-        check_is_fitted(self)
-        return plain_booster(self.booster_)
+    to_lightgbm = available_if(has_trees)(TreeScores.to_lightgbm)
 
     def score(
         self,
@@ -354,3 +347,18 @@ class FairRanker(LeafTraining):
         queries = check_labels("query", queries, len(scores))
         relevant = labels == self.pos_label_
         return mean_ndcg(relevant, scores, query=queries, sample_weight=sample_weight)
+
+
+def _by_query(problem: Problem) -> Solver:
+    """Return stochastic PLADA with one query per step, which passes over all of them 30 times."""
+    codes = next((codes for codes in problem.blocks() if codes is not None), None)
+    n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
+    steps = max(_EPOCHS * n_queries, _LEAST_STEPS)
+    # alpha is measured: the default of 10 is meant for rates, and pairwise errors vary far more.
+    return PLADA.stochastic(
+        alpha=None,
+        batch_size=1,
+        max_iter=steps,
+        check_every=max(n_queries, steps // _CHECKS),
+        polish=False,
+    )

@@ -10,7 +10,7 @@ from typing import Any
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import advice_on_groups, check_shared
 from fairconstrained.data.labels import given_queries
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import constraints_of
@@ -100,7 +100,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
             )
 
 
-def warn_of_unused_kappa(estimator: Any) -> None:
+def warn_of_unused_kappa(estimator: Any, stacklevel: int = 4) -> None:
     """Warn if another kappa than the default is given and no constraint uses it."""
     kappa = estimator.kappa
     kind: Any = library_class(estimator)
@@ -124,7 +124,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
         )
     else:
         return
-    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
+    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=stacklevel)
 
 
 def check_group_sizes(
@@ -144,7 +144,7 @@ def check_group_sizes(
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
             f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
             InputWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -153,12 +153,13 @@ def penalty_of(alpha: float | Penalty) -> Penalty:
     return alpha if isinstance(alpha, Penalty) else L2(float(alpha))
 
 
-def checked_data(
+def check_rows(
     estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
-) -> tuple[TrainingData, list[Constraint]]:
-    """Return the rows of positive weight, with the model's features, and the constraints.
+) -> tuple[TrainingData, list[Constraint], Split | None, TrainingData | None]:
+    """Return the rows to train on, the constraints, the rows that stop training, those held out.
 
-    It is one row per atom where there are many rows and an evaluation is one read of them.
+    The rows have positive weight and the model's features. It is one row per atom where there are
+    many rows and an evaluation is one read of them.
     """
     if estimator.needs_queries:
         given_queries(estimator, passed[-1], "fit")
@@ -176,11 +177,12 @@ def checked_data(
     if data.several_classes:
         check_several_classes(estimator, constraints)
     check_group_sizes(constraints, data)
-    data = replace(estimator._prepared(data), validation=others)
-    by_atom = None
-    if data.narrow and all(constraint.averages_atoms for constraint in constraints):
-        by_atom = rows_by_atom(data)
-    return data.widened() if by_atom is None else by_atom, constraints
+    data = estimator._prepared(data)
+    if data.narrow:
+        averages = all(constraint.averages_atoms for constraint in constraints)
+        data = (rows_by_atom(data) if averages else None) or data.widened()
+    data, held_out = without_held_out(estimator, data, constraints)
+    return data, constraints, estimator._split(data, others), held_out
 
 
 def without_held_out(
@@ -195,10 +197,3 @@ def without_held_out(
     check_testable(constraints)
     share, random_state = estimator.holdout, estimator.random_state
     return hold_out(data, share, random_state, constraints)[:2]
-
-
-def moved_split(
-    rows: tuple[TrainingData, TrainingData] | None, by: float
-) -> tuple[TrainingData, TrainingData] | None:
-    """Return the two parts of the rows with a threshold that is higher by a number."""
-    return None if rows is None else (rows[0].moved(by), rows[1].moved(by))

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from fairconstrained.estimators.binding import Unconstrained, loss_part
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import moved_split
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
@@ -47,7 +46,8 @@ def moved(fit: Fit, by: float) -> Fit:
     objective = loss_part(fit.estimator, fit.model, data).add(old.objective.penalty)
     grown = None if fit.grown is None else fit.grown.moved(by, fit.model)
     free = Problem(objective, domain=old.domain)
-    made = Fit.free(fit.estimator, data, free, moved_split(fit.split, by), grown)
+    split = None if fit.split is None else (fit.split[0].moved(by), fit.split[1].moved(by))
+    made = Fit.free(fit.estimator, data, free, split, grown)
     if "result" in vars(fit.unconstrained):
         result = fit.unconstrained.result
         same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))

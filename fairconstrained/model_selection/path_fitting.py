@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -30,7 +30,6 @@ from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._family import (
     ORDER,
-    ProblemFamily,
     Rows,
     SolvedPoint,
     fitting,
@@ -39,7 +38,6 @@ from fairconstrained.model_selection._family import (
 )
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads
@@ -196,13 +194,12 @@ def follow(
     """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
     fit = _bound(estimator, rows, query, held_out)
     with limited_threads(fit.data.X):
-        problems = ProblemFamily(fit)
-        chosen = _grid(problems, kappas, n_kappas, min_ratio)
+        chosen = _grid(fit, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
         rate = rate_of(fit)
         if rate is None:
-            points = list(_points(problems, chosen, validation))
-            _improve(problems, points, chosen, validation)
+            points = list(_points(fit, chosen, validation))
+            _improve(fit, points, validation)
             if bound:
                 _state_gaps(fit, points)
         else:
@@ -225,7 +222,7 @@ def tolerances(
     """Return the tolerances of the path on these rows, see :func:`follow`."""
     fit = _bound(estimator, rows, None, ())
     with limited_threads(fit.data.X):
-        return _grid(ProblemFamily(fit), kappas, n_kappas, _MIN_RATIO)
+        return _grid(fit, kappas, n_kappas, _MIN_RATIO)
 
 
 def _bound(
@@ -270,31 +267,28 @@ def _check_followed(estimator: object) -> None:
         )
 
 
-def _grid(
-    problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: int, min_ratio: float
-) -> Array:
+def _grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     if kappas is not None:
         return np.unique(check_numbers("kappas", kappas, 0.0, 1.0))[::-1]
-    most = float(problems.free.constraints[problems.follows].max(initial=0.0))
+    violated = fit.problem.at(fit.start().w).constraints[fit.tolerance_slopes != 0.0]
+    most = float(violated.max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
-def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> Iterator[_Point]:
+def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
-    fit = problems.fit
     start = fit.start()
     solved: deque[SolvedPoint] = deque(maxlen=ORDER + 1)
-    at, training = problems.free, _training_rows(fit)
+    at, training = fit.problem.at(start.w), _training_rows(fit)
     for kappa in kappas:
-        problem = problems.at(float(kappa))
-        warm = None  # of few rows the branch of the last points may end at a worse solution
-        if not several_solutions(problem):
-            warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
-        split = problems.split_at(float(kappa))
-        result, at = fit.solve(problem, warm=warm, like=at, split=split)
+        here, warm = fit.with_kappa(float(kappa)), None
+        # of few rows the branch of the last points may end at a worse solution
+        if not several_solutions(here.problem):
+            warm = fitting(predicted(solved, kappa) or start, here.problem, fit.model)
+        result, at = here.solve(warm=warm, like=at)
         solved.append(SolvedPoint.of(float(kappa), result, at))
-        yield _point(fit, kappa, problem, (result, at), validation, training)
+        yield _point(here, (result, at), validation, training)
 
 
 def _points_at_share(
@@ -315,7 +309,7 @@ def _points_at_share(
         warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
         validation = validation_rows(fit, *held_out)
         training = _training_rows(fit)
-        yield _point(fit, kappa, fit.problem, (result, here), validation, training)
+        yield _point(fit, (result, here), validation, training)
 
 
 def _training_rows(fit: Fit) -> Rows:
@@ -324,18 +318,12 @@ def _training_rows(fit: Fit) -> Rows:
 
 
 def _point(
-    fit: Fit,
-    kappa: float,
-    problem: Problem,
-    solution: tuple[Result, Evaluation],
-    validation: Rows | None,
-    training: Rows,
+    fit: Fit, solution: tuple[Result, Evaluation], validation: Rows | None, training: Rows
 ) -> _Point:
     """Return the fitted estimator, the result, and what they are worth."""
     result, at = solution
-    fitted = cast(FairEstimator, copy(fit.estimator))
-    fitted.kappa = float(kappa)
-    fit.store(fitted, Solution(result), problem, like=at)
+    fitted: FairEstimator = copy(fit.estimator)
+    fit.store(fitted, Solution(result), like=at)
     measures = {} if validation is None else validation.measured(result.w)
     ranks = fit.estimator.needs_queries
     far = None if ranks else far_predictions(fit.constraints, fit.data, at)
@@ -351,26 +339,23 @@ def _state_gaps(fit: Fit, points: Sequence[_Point]) -> None:
         fitted.result_ = replace(fitted.result_, optimality=str(gap))
 
 
-def _improve(
-    problems: ProblemFamily, points: list[_Point], kappas: Array, validation: Rows | None
-) -> None:
+def _improve(fit: Fit, points: list[_Point], validation: Rows | None) -> None:
     """Solve points again that are worse than a stricter one, from that one.
 
     A model that meets a stricter bound meets this one as well: a point that is worse is at another
     local optimum. Where rows for validation choose the iterates, the objective does not.
     """
-    fit = problems.fit
     if fit.split is not None:
         return
     training = _training_rows(fit)
     for k in reversed(range(len(points) - 1)):
-        here, stricter = points[k][1], points[k + 1][1]
+        (model, here, *_), stricter = points[k], points[k + 1][1]
         tol = here.solver.tol
         if stricter.violation > tol or stricter.objective >= here.objective - 10.0 * tol:
             continue
-        problem = problems.at(float(kappas[k]))
-        warm = fitting(Start(stricter.w, stricter.multipliers), problem, fit.model)
-        again, at = fit.solve(problem, warm=warm)
+        same = fit.with_kappa(model.kappa)
+        warm = fitting(Start(stricter.w, stricter.multipliers), same.problem, fit.model)
+        again, at = same.solve(warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
-            points[k] = _point(fit, kappas[k], problem, (again, at), validation, training)
+            points[k] = _point(same, (again, at), validation, training)

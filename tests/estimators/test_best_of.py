@@ -300,14 +300,14 @@ def test_methods_that_are_asked_for_start_where_they_say(many_rows, options):
     X, y, groups = many_rows
     clf = FairLogisticClassifier("demographic_parity", 0.02, **options)
     fit = clf.bind(X, y, None, groups)
-    assert sampled_start(fit.solver, fit.problem, clf) is None
+    assert sampled_start(fit.estimator._solver(fit.problem), fit.problem, clf) is None
 
 
 def test_few_rows_are_not_sampled(many_rows):
     X, y, groups = (values[:5000] for values in many_rows)
     clf = FairLogisticClassifier("demographic_parity", 0.02)
     fit = clf.bind(X, y, None, groups)
-    assert sampled_start(fit.solver, fit.problem, clf) is None
+    assert sampled_start(fit.estimator._solver(fit.problem), fit.problem, clf) is None
 
 
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
@@ -315,7 +315,7 @@ def test_the_sample_costs_less_than_a_pass_and_leads_near_the_solution(many_rows
     X, y, groups = many_rows
     clf = FairLogisticClassifier(constraint, 0.02)
     fit = clf.bind(X, y, None, None if constraint is None else groups)
-    _, start = sampled_start(fit.solver, fit.problem, clf)
+    _, start = sampled_start(fit.estimator._solver(fit.problem), fit.problem, clf)
     assert 0.0 < start.data_passes < 1.0
     first = fit.problem.at(fit.problem.start())
     at = fit.problem.at(start.w)

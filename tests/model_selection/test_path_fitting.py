@@ -141,9 +141,10 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     right = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
     original, calls = Fit.solve, []
 
-    def ends_badly_at_first(self, problem, **options):
+    def ends_badly_at_first(self, **options):
+        problem = self.problem
         calls.append(problem)
-        result, at = original(self, problem, **options)
+        result, at = original(self, **options)
         if len(calls) != 2:
             return result, at
         w = np.append(np.zeros(result.w.size - 1), -3.0)

@@ -8,7 +8,7 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialDemographicParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.binding import Unconstrained, with_constraints
+from fairconstrained.estimators.binding import Unconstrained, bound_parts
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
@@ -51,7 +51,8 @@ def in_shards(fit, n_shards=3, n_threads=1):
     loss = resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
     objective = CompositeFunction(sharded, loss, fit.problem.objective.penalty)
     free = Problem(objective, domain=fit.problem.domain)
-    return with_constraints(free, fit.constraints, of_atoms, Unconstrained(free))
+    parts = bound_parts(fit.constraints, sharded, of_atoms, Unconstrained(free))
+    return Problem(objective, tuple(parts), fit.problem.domain)
 
 
 def assert_same(fit, problem, *, approximate=False):
@@ -88,7 +89,10 @@ def test_values_gradients_and_solutions_are_those_of_one_table(name):
     fit = bound(name, solver="augmented-lagrangian")
     problem = in_shards(fit)
     assert_same(fit, problem)
-    here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
+    here, there = (
+        fit.estimator._solver(fit.problem).minimize(fit.problem),
+        fit.estimator._solver(fit.problem).minimize(problem),
+    )
     assert there.status == here.status
     assert there.objective == pytest.approx(here.objective, rel=1e-8)
     np.testing.assert_allclose(there.w, here.w, atol=1e-6)
@@ -140,7 +144,10 @@ def test_a_fit_takes_about_as_many_rounds_as_one_in_memory_takes_passes(name):
         return gather(function, *arguments)
 
     object.__setattr__(problem.models[0].shards, "gather", counted)
-    here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
+    here, there = (
+        fit.estimator._solver(fit.problem).minimize(fit.problem),
+        fit.estimator._solver(fit.problem).minimize(problem),
+    )
     assert there.objective == pytest.approx(here.objective, rel=1e-6)
     assert len(rounds) <= here.data_passes + 4
 
@@ -162,8 +169,8 @@ def test_an_evaluation_with_its_gradient_reads_the_rows_once():
 def test_deterministic_solvers_take_rows_in_shards(solver):
     fit = bound("demographic_parity", solver=solver)
     options = {"max_data_passes": 60}
-    here = fit.solver.minimize(fit.problem, **options)
-    there = fit.solver.minimize(in_shards(fit), **options)
+    here = fit.estimator._solver(fit.problem).minimize(fit.problem, **options)
+    there = fit.estimator._solver(fit.problem).minimize(in_shards(fit), **options)
     # Switching makes the last digits of the weights depend on the order of sums.
     assert there.objective == pytest.approx(here.objective, rel=1e-5)
     assert there.violation == pytest.approx(here.violation, abs=1e-5)
