@@ -35,25 +35,21 @@ from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 N_ROWS = 300
 
 
-@pytest.fixture(scope="module")
-def data():
-    X, y, groups = make_biased_classification(n_samples=N_ROWS, n_features=4, random_state=0)
-    return X, y, groups
+X, Y, GROUPS = make_biased_classification(n_samples=N_ROWS, n_features=4, random_state=0)
+DATA = X, Y, GROUPS
 
 
 @pytest.fixture(scope="module")
-def frame(data):
+def frame():
     """A DataFrame with named columns, including a column of groups as strings."""
-    X, y, groups = data
     columns = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    columns.insert(1, "sex", np.where(groups == 0, "f", "m"))
-    return columns, np.where(y == 1, "yes", "no")
+    columns.insert(1, "sex", np.where(GROUPS == 0, "f", "m"))
+    return columns, np.where(Y == 1, "yes", "no")
 
 
 @pytest.fixture(scope="module", params=[FairLogisticClassifier, FairHingeClassifier])
-def fitted(request, data):
-    X, y, groups = data
-    return request.param(kappa=0.05).fit(X, y, sensitive_features=groups)
+def fitted(request):
+    return request.param(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
 
 
 def assert_equal_outputs(plain, model, X):
@@ -65,18 +61,17 @@ def assert_equal_outputs(plain, model, X):
         np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
 
 
-def test_converted_model_has_equal_predictions(fitted, data):
+def test_converted_model_has_equal_predictions(fitted):
     plain = fitted.to_sklearn()
     expected = LogisticRegression if hasattr(fitted, "predict_proba") else LinearSVC
     assert type(plain) is expected
-    assert_equal_outputs(plain, fitted, data[0])
-    assert_equal_outputs(plain, fitted, sp.csr_array(data[0]))
+    assert_equal_outputs(plain, fitted, DATA[0])
+    assert_equal_outputs(plain, fitted, sp.csr_array(DATA[0]))
 
 
-def test_converted_model_has_the_attributes_of_a_fitted_one(fitted, data):
-    X, y, _ = data
+def test_converted_model_has_the_attributes_of_a_fitted_one(fitted):
     plain = fitted.to_sklearn()
-    real = clone(plain).set_params(max_iter=1_000_000).fit(X, y)
+    real = clone(plain).set_params(max_iter=1_000_000).fit(X, Y)
     assert set(vars(plain)) == set(vars(real))
     for name in ("coef_", "intercept_", "classes_"):
         assert getattr(plain, name).shape == getattr(real, name).shape
@@ -85,8 +80,8 @@ def test_converted_model_has_the_attributes_of_a_fitted_one(fitted, data):
     assert np.max(plain.n_iter_) == fitted.n_iter_
 
 
-def test_converted_model_is_a_copy(fitted, data):
-    X = data[0]
+def test_converted_model_is_a_copy(fitted):
+    X = DATA[0]
     plain = fitted.to_sklearn()
     before = fitted.decision_function(X)
     plain.coef_[:] = 0.0
@@ -104,18 +99,16 @@ def test_names_and_labels_are_kept(frame):
     assert_equal_outputs(plain, fair, X)
 
 
-def test_no_intercept(data):
-    X, y, groups = data
-    fair = FairLogisticClassifier(fit_intercept=False).fit(X, y, sensitive_features=groups)
+def test_no_intercept():
+    fair = FairLogisticClassifier(fit_intercept=False).fit(X, Y, sensitive_features=GROUPS)
     plain = fair.to_sklearn()
     assert plain.get_params()["fit_intercept"] is False
     assert_equal_outputs(plain, fair, X)
 
 
-def test_hidden_column_has_zero_weight_or_is_left_out(data):
-    X, y, groups = data
-    whole = np.column_stack([X[:, :2], groups, X[:, 2:]])
-    fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, y)
+def test_hidden_column_has_zero_weight_or_is_left_out():
+    whole = np.column_stack([X[:, :2], GROUPS, X[:, 2:]])
+    fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, Y)
     assert_equal_outputs(fair.to_sklearn(), fair, whole)
     smaller = fair.to_sklearn(sensitive="leave_out")
     assert smaller.n_features_in_ == 4
@@ -123,10 +116,9 @@ def test_hidden_column_has_zero_weight_or_is_left_out(data):
     np.testing.assert_allclose(smaller.predict_proba(X), expected, atol=1e-12)
 
 
-def test_visible_sensitive_column_stays(data):
-    X, y, groups = data
-    whole = np.column_stack([X, groups])
-    fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, y)
+def test_visible_sensitive_column_stays():
+    whole = np.column_stack([X, GROUPS])
+    fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, Y)
     assert_equal_outputs(fair.to_sklearn(sensitive="leave_out"), fair, whole)
 
 
@@ -151,50 +143,47 @@ def test_pipeline_and_search(frame):
         assert_equal_outputs(plain, search.best_estimator_, X)
 
 
-def test_coefficients_per_group_cannot_be_converted(data):
-    X, y, groups = data
-    whole = np.column_stack([X, groups])
-    fair = FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, y)
+def test_coefficients_per_group_cannot_be_converted():
+    whole = np.column_stack([X, GROUPS])
+    fair = FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, Y)
     with pytest.raises(ValueError, match="group_interactions=True: it has coefficients for each"):
         fair.to_sklearn()
     with pytest.raises(ValueError, match="deploy the model as it is"):
         to_sklearn(make_pipeline(StandardScaler(), fair))
 
 
-def test_unsupported_models_raise(data):
-    X, y, _ = data
+def test_unsupported_models_raise():
     with pytest.raises(NotFittedError):
         FairLogisticClassifier().to_sklearn()
     with pytest.raises(ValueError, match="pipeline that ends in one; found LogisticRegression"):
-        to_sklearn(LogisticRegression().fit(X, y))
+        to_sklearn(LogisticRegression().fit(X, Y))
     with pytest.raises(ValueError, match=r"'zero'.*'leave_out'"):
-        FairLogisticClassifier(None).fit(X, y).to_sklearn(sensitive="drop")
+        FairLogisticClassifier(None).fit(X, Y).to_sklearn(sensitive="drop")
 
 
-def test_pickle(fitted, data):
+def test_pickle(fitted):
     again = pickle.loads(pickle.dumps(fitted))
-    assert_equal_outputs(again, fitted, data[0])
+    assert_equal_outputs(again, fitted, DATA[0])
     assert again.result_.status is fitted.result_.status
     assert again.result_.trace == fitted.result_.trace
 
 
-def test_converted_model_has_no_untrusted_types(fitted, data):
+def test_converted_model_has_no_untrusted_types(fitted):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
-    saved = skops.dumps(make_pipeline(StandardScaler().fit(data[0]), fitted.to_sklearn()))
+    saved = skops.dumps(make_pipeline(StandardScaler().fit(DATA[0]), fitted.to_sklearn()))
     assert skops.get_untrusted_types(data=saved) == []
     loaded = skops.loads(saved)
-    assert_equal_outputs(loaded[-1], fitted, data[0])
+    assert_equal_outputs(loaded[-1], fitted, DATA[0])
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_skops_loads_the_estimator_with_its_result(solver, data):
+def test_skops_loads_the_estimator_with_its_result(solver):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
-    X, y, groups = data
     fair = FairLogisticClassifier(solver=solver, max_iter=2, random_state=0)
     with warnings.catch_warnings():  # two iterations are few
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)
-        fair.fit(X, y, sensitive_features=groups)
+        fair.fit(X, Y, sensitive_features=GROUPS)
     saved = skops.dumps(fair)
     untrusted = skops.get_untrusted_types(data=saved)
     assert set(untrusted) <= set(trusted_types())
@@ -217,15 +206,14 @@ def test_skops_loads_the_estimator_with_its_result(solver, data):
     ],
     ids=["objects", "list", "names", "certificate", "oracle"],
 )
-def test_skops_loads_objects_among_the_parameters(options, data):
+def test_skops_loads_objects_among_the_parameters(options):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
-    X, y, groups = data
     fair = FairLogisticClassifier(**{"random_state": 0, **options})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)
         warnings.simplefilter("ignore", ConstantDecisionWarning)
-        fair.fit(X, y, sensitive_features=groups)
+        fair.fit(X, Y, sensitive_features=GROUPS)
     loaded = skops.loads(skops.dumps(fair), trusted=trusted_types())
     assert_equal_outputs(loaded, fair, X)
     assert repr(loaded) == repr(fair)
@@ -233,16 +221,15 @@ def test_skops_loads_objects_among_the_parameters(options, data):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)
         warnings.simplefilter("ignore", ConstantDecisionWarning)
-        again = clone(loaded).fit(X, y, sensitive_features=groups)
+        again = clone(loaded).fit(X, Y, sensitive_features=GROUPS)
     assert_equal_outputs(again, fair, X)
 
 
-def test_functions_are_not_trusted(data):
+def test_functions_are_not_trusted():
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
     exceptions = pytest.importorskip("skops.io.exceptions")
-    X, y, groups = data
-    whole = np.column_stack([X, groups])
-    fair = FairLogisticClassifier(sensitive_columns=last_column).fit(whole, y)
+    whole = np.column_stack([X, GROUPS])
+    fair = FairLogisticClassifier(sensitive_columns=last_column).fit(whole, Y)
     with pytest.raises(exceptions.UntrustedTypesFoundException, match="last_column"):
         skops.loads(skops.dumps(fair), trusted=trusted_types())
 
@@ -251,10 +238,10 @@ def last_column(X):
     return np.asarray(X)[:, -1]
 
 
-def test_onnx(fitted, data):
+def test_onnx(fitted):
     convert = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    X = data[0].astype(np.float32)
+    X = DATA[0].astype(np.float32)
     exported = convert.to_onnx(to_sklearn(fitted), X[:1])
     session = runtime.InferenceSession(exported.SerializeToString())
     labels, scores = session.run(None, {session.get_inputs()[0].name: X})[:2]
@@ -325,8 +312,7 @@ def test_arrays_keep_their_columns(frame):
     X, y = frame
     numbers = X.assign(sex=X["sex"] == "m").to_numpy(dtype=float)
     columns = make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1, 3]))
-    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[2]))
-    model.fit(numbers, y)
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[2])).fit(numbers, y)
     assert_equal_outputs(to_sklearn(model, sensitive="leave_out"), model, numbers)
 
 

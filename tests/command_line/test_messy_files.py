@@ -1,4 +1,6 @@
-"""Files as spreadsheets and colleagues write them."""
+"""Files as spreadsheets and colleagues write them, and parquet."""
+
+import json
 
 import joblib
 import numpy as np
@@ -6,6 +8,7 @@ import pandas as pd
 import pytest
 from _support.command_line import N_ROWS, asked, table_of_a_user
 
+from fairconstrained import make_biased_classification
 from fairconstrained.__main__ import main
 
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, unit="D")
@@ -150,3 +153,89 @@ def test_parquet_needs_pyarrow(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pd, "read_parquet", missing)
     assert main(asked(str(tmp_path / "data.parquet"))) == 1
     assert "Install it with: pip install pyarrow" in capsys.readouterr().err
+
+
+N_SMALL = 300
+
+
+@pytest.fixture
+def small_table():
+    X, y, groups = make_biased_classification(N_SMALL, gap=0.4, random_state=0)
+    frame = pd.DataFrame(np.asarray(X)[:, :2], columns=["a", "b"])
+    frame.loc[::20, "b"] = np.nan
+    frame["group"] = np.array(["y", "x"])[groups]
+    frame["granted"] = np.where(np.asarray(y) == 1, "yes", "no")
+    return frame
+
+
+def run_file(path, *more):
+    asked = ["--target", "granted", "--positive", "yes", "--sensitive", "group"]
+    return main([str(path), *asked, *more])
+
+
+def figures(tmp_path, small_table, *more):
+    """Return what is written as JSON."""
+    small_table.to_csv(tmp_path / "data.csv", index=False)
+    assert run_file(tmp_path / "data.csv", "--json", str(tmp_path / "out.json"), *more) == 0
+    return json.loads((tmp_path / "out.json").read_text())
+
+
+def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    for dtype in ("boolean", "Int64"):
+        small_table[dtype] = pd.array(np.resize([1, 0, None], N_SMALL), dtype=dtype)
+    small_table["flag"] = np.resize(np.array([True, False, None], dtype=object), N_SMALL)
+    small_table["tags"] = [["u", "v"]] * N_SMALL
+    small_table["spent"] = pd.to_timedelta(np.arange(N_SMALL) % 3, unit="h")
+    small_table.to_parquet(tmp_path / "data.parquet")
+    assert run_file(tmp_path / "data.parquet") == 0
+    text = capsys.readouterr().out
+    assert "5 numeric and 0 categorical features" in text
+    assert "Left out, since their values are neither numbers nor text: tags, spent." in text
+
+
+def test_names_of_encoded_features_may_be_alike(small_table, tmp_path):
+    small_table["job"] = np.where(small_table["a"] > 0.0, "u", "v")
+    small_table = small_table.assign(
+        job_u=small_table["a"] ** 2, missingindicator_b=small_table["a"] > 0.5
+    )
+    assert figures(tmp_path, small_table)["bound_met"]
+
+
+def test_spaces_around_the_names_of_columns(small_table, tmp_path):
+    assert figures(tmp_path, small_table.rename(columns=lambda name: f" {name} "))["bound_met"]
+
+
+def test_rates_are_those_of_the_groups_named(small_table, tmp_path, capsys):
+    """One row each of two more groups: as many groups on both sides, and not the same ones."""
+    small_table.loc[:1, "group"] = ["c", "d"]
+    for seed in range(20):
+        written = figures(tmp_path, small_table, "--test-size", "0.5", "--seed", str(seed))
+        lines = [one.split() for one in capsys.readouterr().out.splitlines()]
+        shown = {one[1]: one[3:7] for one in lines if one[:1] == ["fair"]}
+        present = {
+            rows: [one["group"] for one in written[rows]["groups"] if one["model"] == "fair"]
+            for rows in ("training", "test")
+        }
+        for rows, rates in shown.items():
+            assert [rate != "-" for rate in rates] == [name in present[rows] for name in "cdxy"]
+        if ("c" in present["test"]) != ("d" in present["test"]):
+            break
+    else:
+        pytest.fail("no seed divides the two rows")
+
+
+def test_nothing_to_compare_on_the_test_rows(small_table, tmp_path, capsys):
+    few = np.flatnonzero((small_table["group"] == "y") & (small_table["granted"] == "yes"))
+    small_table = small_table.drop(index=few[2:])
+    for seed in range(20):
+        asked = ["--constraint", "equal_opportunity", "--seed", str(seed), "--test-size", "0.1"]
+        written = figures(tmp_path, small_table, *asked)
+        training, test = (written[rows]["constraints"][-1] for rows in ("training", "test"))
+        text = capsys.readouterr().out
+        if test["decisions"] is None:
+            break
+    else:
+        pytest.fail("no seed leaves the group without positive test rows")
+    assert training["decisions"] is not None
+    assert "fewer than two groups have rows in the cell 'all groups | label yes'" in text

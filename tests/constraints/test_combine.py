@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from _support.containers import DENSE
@@ -23,13 +22,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarn
 NAMES = list("abcd")
 
 
-@pytest.fixture(scope="module")
-def data():
-    """Return X, y and a table of two attributes that X tells something about."""
-    X, y, groups = make_biased_classification(400, 4, gap=0.5, random_state=0)
-    noise = np.random.default_rng(0).normal(size=len(y))
-    table = pd.DataFrame({"sex": np.array(["f", "m"])[groups], "old": X[:, 0] + noise > 0.0})
-    return X, y, table
+X, Y, GROUPS = make_biased_classification(400, 4, gap=0.5, random_state=0)
+noise = np.random.default_rng(0).normal(size=len(Y))
+table = pd.DataFrame({"sex": np.array(["f", "m"])[GROUPS], "old": X[:, 0] + noise > 0.0})
+DATA = X, Y, GROUPS = (X, Y, table)
 
 
 def fitted(X, y, groups=None, sample_weight=None, **options):
@@ -49,85 +45,58 @@ class Only(DemographicParity):
 
 
 class TestMarginal:
-    def test_it_is_the_list_of_the_attributes_constraints(self, data):
-        X, y, table = data
-        marginal = fitted(X, y, table, combine="marginal")
-        listed = fitted(X, y, table, constraint=[Only(0), Only(1)])
+    def test_it_is_the_list_of_the_attributes_constraints(self):
+        marginal = fitted(X, Y, GROUPS, combine="marginal")
+        listed = fitted(X, Y, GROUPS, constraint=[Only(0), Only(1)])
         assert marginal.result_.converged
         assert_allclose(marginal.coef_, listed.coef_, atol=1e-10)
         assert_allclose(marginal.multipliers_, listed.multipliers_, atol=1e-8)
         assert np.count_nonzero(marginal.multipliers_ > 1e-3) == 2  # one of each attribute
 
-    def test_every_attribute_is_fair_and_the_intersections_need_not_be(self, data):
-        X, y, table = data
-        rates = fitted(X, y, table, combine="marginal").predict_proba(X)[:, 1]
-        for column in table:
-            of_groups = pd.Series(rates).groupby(table[column].to_numpy()).mean()
+    def test_every_attribute_is_fair_and_the_intersections_need_not_be(self):
+        rates = fitted(X, Y, GROUPS, combine="marginal").predict_proba(X)[:, 1]
+        for column in GROUPS:
+            of_groups = pd.Series(rates).groupby(GROUPS[column].to_numpy()).mean()
             assert np.ptp(of_groups) == pytest.approx(0.02, abs=1e-3)
-        of_cells = pd.Series(rates).groupby([table["sex"], table["old"]]).mean()
+        of_cells = pd.Series(rates).groupby([GROUPS["sex"], GROUPS["old"]]).mean()
         assert np.ptp(of_cells) > 0.03
 
-    def test_names_tell_attribute_and_value(self, data):
-        X, y, table = data
-        classifier = fitted(X, y, table, combine="marginal")
+    def test_names_tell_attribute_and_value(self):
+        classifier = fitted(X, Y, GROUPS, combine="marginal")
         assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
-        groups = Groups.encode(table, combine="marginal")
-        names = [DemographicParity(0.1).bind(y, one, np.ones(400)).names for one in groups.separate]
+        groups = Groups.encode(GROUPS, combine="marginal")
+        names = [DemographicParity(0.1).bind(Y, one, np.ones(400)).names for one in groups.separate]
         assert names[0][0] == "rate(sex=f) - rate(sex=m) <= 0.1"
         assert names[1][0] == "rate(old=False) - rate(old=True) <= 0.1"
 
-    def test_containers(self, data):
-        X, y, table = data
-        expected = fitted(X, y, table, combine="marginal")
-        rows = table.to_numpy()
-        for groups, name in (
-            (pl.DataFrame(table.to_dict("list")), "sex=f"),
-            (rows, "attribute 0=f"),
-            (rows.tolist(), "attribute 0=f"),
-        ):
-            clf = fitted(X, y, groups, combine="marginal")
-            assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
-            assert clf.groups_[0] == name
-
-    def test_one_attribute_is_as_it_was(self, data):
-        X, y, table = data
-        for groups in (table["sex"], table[["sex"]], table["sex"].tolist()):
-            marginal = fitted(X, y, groups, combine="marginal")
+    def test_one_attribute_is_as_it_was(self):
+        for groups in (GROUPS["sex"], GROUPS[["sex"]], GROUPS["sex"].tolist()):
+            marginal = fitted(X, Y, groups, combine="marginal")
             assert marginal.groups_.tolist() == ["f", "m"]
-            assert_array_equal(marginal.coef_, fitted(X, y, groups).coef_)
-
-    def test_rows_of_weight_zero_are_left_out_of_every_attribute(self, data):
-        X, y, table = data
-        table = table.assign(sex=np.where(np.arange(400) < 3, "x", table["sex"]))
-        weight = (np.arange(400) >= 3).astype(float)
-        classifier = fitted(X, y, table, weight, combine="marginal")
-        assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
+            assert_array_equal(marginal.coef_, fitted(X, Y, groups).coef_)
 
     @pytest.mark.parametrize("name", sorted(set(CLASSIFIER_CONSTRAINTS) - {"bounded_group_loss"}))
-    def test_every_constraint_takes_it(self, data, name):
-        X, y, table = data
+    def test_every_constraint_takes_it(self, name):
         options = {"minority": "sex=f"} if name == "minority_rate" else {}
         constraint = CLASSIFIER_CONSTRAINTS[name](**options)
-        classifier = fitted(X, y, table, constraint=constraint, combine="marginal", kappa=0.2)
+        classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal", kappa=0.2)
         assert classifier.violation_ <= 1e-4
         assert len(classifier.groups_) == 4
 
-    def test_the_minority_is_a_group_of_one_attribute(self, data):
-        X, y, table = data
+    def test_the_minority_is_a_group_of_one_attribute(self):
         rule = MinorityRate(0.48, minority="sex=f")
-        marginal = fitted(X, y, table, constraint=rule, combine="marginal")
-        alone = fitted(X, y, table["sex"], constraint=MinorityRate(0.48, minority="f"))
+        marginal = fitted(X, Y, GROUPS, constraint=rule, combine="marginal")
+        alone = fitted(X, Y, GROUPS["sex"], constraint=MinorityRate(0.48, minority="f"))
         assert_allclose(marginal.coef_, alone.coef_, atol=1e-10)
         listed = r"\['sex=f', 'sex=m', 'old=False', 'old=True'\]"
         with pytest.raises(ValueError, match=f"minority=None is not one of the groups {listed}"):
-            fitted(X, y, table, constraint=MinorityRate(0.4), combine="marginal")
+            fitted(X, Y, GROUPS, constraint=MinorityRate(0.4), combine="marginal")
 
-    def test_intersectional_groups_overlap(self, data):
-        X, y, table = data
+    def test_intersectional_groups_overlap(self):
         constraint = IntersectionalLossParity(0.05, loss="logistic")
-        classifier = fitted(X, y, table, constraint=constraint, combine="marginal")
+        classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal")
         names = [f"loss({name}) - loss(all) <= 0.05" for name in classifier.groups_]
-        bound = constraint.bind(y, Groups.encode(table, combine="marginal"), np.ones(400))
+        bound = constraint.bind(Y, Groups.encode(GROUPS, combine="marginal"), np.ones(400))
         assert list(bound.names) == names
 
     @pytest.mark.cases(4)
@@ -140,8 +109,8 @@ class TestMarginal:
             IntersectionalLossParity(0.05, membership="columns"),
         ],
     )
-    def test_a_missing_value_of_one_attribute_changes_no_other(self, data, constraint):
-        X, y, table = data
+    def test_a_missing_value_of_one_attribute_changes_no_other(self, constraint):
+        X, y, table = DATA
         table = table.assign(sex=table["sex"] == "f").astype(object)
         part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
         options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
@@ -154,19 +123,17 @@ class TestMarginal:
         if len(found) > 1:
             assert abs(found[0] - expected[0]) > 1e-4
 
-    def test_bind_takes_one_grouping(self, data):
-        _, y, table = data
-        groups = Groups.encode(table, combine="marginal")
+    def test_bind_takes_one_grouping(self):
+        groups = Groups.encode(GROUPS, combine="marginal")
         with pytest.raises(ValueError, match=r"2 attributes are on their own.*groups.separate"):
-            DemographicParity().bind(y, groups, np.ones(400))
+            DemographicParity().bind(Y, groups, np.ones(400))
         assert check_groups(groups, 400, combine="marginal") is groups
 
 
 @pytest.fixture
-def parts(data):
+def parts():
     """Return 250 training rows, 150 other rows, and the sex of these."""
-    X, y, table = data
-    return X[:250], y[:250], X[250:], table["sex"].to_numpy()[250:]
+    return X[:250], Y[:250], X[250:], GROUPS["sex"].to_numpy()[250:]
 
 
 class TestReferenceRows:
@@ -177,13 +144,12 @@ class TestReferenceRows:
         rates = classifier.predict_proba(X)[:, 1]
         return rates[members].sum() / rates.sum()
 
-    def test_the_training_rows_are_the_default(self, data):
-        X, y, table = data
-        sex = table["sex"]
+    def test_the_training_rows_are_the_default(self):
+        sex = GROUPS["sex"]
         same = {"solver": "augmented-lagrangian"}  # there are no Hessians of two sets of rows
-        default = fitted(X, y, sex, constraint=MinorityRate(0.48, minority="f"), **same)
+        default = fitted(X, Y, sex, constraint=MinorityRate(0.48, minority="f"), **same)
         rule = MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
-        assert_allclose(default.coef_, fitted(X, y, constraint=rule, **same).coef_, atol=1e-8)
+        assert_allclose(default.coef_, fitted(X, Y, constraint=rule, **same).coef_, atol=1e-8)
         assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
 
     @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, DENSE["pandas"], DENSE["polars"]])
@@ -204,9 +170,9 @@ class TestReferenceRows:
         assert_allclose(fitted(X, y, constraint=masked).coef_, expected, atol=1e-10)
 
     @pytest.mark.parametrize("group_interactions", [False, True])
-    def test_sensitive_columns_of_the_reference_rows(self, data, parts, group_interactions):
+    def test_sensitive_columns_of_the_reference_rows(self, parts, group_interactions):
         X, y, Z, sex = parts
-        frame = pd.DataFrame(X, columns=NAMES).assign(sex=data[2]["sex"][:250])
+        frame = pd.DataFrame(X, columns=NAMES).assign(sex=DATA[2]["sex"][:250])
         other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
         options = {"sensitive_columns": ["sex"], "group_interactions": group_interactions}
         inside = MinorityRate(0.48, minority="f", reference=other)

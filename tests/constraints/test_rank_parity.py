@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import (
-    DemographicParity,
-    PartialDemographicParity,
-    WeakPartialDemographicParity,
-)
+from fairconstrained.constraints import PartialDemographicParity, WeakPartialDemographicParity
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import (
     partial_demographic_parity_difference,
@@ -258,31 +254,6 @@ def test_solvers_of_partial_parity_find_what_scipy_finds(name):
     assert result.violation <= 1e-4
     assert result.objective == pytest.approx(reference(problem), rel=error)
     assert problem.at(result.w).constraints.max() > -1e-2
-
-
-def test_idca_stays_feasible_with_the_ramp():
-    problem = partial_problem("ramp")
-    solver = IDCA(max_iter=30, polish=False)  # begins at the start, which is feasible
-    seen = []
-    result = solver.minimize(problem, callback=lambda one: seen.append(one.violation))
-    assert max(seen) <= solver.tol
-    smooth = partial_problem(Sigmoid(0.25))
-    assert result.objective == pytest.approx(IPC().minimize(smooth).objective, rel=0.03)
-    assert problem.at(result.w).constraints.max() > -2e-2
-
-
-@pytest.mark.parametrize("surrogate", [Sigmoid(0.5), "ramp"])
-@pytest.mark.parametrize("solver", [IDCA(max_iter=60), SwitchingSubgradient()], ids=repr)
-def test_solvers_of_weak_partial_parity_make_it_active(solver, surrogate):
-    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate, ranks=(0.3, 0.7))
-    problem, free = classification(constraint), classification()
-    result = solver.minimize(problem, random_state=0)
-    least = IPC().minimize(free).objective
-    parity = classification(DemographicParity(0.05 * 0.4, surrogate=Sigmoid(0.5)))
-    assert result.violation <= 1e-4
-    assert least + 1e-3 < result.objective  # the constraint costs something,
-    assert result.objective < IPC().minimize(parity).objective + 0.02  # less than on all ranks
-    assert problem.at(result.w).constraints.max() > -3e-2
 
 
 def test_rounded_clipping_has_finite_curvature_and_convex_majorants(rng):

@@ -18,16 +18,13 @@ from fairconstrained.dask._shards import Threads, Workers  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
 
 
-@pytest.fixture(scope="module")
-def rows():
-    X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
-    return np.asarray(X, dtype=np.float32), np.asarray(y), np.asarray(groups)
+X, Y, GROUPS = make_biased_classification(4000, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = (np.asarray(X, dtype=np.float32), np.asarray(Y), np.asarray(GROUPS))
 
 
 @pytest.fixture(scope="module")
-def in_memory(rows):
-    X, y, groups = rows
-    return in_memory_classifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
+def in_memory():
+    return in_memory_classifier("equalized_odds", 0.02).fit(X, Y, sensitive_features=GROUPS)
 
 
 def fitted(rows, **attributes):
@@ -39,15 +36,15 @@ def fitted(rows, **attributes):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("disk", [True, False, "auto"])
-def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, disk):
-    model = fitted(rows, disk=disk)
+def test_the_solution_is_that_of_the_rows_in_memory(client, in_memory, disk):
+    model = fitted(DATA, disk=disk)
     assert model.objective_ == pytest.approx(in_memory.objective_, rel=1e-8)
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
     assert model.result_.data_passes == in_memory.result_.data_passes
 
 
-def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, rows, in_memory):
-    model = fitted(rows, client=client)
+def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, in_memory):
+    model = fitted(DATA, client=client)
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
     names = set(client.run_on_scheduler(_task_prefixes))
     assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
@@ -55,8 +52,8 @@ def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, rows, in
 
 @pytest.mark.cases(0)
 @pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
-def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, rows, options):
-    X, y, groups = (da.from_array(values[:1500], chunks=500) for values in rows)
+def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, options):
+    X, y, groups = (da.from_array(values[:1500], chunks=500) for values in DATA)
     options = {"enforce": "decision", "random_state": 0, **options}
     there, here = FairLogisticClassifier(**options), FairLogisticClassifier(**options)
     there.disk = True
@@ -76,8 +73,8 @@ def _task_prefixes(dask_scheduler):
     return list(dask_scheduler.task_prefixes)
 
 
-def test_a_worker_that_ends_in_mid_fit_changes_nothing(client, rows, in_memory):
-    X, y, groups = (da.from_array(values, chunks=500) for values in rows)
+def test_a_worker_that_ends_in_mid_fit_changes_nothing(client, in_memory):
+    X, y, groups = (da.from_array(values, chunks=500) for values in DATA)
     ended = []
 
     class EndAWorker(FairLogisticClassifier):
@@ -98,6 +95,6 @@ def test_a_worker_that_ends_in_mid_fit_changes_nothing(client, rows, in_memory):
     model = EndAWorker("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
     assert len(ended) > 4
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
-    again = fitted(rows)
+    again = fitted(DATA)
     assert model.objective_ == pytest.approx(again.objective_, rel=1e-9)
     np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-9)

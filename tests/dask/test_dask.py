@@ -1,6 +1,5 @@
 """Linear classifiers on dask collections: the solution of the data in memory, lazily predicted."""
 
-import pickle
 import re
 
 import numpy as np
@@ -66,8 +65,7 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
     if name == "bounded_group_loss":
         given = {"bound": 0.7}
     constraint = CONSTRAINTS[name](**given)
-    here = in_memory_classifier(constraint, 0.05)
-    here.fit(X, y, weight, sensitive_features=groups)
+    here = in_memory_classifier(constraint, 0.05).fit(X, y, weight, sensitive_features=groups)
     there = FairLogisticClassifier(constraint, 0.05)
     dX, dy, dgroups, dweight = arrays(*rows)
     there.fit(dX, dy, dweight, sensitive_features=dgroups)
@@ -123,8 +121,7 @@ def test_masked_arrays(rows, argument):
 @pytest.mark.parametrize("options", [{"goal": "fairness"}, {"solver": "plada"}])
 def test_other_goals_and_solvers(rows, options):
     X, y, groups, _ = rows
-    here = fairconstrained.FairLogisticClassifier(**options)
-    here.fit(X, y, sensitive_features=groups)
+    here = fairconstrained.FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
     dX, dy, dgroups = arrays(X, y, groups)
     there = FairLogisticClassifier(**options).fit(dX, dy, sensitive_features=dgroups)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
@@ -142,8 +139,7 @@ def test_hinge(rows):
 
 def test_frames_with_an_index_and_categories(rows):
     X, y, groups, weight = rows
-    here = in_memory_classifier("equalized_odds")
-    here.fit(X, y, weight, sensitive_features=groups)
+    here = in_memory_classifier("equalized_odds").fit(X, y, weight, sensitive_features=groups)
     dX, dy, dgroups, dweight = frames(rows)
     there = FairLogisticClassifier("equalized_odds")
     there.fit(dX, dy, dweight, sensitive_features=dgroups)
@@ -222,8 +218,7 @@ def test_several_attributes_and_missing_groups(rows, combine):
     table = pd.DataFrame({"first": groups.astype(str), "second": np.arange(N_ROWS) % 2 == 0})
     table.loc[::50, "first"] = None
     options = {"combine": combine, "groups_missing": "ignore_in_constraint"}
-    here = in_memory_classifier(**options)
-    here.fit(X, y, sensitive_features=table)
+    here = in_memory_classifier(**options).fit(X, y, sensitive_features=table)
     frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
     sensitive = dd.from_pandas(table, npartitions=3)
     there = FairLogisticClassifier(**options)
@@ -238,8 +233,7 @@ def test_several_attributes_and_missing_groups(rows, combine):
 def test_rows_of_weight_zero_and_partitions_without_rows(rows):
     X, y, groups, weight = rows
     weight = np.where(np.arange(N_ROWS) < 800, 0.0, weight)
-    here = in_memory_classifier()
-    here.fit(X, y, weight, sensitive_features=groups)
+    here = in_memory_classifier().fit(X, y, weight, sensitive_features=groups)
     dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
     there = FairLogisticClassifier().fit(dX, dy, dweight, sensitive_features=dgroups)
     assert_same_fit(there, here)
@@ -309,16 +303,6 @@ def test_estimators_in_memory_name_these(rows):
         model.fit(X, dy, sensitive_features=groups)
     with pytest.raises(ValueError, match="sensitive_features is a dask collection"):
         model.fit(X, y, sensitive_features=dgroups)
-
-
-def test_conventions_of_estimators(rows):
-    X, y, groups, _ = rows
-    dX, dy, dgroups = arrays(X, y, groups)
-    model = FairLogisticClassifier(kappa=0.1)
-    assert clone(model).get_params() == model.get_params()
-    model.fit(dX, dy, sensitive_features=dgroups)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(dX).compute(), model.predict(dX).compute())
 
 
 def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):

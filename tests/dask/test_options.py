@@ -1,15 +1,19 @@
-"""Options that need more than one read of the rows: shares of the rows, group interactions."""
+"""Options that need more than one read of the rows: shares, group interactions, bounds."""
+
+import warnings
 
 import numpy as np
 import pytest
 
+import fairconstrained
 from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import SelectionRate, make_biased_classification
+from fairconstrained.constraints import BoundedGroupLoss
+from fairconstrained.dask import FairLogisticClassifier
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 
-from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 
 OPTIONS = {
     "a share": {"threshold": SelectionRate(0.2)},
@@ -40,17 +44,14 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def rows():
-    """Features, of which the first one has the groups, labels and weights."""
-    X, y, groups = make_biased_classification(2500, gap=0.3, n_groups=3, random_state=0)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    return np.column_stack([groups, X]), np.asarray(y), weight
+X, Y, GROUPS = make_biased_classification(2500, gap=0.3, n_groups=3, random_state=0)
+weight = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+DATA = X, Y, GROUPS = (np.column_stack([GROUPS, X]), np.asarray(Y), weight)
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None, [True]])
-def test_disk_is_a_switch(rows, value):
-    X, y, _ = (da.from_array(one, chunks=len(one)) for one in rows)
+def test_disk_is_a_switch(value):
+    X, y, _ = (da.from_array(one, chunks=len(one)) for one in DATA)
     clf = FairLogisticClassifier(sensitive_columns=[0])
     clf.disk = value
     with pytest.raises(ValueError, match="disk must be True, False or 'auto'"):
@@ -80,37 +81,80 @@ def assert_same(there, here, X):
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))
-def test_the_solution_is_that_of_the_rows_in_memory(rows, name):
-    there, here = both(rows, OPTIONS[name])
+def test_the_solution_is_that_of_the_rows_in_memory(name):
+    there, here = both(DATA, OPTIONS[name])
     if "enforce" in OPTIONS[name]:
         assert there.decision_search_.met
         assert there.decision_gap_ <= 0.05 + 1e-9
-        assert there.score(*map(da.from_array, rows)) == pytest.approx(here.score(*rows), abs=0.01)
+        assert there.score(*map(da.from_array, DATA)) == pytest.approx(here.score(*DATA), abs=0.01)
     else:
-        assert_same(there, here, rows[0])
+        assert_same(there, here, DATA[0])
         assert there.result_.data_passes == here.result_.data_passes
     rate = OPTIONS[name].get("threshold")
     if rate is not None:
-        X, _, weight = rows
+        X, _, weight = DATA
         selected = weight @ (there.predict(da.from_array(X)).compute() == there.pos_label_)
         assert selected / weight.sum() == pytest.approx(rate.rate, abs=0.02 * rate.rate)
 
 
-def test_a_share_of_the_training_rows_with_held_out_rows(rows):
+def test_a_share_of_the_training_rows_with_held_out_rows():
     options = {"threshold": SelectionRate(0.4), "kappa": 0.9}
     options |= {"enforce": "decision", "confidence": 0.9, "random_state": 0}
-    parts = [da.from_array(values, chunks=700) for values in rows]
+    parts = [da.from_array(values, chunks=700) for values in DATA]
     there = fitted(FairLogisticClassifier, options, *parts)
-    X, _, weight = rows
     dX = da.from_array(X, chunks=700)
     training = ~there.held_out_rows(dX).compute()
     selected = there.predict(dX).compute()[training] == there.pos_label_
-    share = weight[training] @ selected / weight[training].sum()
+    share = GROUPS[training] @ selected / GROUPS[training].sum()
     assert not there.decision_search_.constant
     assert share == pytest.approx(0.4, abs=0.01)
 
 
-def test_interactions_with_groups_that_some_partitions_do_not_have(rows):
-    order = np.argsort(rows[0][:, 0], kind="stable")
-    there, here = both([values[order] for values in rows], OPTIONS["interactions"])
-    assert_same(there, here, rows[0])
+def test_interactions_with_groups_that_some_partitions_do_not_have():
+    order = np.argsort(DATA[0][:, 0], kind="stable")
+    there, here = both([values[order] for values in DATA], OPTIONS["interactions"])
+    assert_same(there, here, DATA[0])
+
+
+on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
+ROWS, LABELS, MEMBERS = make_biased_classification(900, 4, gap=0.4, random_state=0)
+BOUNDS = {
+    "scores": {"kappa": 0.05},
+    "decisions": {"kappa": 0.05, "enforce": "decision"},
+    "population": {"kappa": 0.3, "enforce": "decision", "confidence": 0.8, "random_state": 0},
+    "no constraint": {"constraint": None},
+    "scores, impossible": {"constraint": BoundedGroupLoss(0.01)},
+    "decisions, impossible": {"constraint": BoundedGroupLoss(0.01), "enforce": "decision"},
+}
+
+
+def quietly_fitted(kind, options, *rows, groups):
+    with warnings.catch_warnings():  # bounds that cannot be met
+        warnings.simplefilter("ignore")
+        return kind(**options).fit(*rows, sensitive_features=groups)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("case", BOUNDS)
+@pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])
+def test_the_bound_that_was_asked_for(name, case):
+    rows = [da.from_array(one, chunks=200) for one in (ROWS, LABELS, MEMBERS)]
+    there = quietly_fitted(getattr(on_dask, name), BOUNDS[case], *rows[:2], groups=rows[2])
+    here = quietly_fitted(
+        getattr(fairconstrained, name), BOUNDS[case], ROWS, LABELS, groups=MEMBERS
+    )
+    expected = None if case == "no constraint" else "impossible" not in case
+    assert there.bound_met_ is expected and here.bound_met_ is expected
+    told = {True: "bound met", False: "bound not met", None: there.result_.status.value}[expected]
+    assert str(there.result_).startswith(told)
+    if case == "population":
+        assert there.bound_met_ is there.certificate_.certified
+        return
+    by = there.violation_ if there.decision_search_ is None else there.decision_search_.violation
+    assert there.bound_violation_ == by
+    assert there.bound_violation_ == pytest.approx(here.bound_violation_, abs=1e-4)
+    assert there.to_local().bound_met_ is expected
+    if case == "decisions":
+        decided = there.to_local().predict(ROWS)
+        rates = [np.mean(decided[k == MEMBERS]) for k in (0, 1)]
+        assert abs(rates[0] - rates[1]) <= 0.05

@@ -1,15 +1,16 @@
-"""The score of estimators on dask collections checks labels and weights."""
+"""Scores of estimators on dask collections, and columns in another order in some partitions."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import make_biased_classification
+from fairconstrained.dask import FairLogisticClassifier
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 
 N_ROWS = 900
 
@@ -73,8 +74,64 @@ def test_rows_in_another_order_are_an_error(given):
     table.index = pd.Index([f"row {k:03d}" for k in range(N_ROWS)])
     frame = dd.from_pandas(table, npartitions=3)
     features, labels = frame.drop(columns="label"), frame["label"]
-    model = FairLogisticClassifier()
-    model.fit(features, labels, sensitive_features=frame["x0"] > 0.0)
+    model = FairLogisticClassifier().fit(features, labels, sensitive_features=frame["x0"] > 0.0)
     turned = labels.map_partitions(lambda part: part[::-1])
     with pytest.raises(ValueError, match="X and y have the same row labels in another order"):
         model.score(features, turned)
+
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+N_OF_TABLE = 600
+ROWS, LABELS, MEMBERS = make_biased_classification(N_OF_TABLE, gap=0.3, n_groups=3, random_state=0)
+
+
+def assert_same_groups_and_fit(there, here):
+    assert there.groups_.tolist() == here.groups_.tolist()
+    assert there.gap_ == pytest.approx(here.gap_, abs=1e-7)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+
+
+def partitions_with_columns(table, orders):
+    """Return a dask dataframe whose partitions have these columns; the first names them for all."""
+    places = np.array_split(np.arange(N_OF_TABLE), len(orders))
+    parts = [
+        dask.delayed(table.iloc[rows][order]) for rows, order in zip(places, orders, strict=True)
+    ]
+    return dd.from_delayed(parts, meta=table[orders[0]].iloc[:0], verify_meta=False)
+
+
+def test_columns_of_groups_in_another_order_in_some_partitions():
+    table = pd.DataFrame(
+        {"sex": MEMBERS == 0, "old": np.arange(N_OF_TABLE) % 3 == 0, "other": LABELS == 0}
+    )
+    here = in_memory_classifier(combine="marginal")
+    here.fit(ROWS, LABELS, sensitive_features=table[["sex", "old"]])
+    frame = pd.DataFrame(ROWS).add_prefix("x").assign(label=LABELS)
+    frame = partitions_with_columns(frame, [list(frame.columns)] * 3)
+    given = frame.drop(columns="label"), frame["label"]
+    there = FairLogisticClassifier(combine="marginal")
+    orders = [["sex", "old"], ["old", "sex"], ["sex", "old"]]
+    there.fit(*given, sensitive_features=partitions_with_columns(table, orders))
+    assert_same_groups_and_fit(there, here)
+    orders[1] = ["sex", "other"]
+    with pytest.raises(ValueError, match=r"has the columns \['sex', 'other'\], and the groups"):
+        there.fit(*given, sensitive_features=partitions_with_columns(table, orders))
+
+
+def test_columns_that_a_function_returns_in_another_order():
+    table = (
+        pd.DataFrame(ROWS)
+        .add_prefix("x")
+        .assign(sex=MEMBERS == 0, old=np.arange(N_OF_TABLE) % 3 == 0)
+    )
+
+    def sensitive(part):
+        swapped = len(part) and part.index[0] == N_OF_TABLE // 3
+        return part[["old", "sex"] if swapped else ["sex", "old"]]
+
+    options = {"combine": "marginal", "sensitive_columns": sensitive}
+    here = in_memory_classifier(**options).fit(table, LABELS)
+    frame = table.assign(label=LABELS)
+    frame = partitions_with_columns(frame, [list(frame.columns)] * 3)
+    there = FairLogisticClassifier(**options).fit(frame.drop(columns="label"), frame["label"])
+    assert_same_groups_and_fit(there, here)

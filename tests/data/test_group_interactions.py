@@ -76,8 +76,7 @@ def test_dense_and_sparse_agree(table, make):
 def test_a_function_of_X_and_the_hinge(table):
     X, y = table
     numbers = X.drop(columns="town").to_numpy()
-    fit = FairHingeClassifier(sensitive_columns=above_zero, group_interactions=True)
-    fit.fit(numbers, y)
+    fit = FairHingeClassifier(sensitive_columns=above_zero, group_interactions=True).fit(numbers, y)
     assert fit.coef_.shape == (2, 4)
     assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(numbers), fit.predict(numbers))
 

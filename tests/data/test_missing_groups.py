@@ -103,8 +103,7 @@ class TestIgnore:
         options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            clf = FairLogisticClassifier(name, **options)
-            clf.fit(X, Y, sensitive_features=SEX)
+            clf = FairLogisticClassifier(name, **options).fit(X, Y, sensitive_features=SEX)
         assert np.isfinite(clf.gap_)
         if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
             made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(

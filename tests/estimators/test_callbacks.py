@@ -21,17 +21,14 @@ from fairconstrained import (
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has callbacks")
 
 
-@pytest.fixture
-def data():
-    return make_biased_classification(300, 5, gap=0.4, random_state=0)
+X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
 
 
 @pytest.fixture
-def numbers(data):
+def numbers():
     """A table with the sensitive attribute as a column."""
-    X, y, groups = data
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(5)])
-    return table.assign(sex=np.where(groups > 0, "m", "f")), y
+    return table.assign(sex=np.where(GROUPS > 0, "m", "f")), Y
 
 
 class Recorder:
@@ -109,10 +106,8 @@ def test_tasks_of_folds_and_points(numbers, name, n_jobs):
     ],
     ids=["cv", "thresholds"],
 )
-def test_the_progress_bar_shows_the_iterations_of_the_last_fit(data, capsys, model, inner):
-    X, y, groups = data
-    clf = clone(model).set_callbacks(callback.ProgressBar())
-    clf.fit(X, y, sensitive_features=groups)
+def test_the_progress_bar_shows_the_iterations_of_the_last_fit(capsys, model, inner):
+    clf = clone(model).set_callbacks(callback.ProgressBar()).fit(X, Y, sensitive_features=GROUPS)
     shown = capsys.readouterr().out
     assert "refit | FairLogisticClassifier - fit" in shown
     assert inner == "estimator_" or all(path in shown for path in PATHS)
@@ -120,41 +115,37 @@ def test_the_progress_bar_shows_the_iterations_of_the_last_fit(data, capsys, mod
 
 
 class TestCallbacks:
-    def test_one_task_per_outer_iteration(self, data):
-        X, y, groups = data
+    def test_one_task_per_outer_iteration(self):
         recorder = Recorder()
         classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
-        classifier.fit(X, y, sensitive_features=groups)
+        classifier.fit(X, Y, sensitive_features=GROUPS)
         tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
         assert classifier.n_iter_ > 1
         assert recorder.calls == ["setup", "begin fit", *tasks, "end fit", "teardown"]
         assert_array_equal(recorder.decisions["fit"], classifier.predict(X))
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_a_callback_can_stop(self, data):
-        X, y, groups = data
+    def test_a_callback_can_stop(self):
         classifier = FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
-        classifier.fit(X, y, sensitive_features=groups)
+        classifier.fit(X, Y, sensitive_features=GROUPS)
         assert classifier.result_.status.name == "STOPPED"
         assert classifier.n_iter_ == len(classifier.result_.trace) == 1
 
-    def test_an_error_ends_the_progress_bar(self, data):
-        X, y, groups = data
+    def test_an_error_ends_the_progress_bar(self):
         stop = Recorder()
         stop.on_fit_task_end = lambda estimator, context: 1 / 0
         classifier = FairLogisticClassifier().set_callbacks(callback.ProgressBar(), stop)
         with pytest.raises(ZeroDivisionError):
-            classifier.fit(X, y, sensitive_features=groups)
+            classifier.fit(X, Y, sensitive_features=GROUPS)
         assert monitors() == [] and stop.calls[-1] == "teardown"
 
-    def test_scoring_monitor(self, data):
-        X, y, groups = data
+    def test_scoring_monitor(self):
         monitor = callback.ScoringMonitor(scoring="accuracy")
         classifier = FairLogisticClassifier().set_callbacks(monitor)
-        classifier.fit(X, y, sensitive_features=groups)
+        classifier.fit(X, Y, sensitive_features=GROUPS)
         log = monitor.get_logs().data_as_pandas
         assert len(log) == classifier.n_iter_ + 1
-        assert log.iloc[-1]["accuracy"] == classifier.score(X, y)
+        assert log.iloc[-1]["accuracy"] == classifier.score(X, Y)
 
     def test_in_a_grid_search(self, numbers, capsys):
         table, y = numbers

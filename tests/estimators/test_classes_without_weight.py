@@ -126,8 +126,7 @@ def test_a_precomputed_kernel_has_columns_of_the_rows_to_fit():
     inside = np.flatnonzero(weight)
     precomputed = FairThresholds(SVC(kernel="precomputed"), cv=2)
     precomputed.fit(kernel, Y, weight, sensitive_features=GROUPS)
-    linear = FairThresholds(SVC(kernel="linear"), cv=2)
-    linear.fit(X, Y, weight, sensitive_features=GROUPS)
+    linear = FairThresholds(SVC(kernel="linear"), cv=2).fit(X, Y, weight, sensitive_features=GROUPS)
     assert_array_equal(precomputed.predict(kernel[:, inside]), linear.predict(X))
 
 

@@ -15,7 +15,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import CONSTRAINTS, BalancedRate
-from fairconstrained.functions.surrogates import Sigmoid
 
 X, Y, GROUPS = make_biased_classification(400, 3, gap=0.5, random_state=0)
 TABLE = np.column_stack([X, GROUPS])
@@ -68,13 +67,6 @@ class TestByName:
         assert tight > loose + 1e-3, "the tolerances bind"
         value = search.best_params_[f"constraint__{own}"]
         assert getattr(search.best_estimator_.constraint, own) == value
-
-
-class TestObjects:
-    def test_parameters_of_parameters(self):
-        clf = FairLogisticClassifier(DemographicParity(surrogate=Sigmoid(0.5)))
-        assert clf.get_params()["constraint__surrogate__scale"] == 0.5
-        assert clf.set_params(constraint__surrogate__scale=2.0).constraint.surrogate.scale == 2.0
 
 
 class TestLists:

@@ -33,9 +33,7 @@ DIFFERENCES = {
 }
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(400, 5, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +73,13 @@ class TestAttributes:
         assert isinstance(result.solver, SQP)
         assert result.trace.to_frame()["iteration"].iloc[-1] == classifier.n_iter_
 
-    def test_without_a_constraint(self, data):
-        classifier = fitted((*data[:2], None), constraint=None)
+    def test_without_a_constraint(self):
+        classifier = fitted((*DATA[:2], None), constraint=None)
         assert classifier.groups_.size == 0 and classifier.multipliers_.size == 0
         assert classifier.violation_ == 0.0 and np.isnan(classifier.decision_gap_)
 
-    def test_predictions_agree(self, data):
-        X, classifier = data[0], fitted(data)
+    def test_predictions_agree(self):
+        X, classifier = DATA[0], fitted(DATA)
         score = classifier.decision_function(X)
         assert_allclose(score, X @ classifier.coef_[0] + classifier.intercept_, atol=1e-12)
         assert_array_equal(classifier.predict(X), (score > 0).astype(int))
@@ -89,16 +87,16 @@ class TestAttributes:
         logs = classifier.predict_log_proba(X)
         assert_allclose(np.exp(logs), classifier.predict_proba(X), atol=1e-12)
 
-    def test_far_scores_do_not_overflow(self, data):
-        far = 1e5 * data[0][:5]
-        classifier = fitted(data)
+    def test_far_scores_do_not_overflow(self):
+        far = 1e5 * DATA[0][:5]
+        classifier = fitted(DATA)
         assert np.all(np.isfinite(classifier.predict_log_proba(far)))
         assert_allclose(classifier.predict_proba(far).sum(axis=1), 1.0)
 
     @pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.3])
     @pytest.mark.parametrize("constraint", ["demographic_parity", None])
-    def test_objective(self, data, constraint, alpha):
-        X, y, groups = data
+    def test_objective(self, constraint, alpha):
+        X, y, groups = DATA
         X = X * [1.0, 100.0, 0.01, 1.0, 1.0] + 3.0
         classifier = fitted((X, y, groups), constraint=constraint, alpha=alpha)
         assert_allclose(classifier.feature_scale_, X.std(axis=0))
@@ -106,8 +104,8 @@ class TestAttributes:
         expected = log_loss(y, classifier.predict_proba(X)) + alpha / 2 * size
         assert classifier.objective_ == pytest.approx(expected, rel=1e-9)
 
-    def test_feature_scale(self, data):
-        X, y, groups = data
+    def test_feature_scale(self):
+        X, y, groups = DATA
         two_valued = np.where(X[:, 0] > 0, 3.0, -1.0)
         constant = np.full(len(y), -7.0)
         rare = np.where(X[:, 1] > 1.0, X[:, 1], 0.0)
@@ -118,8 +116,8 @@ class TestAttributes:
         inside = fitted((X, y, groups), domain=L1Ball(2.0))
         assert_array_equal(inside.feature_scale_, np.ones(9))
 
-    def test_alpha_may_be_a_penalty(self, data):
-        one, other = fitted(data, alpha=0.1), fitted(data, alpha=L2(0.1))
+    def test_alpha_may_be_a_penalty(self):
+        one, other = fitted(DATA, alpha=0.1), fitted(DATA, alpha=L2(0.1))
         assert_array_equal(one.coef_, other.coef_)
 
 
@@ -136,21 +134,19 @@ class TestGaps:
         assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
         assert gap > 0.0
 
-    def test_decision_gap_with_weights(self, data):
-        X, y, groups = data
-        weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
-        classifier = fitted(data, weight)
+    def test_decision_gap_with_weights(self):
+        weight = np.random.default_rng(0).integers(0, 4, len(Y)).astype(float)
+        classifier = fitted(DATA, weight)
         gap = demographic_parity_difference(
-            y, classifier.predict(X), sensitive_features=groups, sample_weight=weight
+            Y, classifier.predict(X), sensitive_features=GROUPS, sample_weight=weight
         )
         assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
 
-    def test_decision_gap_of_several_constraints_is_the_largest(self, data):
-        X, y, groups = data
+    def test_decision_gap_of_several_constraints_is_the_largest(self):
         both = [DemographicParity(0.3), EqualizedOdds(0.2)]
-        classifier = fitted(data, constraint=both)
+        classifier = fitted(DATA, constraint=both)
         gaps = [
-            difference(y, classifier.predict(X), sensitive_features=groups)
+            difference(Y, classifier.predict(X), sensitive_features=GROUPS)
             for difference in (demographic_parity_difference, equalized_odds_difference)
         ]
         assert classifier.decision_gap_ == pytest.approx(max(gaps), abs=1e-12)
@@ -166,19 +162,19 @@ class TestGaps:
         assert gap >= kappa - 1e-3  # it is active
         assert max(gap - kappa, 0.0) == pytest.approx(classifier.violation_, abs=1e-12)
 
-    def test_constraints_without_a_kappa_take_the_estimators(self, data):
-        named = fitted(data, kappa=0.03)
-        mixed = fitted(data, constraint=[DemographicParity(), EqualizedOdds(1.0)], kappa=0.03)
+    def test_constraints_without_a_kappa_take_the_estimators(self):
+        named = fitted(DATA, kappa=0.03)
+        mixed = fitted(DATA, constraint=[DemographicParity(), EqualizedOdds(1.0)], kappa=0.03)
         assert mixed.objective_ == pytest.approx(named.objective_, rel=1e-3)
-        own = fitted(data, constraint=DemographicParity(0.03), kappa=1.0)
+        own = fitted(DATA, constraint=DemographicParity(0.03), kappa=1.0)
         assert_array_equal(own.coef_, named.coef_)
 
 
 class TestOptimality:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("alpha", [1e-3, 0.1])
-    def test_unconstrained_is_logistic_regression(self, data, alpha, fit_intercept):
-        X, y, _ = data
+    def test_unconstrained_is_logistic_regression(self, alpha, fit_intercept):
+        X, y, _ = DATA
         X = StandardScaler().fit_transform(X)
         options = {"alpha": alpha, "fit_intercept": fit_intercept}
         ours = FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
@@ -189,48 +185,47 @@ class TestOptimality:
         assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
 
     @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-    def test_multipliers_are_the_price_of_kappa(self, data, constraint):
+    def test_multipliers_are_the_price_of_kappa(self, constraint):
         options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
         kappa, step = 0.03, 1e-3
         low, middle, high = (
-            fitted(data, kappa=kappa + change, **options) for change in (-step, 0.0, step)
+            fitted(DATA, kappa=kappa + change, **options) for change in (-step, 0.0, step)
         )
         slope = (high.objective_ - low.objective_) / (2 * step)
         assert slope < 0
         assert middle.multipliers_.sum() == pytest.approx(-slope, rel=0.02)
 
-    def test_the_tolerance_is_kept(self, data):
+    def test_the_tolerance_is_kept(self):
         for tol in (1e-2, 1e-4, 1e-6):
-            classifier = fitted(data, tol=tol)
+            classifier = fitted(DATA, tol=tol)
             assert classifier.violation_ <= tol and classifier.kkt_residual_ <= tol
             assert classifier.result_.solver.tol == tol
         solver = IPC(tol=1e-3)
-        assert fitted(data, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
+        assert fitted(DATA, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
 
 
 class TestSampleWeight:
-    def test_a_number_is_a_weight_for_all(self, data):
-        assert_array_equal(fitted(data, 1.0).coef_, fitted(data).coef_)
+    def test_a_number_is_a_weight_for_all(self):
+        assert_array_equal(fitted(DATA, 1.0).coef_, fitted(DATA).coef_)
 
-    def test_the_constraint_is_weighted(self, data):
-        X, _, groups = data
+    def test_the_constraint_is_weighted(self):
         weight = np.random.default_rng(0).uniform(0.0, 5.0, 400)
-        classifier = fitted(data, weight)
+        classifier = fitted(DATA, weight)
         score = classifier.decision_function(X)
-        gap = abs(rate(score, groups == 0, weight) - rate(score, groups == 1, weight))
+        gap = abs(rate(score, GROUPS == 0, weight) - rate(score, GROUPS == 1, weight))
         assert gap == pytest.approx(0.02, abs=2e-4)
 
 
 class TestWarmStart:
-    def test_it_takes_fewer_passes(self, data):
-        classifier = fitted(data, warm_start=True)
+    def test_it_takes_fewer_passes(self):
+        classifier = fitted(DATA, warm_start=True)
         first = classifier.result_.data_passes
-        again = classifier.fit(*data[:2], sensitive_features=data[2]).result_.data_passes
+        again = classifier.fit(*DATA[:2], sensitive_features=DATA[2]).result_.data_passes
         assert again < first / 3
         assert classifier.result_.converged
 
-    def test_it_survives_another_problem(self, data, five_groups):
-        classifier = fitted(data, warm_start=True)
+    def test_it_survives_another_problem(self, five_groups):
+        classifier = fitted(DATA, warm_start=True)
         X, y, groups = five_groups
         classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
         assert classifier.coef_.shape == (1, 6) and classifier.result_.converged

@@ -123,8 +123,7 @@ def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
 @pytest.mark.parametrize("name", SINGLE)
 def test_exported_models_agree(rows, name):
     X, _, names, groups = rows
-    clf = SINGLE[name](pos_label="accept", threshold=0.4)
-    clf.fit(X, names, sensitive_features=groups)
+    clf = SINGLE[name](pos_label="accept", threshold=0.4).fit(X, names, sensitive_features=groups)
     scores = clf.decision_function(X)
     if name == "boosting":
         exported = clf.to_lightgbm().predict(X, raw_score=True)

@@ -97,8 +97,7 @@ def test_several_classes_and_dask_collections_name_the_usual_values():
     ids=["usual", "probabilities", "decisions"],
 )  # fmt: skip
 def test_bounds_in_the_usual_range_and_on_probabilities_give_no_warning(options):
-    clf = FairLogisticClassifier(**options)
-    clf.fit(X[RARE], Y[RARE], sensitive_features=GROUPS[RARE])
+    clf = FairLogisticClassifier(**options).fit(X[RARE], Y[RARE], sensitive_features=GROUPS[RARE])
     assert clf.bound_met_
 
 

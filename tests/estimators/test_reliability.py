@@ -175,8 +175,7 @@ class TestData:
     def test_uneven_weights(self, constraint):
         X, y, groups = biased()
         weight = 10.0 ** np.random.default_rng(0).uniform(-4, 4, 1000)
-        classifier = FairLogisticClassifier(constraint)
-        classifier.fit(X, y, weight, sensitive_features=groups)
+        classifier = FairLogisticClassifier(constraint).fit(X, y, weight, sensitive_features=groups)
         assert classifier.result_.converged
 
     def test_without_an_intercept(self, constraint):

@@ -26,9 +26,7 @@ TRAINED = {  # a network of few units and epochs often has no such model nearby
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.65)}
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return make_biased_classification(600, 4, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
 
 
 def fitted(name, rows, constraint="demographic_parity", share=0.2, **options):
@@ -39,23 +37,21 @@ def fitted(name, rows, constraint="demographic_parity", share=0.2, **options):
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.8])
 @pytest.mark.parametrize("name", ["logistic", "hinge", "boosting"])
-def test_the_share_of_the_rows_is_selected(rows, name, share):
-    X, _, groups = rows
-    clf = fitted(name, rows, share=share, kappa=0.05)
+def test_the_share_of_the_rows_is_selected(name, share):
+    clf = fitted(name, DATA, share=share, kappa=0.05)
     decided, scores = clf.predict(X), clf.decision_function(X).round(9)
     equal = np.unique(scores, return_counts=True)[1].max()  # leaves give equal scores
     assert decided.mean() == pytest.approx(share, abs=equal / len(X))
     assert clf.violation_ <= clf.tol
-    rates = [decided[groups == k].mean() for k in (0, 1)]
+    rates = [decided[k == GROUPS].mean() for k in (0, 1)]
     assert clf.decision_gap_ == pytest.approx(abs(rates[0] - rates[1]))
 
 
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_every_constraint_holds_or_is_reported(rows, name):
-    X, _, _ = rows
+def test_every_constraint_holds_or_is_reported(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf = fitted("logistic", rows, GIVEN.get(name, name), kappa=0.05)
+        clf = fitted("logistic", DATA, GIVEN.get(name, name), kappa=0.05)
     assert clf.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
     if name not in ("error_rate_parity", "weak_partial_dp"):  # no threshold is its own quantile
         assert clf.violation_ <= clf.tol
@@ -95,18 +91,17 @@ def test_status_and_message_are_those_of_the_threshold_returned():
 @pytest.mark.parametrize("goal", ["accuracy", "fairness"])
 @pytest.mark.parametrize("name", ["logistic", "hinge", "network"])
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-def test_messages_have_the_figures_of_the_model(rows, name, goal):
-    result = fitted(name, rows, goal=goal).result_
+def test_messages_have_the_figures_of_the_model(name, goal):
+    result = fitted(name, DATA, goal=goal).result_
     assert f"objective {result.objective:.6g}, violation {result.violation:.2e}" in result.message
     assert result.status.value in result.message
     assert result.violation <= 1e-4 or not result.converged
 
 
-def test_the_solution_is_that_of_a_fit_at_the_threshold_found(rows):
-    X, y, groups = rows
-    clf = fitted("logistic", rows, kappa=0.05)
+def test_the_solution_is_that_of_a_fit_at_the_threshold_found():
+    clf = fitted("logistic", DATA, kappa=0.05)
     same = FairLogisticClassifier(kappa=0.05, threshold=clf.threshold_)
-    same.fit(X, y, sensitive_features=groups)
+    same.fit(X, Y, sensitive_features=GROUPS)
     assert clf.multipliers_.max() > 0.01  # the constraint is active
     assert clf.objective_ == pytest.approx(same.objective_, abs=1e-4)
     assert clf.gap_ == pytest.approx(0.05, abs=1e-4)
@@ -118,64 +113,58 @@ def test_the_solution_is_that_of_a_fit_at_the_threshold_found(rows):
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-def test_decisions_meet_the_bound_and_the_share(rows, name, constraint):
-    X, y, groups = rows
+def test_decisions_meet_the_bound_and_the_share(name, constraint):
     clf = SINGLE[name](
         constraint, threshold=SelectionRate(0.2), kappa=0.08, enforce="decision"
     ).set_params(**TRAINED.get(name, {}))
-    clf.fit(X, y, sensitive_features=groups)
+    clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.decision_search_.met
     assert clf.decision_gap_ <= 0.08
     assert 0.98 * 0.2 - 2.0 / len(X) <= clf.predict(X).mean() <= 0.2 + 1e-9
     assert len(clf.multipliers_) == 2
 
 
-def test_weights_count(rows):
-    X, y, groups = rows
-    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
+def test_weights_count():
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(Y))
     weight[:20] = 0.0
     clf = FairLogisticClassifier(threshold=SelectionRate(0.3))
-    clf.fit(X, y, weight, sensitive_features=groups)
+    clf.fit(X, Y, weight, sensitive_features=GROUPS)
     share = np.average(clf.predict(X), weights=weight)
     assert share == pytest.approx(0.3, abs=2.0 / weight.sum())
 
 
-def test_without_constraints_it_is_the_quantile(rows):
-    X, y, _ = rows
-    clf = FairLogisticClassifier(None, threshold=SelectionRate(0.25)).fit(X, y)
-    plain = FairLogisticClassifier(None).fit(X, y)
+def test_without_constraints_it_is_the_quantile():
+    clf = FairLogisticClassifier(None, threshold=SelectionRate(0.25)).fit(X, Y)
+    plain = FairLogisticClassifier(None).fit(X, Y)
     assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=0.02)
     assert clf.threshold_ == pytest.approx(np.quantile(clf.predict_proba(X)[:, 1], 0.75), abs=0.01)
 
 
-def test_least_unfairness_at_a_share(rows):
-    X, _, _ = rows
-    clf = fitted("logistic", rows, goal="fairness", max_loss_increase=0.02)
+def test_least_unfairness_at_a_share():
+    clf = fitted("logistic", DATA, goal="fairness", max_loss_increase=0.02)
     assert clf.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
     assert clf.violation_ <= 1e-4
 
 
-def test_a_bound_and_a_share_that_exclude_each_other_are_reported(rows):
-    X, y, groups = rows
-    odd = np.where(np.arange(len(y)) < 3, 2, groups)  # three rows: rates are thirds
+def test_a_bound_and_a_share_that_exclude_each_other_are_reported():
+    odd = np.where(np.arange(len(Y)) < 3, 2, GROUPS)  # three rows: rates are thirds
     clf = FairLogisticClassifier(kappa=0.01, threshold=SelectionRate(0.2), enforce="decision")
     with pytest.warns((InfeasibleConstraintWarning, ConvergenceWarning), match="violation"):
-        clf.fit(X, y, sensitive_features=odd)
+        clf.fit(X, Y, sensitive_features=odd)
     assert not clf.decision_search_.met
 
 
 @pytest.mark.parametrize("wrong", [0.0, 1.0, "half", None, True])
 @pytest.mark.parametrize("name", SINGLE)
-def test_wrong_shares_are_named(rows, name, wrong):
+def test_wrong_shares_are_named(name, wrong):
     with pytest.raises(ValueError, match="SelectionRate: rate must be a number between 0 and 1"):
-        fitted(name, rows, share=wrong)
+        fitted(name, DATA, share=wrong)
 
 
-def test_a_share_needs_an_intercept(rows):
-    X, y, groups = rows
+def test_a_share_needs_an_intercept():
     with pytest.raises(ValueError, match="needs an intercept"):
         FairLogisticClassifier(threshold=SelectionRate(0.2), fit_intercept=False).fit(
-            X, y, sensitive_features=groups
+            X, Y, sensitive_features=GROUPS
         )
 
 
@@ -210,12 +199,11 @@ class TestConfidence:
 
 
 class TestPaths:
-    def test_every_model_selects_the_share_and_meets_its_bound(self, rows):
-        X, y, groups = rows
+    def test_every_model_selects_the_share_and_meets_its_bound(self):
         clf = FairLogisticClassifier(threshold=SelectionRate(0.2))
         path = fairness_path(
-            clf, X, y, sensitive_features=groups, kappas=[0.1, 0.05, 0.02],
-            X_val=X, y_val=y, sensitive_features_val=groups,
+            clf, X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05, 0.02],
+            X_val=X, y_val=Y, sensitive_features_val=GROUPS,
         )  # fmt: skip
         frame = path.to_frame()
         for k, kappa in enumerate(path.kappas):
@@ -224,26 +212,25 @@ class TestPaths:
             assert decided.mean() == pytest.approx(0.2, abs=1.0 / len(X))
             assert model.gap_ <= kappa + 1e-4
             alone = FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
-            alone.fit(X, y, sensitive_features=groups)
+            alone.fit(X, Y, sensitive_features=GROUPS)
             assert model.threshold_ == pytest.approx(alone.threshold_, abs=2e-3)
             assert model.objective_ == pytest.approx(alone.objective_, abs=2e-3)
-            assert frame["train_accuracy"].iloc[k] == pytest.approx(model.score(X, y))
-            assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, y))
+            assert frame["train_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
+            assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
             assert frame["val_decision_gap"].iloc[k] == pytest.approx(model.decision_gap_)
         assert len({path.estimator_at(k).threshold_ for k in range(3)}) == 3
 
-    def test_cross_validation_measures_models_at_their_own_thresholds(self, rows):
-        X, y, groups = rows
-        seen, later = np.arange(400), np.arange(400, len(y))
+    def test_cross_validation_measures_models_at_their_own_thresholds(self):
+        seen, later = np.arange(400), np.arange(400, len(Y))
         search = EVERY["cv"](
             kappas=[0.2, 0.05], max_gap=0.5, cv=[(seen, later)], threshold=SelectionRate(0.2)
         )
-        search.fit(X, y, sensitive_features=groups)
+        search.fit(X, Y, sensitive_features=GROUPS)
         assert search.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
         expected = [
             FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
-            .fit(X[seen], y[seen], sensitive_features=groups[seen])
-            .score(X[later], y[later])
+            .fit(X[seen], Y[seen], sensitive_features=GROUPS[seen])
+            .score(X[later], Y[later])
             for kappa in search.kappas_
         ]
         assert_allclose(search.cv_results_["split0_test_accuracy"], expected, atol=0.011)

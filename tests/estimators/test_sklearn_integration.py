@@ -18,20 +18,16 @@ from fairconstrained import (
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 
-
-@pytest.fixture
-def data():
-    return make_biased_classification(300, 5, gap=0.4, random_state=0)
+X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
 
 
 @pytest.fixture
-def frame(data):
+def frame():
     """A table with the numbers, a column of strings and the sensitive attribute."""
-    X, y, groups = data
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(5)])
     table["town"] = np.where(np.arange(300) % 3, "north", "south")
-    table["sex"] = np.where(groups > 0, "m", "f")
-    return table, y
+    table["sex"] = np.where(GROUPS > 0, "m", "f")
+    return table, Y
 
 
 def to_columns(**options):
@@ -99,22 +95,20 @@ class TestWithRouting:
         [{"kappa": [0.02, 0.3]}, {"alpha": [1e-4, 1.0]}, {"solver": ["ipc", IPC(rho=0.1)]}],
         ids=lambda grid: next(iter(grid)),
     )
-    def test_grid_search(self, data, grid):
-        X, y, groups = data
+    def test_grid_search(self, grid):
         search = GridSearchCV(FairLogisticClassifier(), grid, cv=2, error_score="raise")
-        search.fit(X, y, sensitive_features=groups, sample_weight=np.ones(300))
+        search.fit(X, Y, sensitive_features=GROUPS, sample_weight=np.ones(300))
         assert_array_equal(search.best_estimator_.groups_, [0, 1])
         (name,) = grid
         assert len(set(map(str, search.cv_results_[f"param_{name}"]))) == 2
 
 
 class TestParameters:
-    def test_fit_changes_no_object(self, data):
-        X, y, groups = data
+    def test_fit_changes_no_object(self):
         constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
         said = repr((constraint, solver))
         classifier = FairLogisticClassifier(constraint, kappa=0.3, solver=solver, max_iter=7)
-        classifier.fit(X, y, sensitive_features=groups)
+        classifier.fit(X, Y, sensitive_features=GROUPS)
         assert repr((constraint, solver)) == said and constraint.kappa is None
         assert classifier.result_.solver.max_iter == 7
 
@@ -128,12 +122,10 @@ class TestParameters:
             classifier.set_params(kapa=1)
 
 
-def test_verbose_prints_a_line_per_outer_iteration(data, capsys):
-    X, y, groups = data
-    FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
+def test_verbose_prints_a_line_per_outer_iteration(capsys):
+    FairLogisticClassifier(kappa=0.02).fit(X, Y, sensitive_features=GROUPS)
     assert capsys.readouterr().out == ""
-    classifier = FairLogisticClassifier(kappa=0.02, verbose=1)
-    classifier.fit(X, y, sensitive_features=groups)
+    classifier = FairLogisticClassifier(kappa=0.02, verbose=1).fit(X, Y, sensitive_features=GROUPS)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == classifier.n_iter_ == len(classifier.result_.trace)
     assert lines[-1].startswith(f"[FairLogisticClassifier] iteration {classifier.n_iter_}: ")

@@ -81,8 +81,7 @@ def test_subclasses_of_the_estimators_on_dask(name):
     on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
     parts = [da.from_array(one, chunks=100) for one in (X, Y, GROUPS)]
     plain = getattr(on_dask, name)
-    ours = clone(strict_kind(plain(kappa=0.1))())
-    ours.fit(*parts[:2], sensitive_features=parts[2])
+    ours = clone(strict_kind(plain(kappa=0.1))()).fit(*parts[:2], sensitive_features=parts[2])
     other = plain(kappa=0.15).fit(*parts[:2], sensitive_features=parts[2])
     np.testing.assert_array_equal(
         ours.predict(parts[0]).compute(), other.predict(parts[0]).compute()

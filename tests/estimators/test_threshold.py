@@ -26,9 +26,7 @@ GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
 CUT = {"hinge": 0.4}  # a score; probabilities for the others
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return make_biased_classification(500, 4, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(500, 4, gap=0.3, random_state=0)
 
 
 def fitted(name, rows, constraint="demographic_parity", **options):
@@ -48,42 +46,40 @@ def rate_gap(clf, X, groups):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_predictions_are_cut_at_the_threshold(rows, name):
-    X, _, groups = rows
-    clf = fitted(name, rows)
+def test_predictions_are_cut_at_the_threshold(name):
+    clf = fitted(name, DATA)
     assert clf.threshold_ == CUT.get(name, 0.3)
     assert clf.score_threshold_ == pytest.approx(score_cut(name))
     assert_array_equal(clf.predict(X) == 1, clf.decision_function(X) > clf.score_threshold_)
     if name not in CUT:
         assert_array_equal(clf.predict(X) == 1, clf.predict_proba(X)[:, 1] > 0.3)
     if name != "network":  # its rows for validation are not in the gap
-        assert clf.decision_gap_ == pytest.approx(rate_gap(clf, X, groups))
+        assert clf.decision_gap_ == pytest.approx(rate_gap(clf, X, GROUPS))
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The same class is predicted")  # 0.05 is small for group AUC
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_every_constraint_refers_to_the_threshold(rows, name):
-    X, y, groups = rows
+def test_every_constraint_refers_to_the_threshold(name):
     constraint = GIVEN.get(name, name)
     clf = FairLogisticClassifier(constraint, 0.05, threshold=0.3)
-    clf.fit(X, y, sensitive_features=groups)
+    clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.violation_ <= 1e-4
     bare = constraint if name in GIVEN else CONSTRAINTS[name](
         **({} if name in ("disparate_impact", "minority_rate") else {"kappa": 0.05})
     )  # fmt: skip
     if bare.bound_to_training_rows or name in ("roc_parity", "minority_rate"):
         return  # they depend on the model without constraints, or on other rows
-    signs = np.where(y > 0, 1.0, -1.0)
-    term = measured_from(bare.bind(signs, groups, np.ones(len(y))), clf.score_threshold_)
+    signs = np.where(Y > 0, 1.0, -1.0)
+    term = measured_from(bare.bind(signs, GROUPS, np.ones(len(Y))), clf.score_threshold_)
     scores = clf.decision_function(X) - clf.score_threshold_
     assert term.gap(scores).max() == pytest.approx(clf.gap_, abs=1e-8)
     if not term.n_auxiliary:
         assert term.zero_one().gap(scores).max() == pytest.approx(clf.decision_gap_, abs=1e-8)
 
 
-def test_the_solution_is_that_of_a_general_solver(rows):
-    X, y, groups = rows
+def test_the_solution_is_that_of_a_general_solver():
+    X, y, groups = DATA
     X, signs, cut = X[:, :2], np.where(y > 0, 1.0, -1.0), logit(0.25)
     alpha = 1e-3
     clf = FairLogisticClassifier(kappa=0.02, threshold=0.25, alpha=alpha, tol=1e-6)
@@ -108,10 +104,9 @@ def test_the_solution_is_that_of_a_general_solver(rows):
 
 
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
-def test_without_constraints_only_predictions_change(rows, name):
-    X, y, _ = rows
-    one = SINGLE[name](None).fit(X, y)
-    other = SINGLE[name](None, threshold=CUT.get(name, 0.3)).fit(X, y)
+def test_without_constraints_only_predictions_change(name):
+    one = SINGLE[name](None).fit(X, Y)
+    other = SINGLE[name](None, threshold=CUT.get(name, 0.3)).fit(X, Y)
     assert_allclose(one.decision_function(X), other.decision_function(X), atol=0.02)
     assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
     assert (one.predict(X) != other.predict(X)).any()
@@ -121,15 +116,14 @@ def test_without_constraints_only_predictions_change(rows, name):
     "constraint", ["demographic_parity", "equalized_odds", "error_rate_parity"]
 )
 @pytest.mark.parametrize("name", SINGLE)
-def test_bounds_on_decisions_hold_at_the_threshold(rows, name, constraint):
-    clf = fitted(name, rows, constraint, kappa=0.1, enforce="decision")
-    X, y, groups = rows
+def test_bounds_on_decisions_hold_at_the_threshold(name, constraint):
+    clf = fitted(name, DATA, constraint, kappa=0.1, enforce="decision")
     assert clf.decision_search_.met
     assert not clf.decision_search_.constant
     assert clf.decision_gap_ <= 0.1
     if name == "network":
         return
-    table = group_rates(y, clf.predict(X), sensitive_features=groups).iloc[:-1]
+    table = group_rates(Y, clf.predict(X), sensitive_features=GROUPS).iloc[:-1]
     names = {
         "demographic_parity": ["selection_rate"],
         "equalized_odds": ["true_positive_rate", "false_positive_rate"],
@@ -140,63 +134,57 @@ def test_bounds_on_decisions_hold_at_the_threshold(rows, name, constraint):
 
 
 @pytest.mark.parametrize("constraint", [BoundedGroupLoss(0.6), IntersectionalLossParity(0.05)])
-def test_constraints_on_losses_keep_the_loss_of_the_scores(rows, constraint):
-    X, y, groups = rows
-    one = FairLogisticClassifier(constraint).fit(X, y, sensitive_features=groups)
-    other = FairLogisticClassifier(constraint, threshold=0.2)
-    other.fit(X, y, sensitive_features=groups)
+def test_constraints_on_losses_keep_the_loss_of_the_scores(constraint):
+    one = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
+    other = FairLogisticClassifier(constraint, threshold=0.2).fit(X, Y, sensitive_features=GROUPS)
     assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
     assert one.gap_ == pytest.approx(other.gap_, abs=1e-3)
     assert one.decision_gap_ != pytest.approx(other.decision_gap_, abs=1e-3)
 
 
-def test_a_favourable_label_that_comes_first_is_cut_at_its_own_probability(rows):
-    X, y, groups = rows
-    names = np.where(y > 0, "accept", "reject")
+def test_a_favourable_label_that_comes_first_is_cut_at_its_own_probability():
+    names = np.where(Y > 0, "accept", "reject")
     clf = FairLogisticClassifier(threshold=0.3, pos_label="accept")
-    clf.fit(X, names, sensitive_features=groups)
+    clf.fit(X, names, sensitive_features=GROUPS)
     assert_array_equal(clf.predict(X) == "accept", clf.predict_proba(X)[:, 0] > 0.3)
-    same = fitted("logistic", rows)
+    same = fitted("logistic", DATA)
     assert_allclose(clf.intercept_, -same.intercept_, atol=1e-10)
 
 
-def test_warm_starts_and_paths(rows):
-    X, y, groups = rows
+def test_warm_starts_and_paths():
     clf = FairLogisticClassifier(kappa=0.03, threshold=0.3, warm_start=True)
-    first = clf.fit(X, y, sensitive_features=groups)
+    first = clf.fit(X, Y, sensitive_features=GROUPS)
     coef, passes = first.coef_.copy(), first.result_.data_passes
-    again = clf.fit(X, y, sensitive_features=groups)
+    again = clf.fit(X, Y, sensitive_features=GROUPS)
     assert again.result_.data_passes < passes
     assert_allclose(again.coef_, coef, atol=1e-2)
     path = fairness_path(
-        FairLogisticClassifier(threshold=0.3), X, y, sensitive_features=groups,
-        kappas=[0.1, 0.03], X_val=X, y_val=y, sensitive_features_val=groups,
+        FairLogisticClassifier(threshold=0.3), X, Y, sensitive_features=GROUPS,
+        kappas=[0.1, 0.03], X_val=X, y_val=Y, sensitive_features_val=GROUPS,
     )  # fmt: skip
     assert_allclose(path.coefs[1], coef[0], atol=1e-2)
     assert_allclose(path.validation["val_decision_gap"], path.decision_gaps)
-    accuracy = np.mean(path.estimators[1].predict(X) == y)
+    accuracy = np.mean(path.estimators[1].predict(X) == Y)
     assert path.validation["val_accuracy"][1] == pytest.approx(accuracy)
 
 
-def test_group_interactions_have_the_threshold_in_every_group(rows):
-    X, y, groups = rows
-    table = np.column_stack([X, groups])
+def test_group_interactions_have_the_threshold_in_every_group():
+    table = np.column_stack([X, GROUPS])
     clf = FairLogisticClassifier(
         threshold=0.3, sensitive_columns=[-1], group_interactions=True, enforce="decision"
-    ).fit(table, y)
-    assert clf.decision_gap_ == pytest.approx(rate_gap(clf, table, groups))
+    ).fit(table, Y)
+    assert clf.decision_gap_ == pytest.approx(rate_gap(clf, table, GROUPS))
     assert_array_equal(clf.predict(table) == 1, clf.predict_proba(table)[:, 1] > 0.3)
 
 
-def test_dask_collections_have_the_same_solution(rows):
+def test_dask_collections_have_the_same_solution():
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
 
-    X, y, groups = rows
-    names = np.where(y > 0, "accept", "reject")
+    names = np.where(Y > 0, "accept", "reject")
     options = {"threshold": 0.3, "pos_label": "accept", "class_weight": "balanced", "tol": 1e-8}
-    here = FairLogisticClassifier(**options).fit(X, names, sensitive_features=groups)
-    parts = [da.from_array(one, chunks=200) for one in (X, names, groups)]
+    here = FairLogisticClassifier(**options).fit(X, names, sensitive_features=GROUPS)
+    parts = [da.from_array(one, chunks=200) for one in (X, names, GROUPS)]
     there = DaskClassifier(**options).fit(parts[0], parts[1], sensitive_features=parts[2])
     assert_allclose(there.coef_, here.coef_, atol=1e-6)
     assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
@@ -204,38 +192,35 @@ def test_dask_collections_have_the_same_solution(rows):
     assert there.decision_gap_ == pytest.approx(here.decision_gap_)
 
 
-def test_displays_show_the_threshold(rows):
+def test_displays_show_the_threshold():
     pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
     from fairconstrained.plotting import ScoreDensityDisplay
 
-    X, _, groups = rows
-    clf = fitted("logistic", rows)
+    clf = fitted("logistic", DATA)
     shown = {
         method: ScoreDensityDisplay.from_estimator(
-            clf, X, sensitive_features=groups, response_method=method
+            clf, X, sensitive_features=GROUPS, response_method=method
         ).threshold
         for method in ("predict_proba", "decision_function")
     }
     assert shown == {"predict_proba": 0.3, "decision_function": clf.score_threshold_}
 
 
-def test_a_threshold_needs_an_intercept(rows):
-    X, y, groups = rows
+def test_a_threshold_needs_an_intercept():
     clf = FairLogisticClassifier(threshold=0.3, fit_intercept=False)
     with pytest.raises(ValueError, match="needs an intercept"):
-        clf.fit(X, y, sensitive_features=groups)
+        clf.fit(X, Y, sensitive_features=GROUPS)
     half = FairLogisticClassifier(threshold=0.5, fit_intercept=False)
-    assert half.fit(X, y, sensitive_features=groups).threshold_ == 0.5
+    assert half.fit(X, Y, sensitive_features=GROUPS).threshold_ == 0.5
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "error_rate_parity", "loss"])
-def test_reports_measure_what_the_fit_did(rows, constraint):
-    X, y, groups = rows
+def test_reports_measure_what_the_fit_did(constraint):
     bound = BoundedGroupLoss(0.62) if constraint == "loss" else constraint
-    names = np.where(y > 0, "accept", "reject")
+    names = np.where(Y > 0, "accept", "reject")
     clf = FairLogisticClassifier(bound, kappa=0.05, threshold=0.3, pos_label="accept")
-    clf.fit(X, names, sensitive_features=groups)
-    report = fairness_report(clf, X, names, groups)
+    clf.fit(X, names, sensitive_features=GROUPS)
+    report = fairness_report(clf, X, names, GROUPS)
     assert "the positive class is accept" in report.title
     found = report.to_frame("constraints").iloc[0]
     assert found["scores"] == pytest.approx(clf.gap_, abs=1e-9)

@@ -25,16 +25,14 @@ OWN = {  # what each attribute would otherwise choose on its own, which reports 
 NAMES = sorted(set(CONSTRAINTS) - {"query_parity"})
 
 
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, 3))
-    groups = pd.DataFrame({"a": rng.choice(["x", "y"], N), "b": rng.choice(["u", "v"], N)})
-    y = (X.sum(axis=1) + (groups["a"] == "x") + rng.logistic(size=N) > 0.5).astype(int)
-    for name in groups:
-        groups[name] = groups[name].where(rng.random(N) > 0.2, None)
-    X[groups["a"].isna()] += 0.5
-    return X, y, groups
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+GROUPS = pd.DataFrame({"a": rng.choice(["x", "y"], N), "b": rng.choice(["u", "v"], N)})
+Y = (X.sum(axis=1) + (GROUPS["a"] == "x") + rng.logistic(size=N) > 0.5).astype(int)
+for name in GROUPS:
+    GROUPS[name] = GROUPS[name].where(rng.random(N) > 0.2, None)
+X[GROUPS["a"].isna()] += 0.5
+DATA = X, Y, GROUPS
 
 
 def first_row(X, y, groups, constraint, **options):
@@ -50,41 +48,38 @@ def first_row(X, y, groups, constraint, **options):
 @pytest.mark.parametrize("groups_missing", ["own_group", "ignore_in_constraint"])
 @pytest.mark.parametrize("combine", ["intersection", "marginal"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_report_on_the_training_rows_is_the_fit(rows, name, combine, groups_missing):
-    X, y, groups = rows
+def test_the_report_on_the_training_rows_is_the_fit(name, combine, groups_missing):
     constraint = OWN.get(name, name) if combine == "marginal" else name
     if name == "minority_rate" and combine == "marginal":
         constraint = MinorityRate(minority="a=x")
-    clf, found = first_row(X, y, groups, constraint, combine=combine, groups_missing=groups_missing)
+    clf, found = first_row(X, Y, GROUPS, constraint, combine=combine, groups_missing=groups_missing)
     assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
     if name != "partial_dp":  # its thresholds are variables of the fit
         assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
 
 
 @pytest.mark.parametrize("membership", ["columns", "thresholds"])
-def test_memberships_in_numbers(rows, membership):
-    X, y, _ = rows
+def test_memberships_in_numbers(membership):
     numbers = np.random.default_rng(1).integers(0, 2, size=(N, 2))
     thresholds = {"thresholds": [0.5]} if membership == "thresholds" else {}
     constraint = IntersectionalLossParity(loss="logistic", membership=membership, **thresholds)
-    clf, found = first_row(X, y, numbers, constraint, combine="marginal")
+    clf, found = first_row(X, Y, numbers, constraint, combine="marginal")
     assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
 
 
-def test_reference_rows_without_a_group_are_in_no_constraint(rows):
-    X, y, groups = rows
+def test_reference_rows_without_a_group_are_in_no_constraint():
     options = {"groups_missing": "ignore_in_constraint", "tol": 1e-8}
     of_training = MinorityRate(0.5, minority="x")
-    reference = MinorityRate(0.5, minority="x", reference=X, reference_groups=groups["a"])
-    one = FairLogisticClassifier(of_training, **options).fit(X, y, sensitive_features=groups["a"])
-    other = FairLogisticClassifier(reference, **options).fit(X, y)
+    reference = MinorityRate(0.5, minority="x", reference=X, reference_groups=GROUPS["a"])
+    one = FairLogisticClassifier(of_training, **options).fit(X, Y, sensitive_features=GROUPS["a"])
+    other = FairLogisticClassifier(reference, **options).fit(X, Y)
     assert other.gap_ == pytest.approx(one.gap_, abs=1e-6)
     np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(OWN))
-def test_what_was_chosen_in_fit_is_measured_on_other_rows(rows, name):
-    X, y, groups = rows
+def test_what_was_chosen_in_fit_is_measured_on_other_rows(name):
+    X, y, groups = DATA
     groups = groups["a"].fillna("x")
     clf = FairLogisticClassifier(name, kappa=0.1, random_state=0, max_iter=50)
     with warnings.catch_warnings():

@@ -25,10 +25,7 @@ from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 
-
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(1000, 6, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(1000, 6, gap=0.4, random_state=0)
 
 
 def held_out(data, estimator, first=400, **options):
@@ -40,8 +37,8 @@ def held_out(data, estimator, first=400, **options):
 
 
 @pytest.fixture(scope="module")
-def path(data):
-    return held_out(data, FairLogisticClassifier(), n_kappas=12)
+def path():
+    return held_out(DATA, FairLogisticClassifier(), n_kappas=12)
 
 
 def test_of_few_rows_no_point_is_worse_than_a_single_fit():
@@ -58,40 +55,37 @@ def test_of_few_rows_no_point_is_worse_than_a_single_fit():
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_points_are_those_of_single_fits_at_two_passes_each(data, constraint):
-    X, y, groups = data
+def test_points_are_those_of_single_fits_at_two_passes_each(constraint):
     path = fairness_path(
-        FairLogisticClassifier(constraint), X, y, sensitive_features=groups, n_kappas=6
+        FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS, n_kappas=6
     )
     assert set(path.statuses) == {"converged"}
     for k, kappa in enumerate(path.kappas):
         single = FairLogisticClassifier(constraint, kappa=kappa).fit(
-            X, y, sensitive_features=groups
+            X, Y, sensitive_features=GROUPS
         )
         assert path.objectives[k] == pytest.approx(single.objective_, rel=1e-4)
         assert path.violations[k] <= 1e-4 and path.kkt_residuals[k] <= 1e-4
         assert path.gaps[k] <= kappa + 1e-4
-    cheap = fairness_path(FairLogisticClassifier(constraint), X, y, sensitive_features=groups)
+    cheap = fairness_path(FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS)
     assert len(cheap) == 30 and set(cheap.statuses) == {"converged"}
     assert cheap.data_passes.sum() <= 2.2 * len(cheap)
 
 
 @pytest.mark.parametrize("name", ["roc_parity", "weak_partial_dp"])
-def test_validation_rows_are_measured_with_what_the_training_rows_chose(data, name):
-    X, y, groups = data
-    bound = FairLogisticClassifier(name).bind(X[600:], y[600:], sensitive_features=groups[600:])
+def test_validation_rows_are_measured_with_what_the_training_rows_chose(name):
+    bound = FairLogisticClassifier(name).bind(X[600:], Y[600:], sensitive_features=GROUPS[600:])
     (fixed,) = (one.as_bound(bound.problem.constraints[0].term) for one in bound.constraints)
     gaps = [
-        held_out(data, FairLogisticClassifier(part), first=600, kappas=[0.3]).validation["val_gap"]
+        held_out(DATA, FairLogisticClassifier(part), first=600, kappas=[0.3]).validation["val_gap"]
         for part in (name, fixed.set_params(kappa=None))
     ]
     assert_allclose(gaps[0], gaps[1], rtol=1e-6)
 
 
-def test_it_begins_where_the_constraint_stops_binding(data):
-    X, y, groups = data
-    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=5)
-    free = FairLogisticClassifier(None).fit(X, y)
+def test_it_begins_where_the_constraint_stops_binding():
+    path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=5)
+    free = FairLogisticClassifier(None).fit(X, Y)
     assert path.objectives[0] == pytest.approx(free.objective_, rel=1e-4)
     assert path.kappas[0] == pytest.approx(path.gaps[0], abs=1e-3)
     assert path.kappas[-1] == pytest.approx(0.01 * path.kappas[0])
@@ -103,8 +97,8 @@ def test_it_begins_where_the_constraint_stops_binding(data):
 # Constraints that have no kappa say so; the others all have a path.
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_constraint_that_has_a_kappa_has_a_path(data, name):
-    X, y, groups = (part[:200] for part in data)
+def test_every_constraint_that_has_a_kappa_has_a_path(name):
+    X, y, groups = (part[:200] for part in DATA)
     estimator = FairLogisticClassifier(name, alpha=1e-2)
     try:
         path = fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5)
@@ -121,13 +115,12 @@ def test_every_constraint_that_has_a_kappa_has_a_path(data, name):
         assert path.violations[1] <= 1e-4
 
 
-def test_a_list_of_constraints_follows_where_kappa_is_left_open(data):
-    X, y, groups = data
+def test_a_list_of_constraints_follows_where_kappa_is_left_open():
     estimator = FairLogisticClassifier([DemographicParity(), EqualizedOdds(kappa=0.3)])
-    path = fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.05, 0.2])
+    path = fairness_path(estimator, X, Y, sensitive_features=GROUPS, kappas=[0.05, 0.2])
     assert_array_equal(path.kappas, [0.2, 0.05])
     both = FairLogisticClassifier([DemographicParity(kappa=0.05), EqualizedOdds(kappa=0.3)]).fit(
-        X, y, sensitive_features=groups
+        X, Y, sensitive_features=GROUPS
     )
     assert path.objectives[1] == pytest.approx(both.objective_, rel=1e-4)
     assert path.multipliers.shape == (2, both.multipliers_.size)
@@ -160,8 +153,8 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
 
 
 @pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), "exact-penalty", "hinge"])
-def test_any_solver_and_losses_with_kinks(data, solver):
-    X, y, groups = (part[:300] for part in data)
+def test_any_solver_and_losses_with_kinks(solver):
+    X, y, groups = (part[:300] for part in DATA)
     kind = FairHingeClassifier if solver == "hinge" else FairLogisticClassifier
     clf = kind() if solver == "hinge" else kind(solver=solver)
     path = fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.1, 0.05])
@@ -171,8 +164,8 @@ def test_any_solver_and_losses_with_kinks(data, solver):
 
 
 class TestPoints:
-    def test_estimators_are_fitted(self, path, data):
-        X, y, groups = (part[400:] for part in data)
+    def test_estimators_are_fitted(self, path):
+        X, y, groups = (part[400:] for part in DATA)
         third = path.estimator_at(3)
         assert third.kappa == path.kappas[3] and third.result_.converged
         assert_array_equal(third.coef_[0], path.coefs[3])
@@ -182,8 +175,8 @@ class TestPoints:
         assert path.decision_gaps[3] == pytest.approx(gap)
         assert third.intercept_[0] == path.intercepts[3]
 
-    def test_validation_rows(self, path, data):
-        X, y, groups = (part[:400] for part in data)
+    def test_validation_rows(self, path):
+        X, y, groups = (part[:400] for part in DATA)
         for k in (0, 5, 11):
             model = path.estimator_at(k)
             decided, chance = model.predict(X), model.predict_proba(X)[:, 1]
@@ -201,8 +194,8 @@ class TestPoints:
         assert_array_equal(frame["gap"], path.gaps)
         assert {"kappa", "val_decision_gap", "status", "data_passes"} <= set(frame.columns)
 
-    def test_sensitive_columns_and_interactions(self, data):
-        X, y, groups = (part[:400] for part in data)
+    def test_sensitive_columns_and_interactions(self):
+        X, y, groups = (part[:400] for part in DATA)
         table = np.column_stack([X, groups])
         estimator = FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
         path = fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
@@ -239,20 +232,18 @@ BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
 class TestMessages:
     @pytest.mark.cases(len(BAD))
     @pytest.mark.parametrize(("estimator", "options", "message"), BAD)
-    def test_bad_arguments(self, data, estimator, options, message):
-        X, y, groups = data
+    def test_bad_arguments(self, estimator, options, message):
         with pytest.raises((ValueError, TypeError), match=message):
-            fairness_path(estimator, X, y, sensitive_features=groups, **options)
+            fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
 
-    def test_one_warning_for_all_points(self, data):
-        X, y, groups = data
+    def test_one_warning_for_all_points(self):
         estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
         with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
-            fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=4)
+            fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
         assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
 
-    def test_an_empty_cell_is_reported_once(self, data):
-        X, y, groups = data
+    def test_an_empty_cell_is_reported_once(self):
+        X, y, groups = DATA
         groups = np.where((groups == 0) & (y == 1), 2, groups)  # group 2 has no negatives
         estimator = FairLogisticClassifier("equalized_odds", alpha=0.1)
         with pytest.warns(VacuousConstraintWarning) as caught:
@@ -263,27 +254,25 @@ class TestMessages:
 
 class TestPipelines:
     @pytest.mark.parametrize("memory", [False, True])
-    def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, data, memory, tmp_path):
-        X, y, groups = data
+    def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, memory, tmp_path):
         before, last = StandardScaler().fit(X[100:]), FairLogisticClassifier()
         pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
-        path = held_out(data, pipeline, first=100, n_kappas=3)
-        scaled = before.transform(X), y, groups
+        path = held_out(DATA, pipeline, first=100, n_kappas=3)
+        scaled = before.transform(X), Y, GROUPS
         expected = held_out(scaled, last, first=100, n_kappas=3)
         assert_allclose(path.coefs, expected.coefs)
         assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
         one = path.estimator_at(1)
-        assert one.score(X[:100], y[:100]) == path.validation["val_accuracy"][1]
+        assert one.score(X[:100], Y[:100]) == path.validation["val_accuracy"][1]
         assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
         with pytest.raises(NotFittedError):
             pipeline.predict(X)
 
 
-def test_points_by_tolerance_and_by_position(data):
-    X, y, groups = data
+def test_points_by_tolerance_and_by_position():
     kappas = [0.2, 0.1, 0.05, 0.02]
     path = fairness_path(
-        FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas[::-1]
+        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=kappas[::-1]
     )
     for k, kappa in enumerate(kappas):
         assert path.estimator_at(kappa=kappa) is path.estimator_at(index=k) is path.estimators[k]

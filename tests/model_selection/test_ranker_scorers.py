@@ -1,12 +1,19 @@
-"""Scorers of rankers."""
+"""Scorers of rankers and of any other model, and the best candidate of a search within a limit."""
 
 import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from fairconstrained import FairRanker, best_score_within, make_biased_ranking, make_fairness_scorer
-from fairconstrained.metrics import mean_ndcg, query_parity_difference
+from fairconstrained import (
+    FairRanker,
+    best_score_within,
+    make_biased_classification,
+    make_biased_ranking,
+    make_fairness_scorer,
+)
+from fairconstrained.metrics import mean_ndcg, query_parity_difference, roc_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
@@ -62,3 +69,104 @@ def test_rows_of_weight_zero_are_left_out_of_the_gain():
     found = mean_ndcg(y, scores, query=query, sample_weight=weight)
     parts = [np.asarray(one)[kept] for one in (y, scores, query, weight)]
     assert found == mean_ndcg(parts[0], parts[1], query=parts[2], sample_weight=parts[3])
+
+
+GAPS = np.array([-0.3, -0.04, -0.02, -0.01])
+RATIOS = np.array([0.3, 0.81, 0.9, 0.99])
+
+
+def results(gaps=GAPS):
+    return {"mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]), "mean_test_gap": gaps}
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    ("limit", "options", "gaps", "best"),
+    [
+        (0.5, {}, GAPS, 0),
+        (0.05, {}, GAPS, 2),  # of equals the fairer one
+        (0.05, {}, -GAPS, 2),  # the sign does not matter
+        (0.8, {"at_least": True}, RATIOS, 2),
+        (0.2, {"at_least": True}, RATIOS, 0),
+    ],
+)
+def test_the_best_within_the_limit(limit, options, gaps, best):
+    assert best_score_within("gap", limit, **options)(results(gaps)) == best
+
+
+def test_no_candidate_within_the_limit():
+    with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
+        assert best_score_within("gap", 0.001)(results()) == 3
+    with pytest.warns(UserWarning, match="no candidate has a mean gap of at least 0.999"):
+        assert best_score_within("gap", 0.999, at_least=True)(results(RATIOS)) == 3
+
+
+def test_messages():
+    with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
+        best_score_within("dp", 0.1)(results())
+    with pytest.raises(ValueError, match="'limit' parameter of best_score_within"):
+        best_score_within("gap", -0.1)
+    with pytest.raises(ValueError, match="nan for all candidates"):
+        best_score_within("gap", 0.1)(results(np.full(4, np.nan)))
+    expected = "best_score_within('gap', 0.1, score='accuracy')"
+    assert repr(best_score_within("gap", 0.1)) == expected
+
+
+X, Y, GROUPS = make_biased_classification(300, gap=0.4, random_state=0)
+LABELS = LogisticRegression().fit(X, Y).predict(X)
+
+
+class Model:
+    """A model with neither `classes_` nor a base class."""
+
+    def __init__(self, output):
+        self.output = output
+
+    def predict(self, X):
+        return self.output(LABELS.copy())
+
+    def predict_proba(self, X):
+        return np.column_stack([1.0 - LABELS, LABELS])
+
+
+def gap(y_true, y_pred, sensitive_features):
+    one, other = (y_pred[sensitive_features == k].mean() for k in np.unique(GROUPS))
+    return abs(one - other)
+
+
+def score(model, metric=gap, method="predict"):
+    scorer = make_fairness_scorer(metric, greater_is_better=False, response_method=method)
+    return scorer(model, X, Y, sensitive_features=GROUPS)
+
+
+WRONG = {
+    "text": (lambda y: y.astype(str), "different types"),
+    "probabilities": (lambda y: 0.2 + 0.5 * y, "no labels, such as"),
+    "a third label": (lambda y: np.where(X[:, 0] > 1.0, 7, y), "Two classes are needed"),
+    "nan": (lambda y: np.where(X[:, 0] > 1.0, np.nan, y), "missing values"),
+    "few rows": (lambda y: y[:-3], "it returned 297 for 300 rows"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_outputs_that_are_no_labels_are_refused(kind):
+    output, message = WRONG[kind]
+    with pytest.raises(ValueError, match=message):
+        score(Model(output))
+
+
+def test_a_model_without_classes_is_measured_by_the_labels_of_the_rows():
+    model = Model(lambda y: y)
+    assert score(model) == pytest.approx(-gap(Y, LABELS, GROUPS))
+    expected = -roc_parity_difference(Y, LABELS.astype(float), sensitive_features=GROUPS)
+    assert score(model, roc_parity_difference, method="predict_proba") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weight", [np.ones((300, 1)), np.full(300, 1j)])
+def test_weights_are_one_number_per_row(weight):
+    def total(y_true, y_pred, sensitive_features, sample_weight):
+        return float(sample_weight.sum())
+
+    scorer = make_fairness_scorer(total, greater_is_better=True)
+    with pytest.raises(ValueError, match=r"^sample_weight .*must"):
+        scorer(Model(lambda y: y), X, Y, sensitive_features=GROUPS, sample_weight=weight)

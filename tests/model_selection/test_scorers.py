@@ -48,9 +48,7 @@ GREATER_IS_BETTER = {  # endings of the names of fairlearn's metrics
 make_gap_scorer = partial(make_fairness_scorer, greater_is_better=False)
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(900, 5, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(900, 5, gap=0.4, random_state=0)
 
 
 NAMES = {
@@ -71,8 +69,8 @@ FAIRLEARN = [
 class TestNamesOfClasses:
     @pytest.mark.parametrize("metric", FAIRLEARN, ids=lambda one: one.__name__)
     @pytest.mark.parametrize("kind", NAMES)
-    def test_the_score_does_not_depend_on_them(self, data, kind, metric):
-        X, y, groups = data
+    def test_the_score_does_not_depend_on_them(self, kind, metric):
+        X, y, groups = DATA
         names = np.array(NAMES[kind])
         y = 1 - y if kind == "reversed" else y
         scorer = make_fairness_scorer(metric)
@@ -83,20 +81,18 @@ class TestNamesOfClasses:
         assert found == pytest.approx(expected, abs=1e-12)
         assert 0.1 < abs(found) < 1.0
 
-    def test_the_second_class_is_the_positive_one(self, data):
-        X, y, groups = data
-        model = LogisticRegression().fit(X, np.array(["no", "yes"])[y])
+    def test_the_second_class_is_the_positive_one(self):
+        model = LogisticRegression().fit(X, np.array(["no", "yes"])[Y])
         scorer = make_fairness_scorer(demographic_parity_ratio)
         selected = model.predict(X) == "yes"
-        rates = [selected[groups == g].mean() for g in (0, 1)]
-        found = scorer(model, X, np.array(["no", "yes"])[y], sensitive_features=groups)
+        rates = [selected[g == GROUPS].mean() for g in (0, 1)]
+        found = scorer(model, X, np.array(["no", "yes"])[Y], sensitive_features=GROUPS)
         assert found == pytest.approx(min(rates) / max(rates))
 
-    def test_scores_that_are_0_or_1_are_no_labels(self, data):
-        X, y, groups = data
-        tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    def test_scores_that_are_0_or_1_are_no_labels(self):
+        tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
         clf = FairThresholds(tree, kappa=1.0, pos_label=0, cv="prefit")
-        clf.fit(X, y, sensitive_features=groups)
+        clf.fit(X, Y, sensitive_features=GROUPS)
         scorer = make_fairness_scorer(
             lambda y_true, y_pred, *, sensitive_features: y_pred.mean(),
             response_method=("predict_proba", "decision_function"),
@@ -104,11 +100,10 @@ class TestNamesOfClasses:
         )
         scores = clf.predict_proba(X)[:, 0]
         assert set(scores) == {0.0, 1.0} and scores.mean() != 0.5
-        assert scorer(clf, X, y, sensitive_features=groups) == scores.mean()
+        assert scorer(clf, X, Y, sensitive_features=GROUPS) == scores.mean()
 
-    def test_measures_of_scores_and_a_named_positive_class(self, data):
-        X, y, groups = data
-        names = np.array(["no", "yes"])[y]
+    def test_measures_of_scores_and_a_named_positive_class(self):
+        names = np.array(["no", "yes"])[Y]
         model = LogisticRegression().fit(X, names)
         scores = model.decision_function(X)
         for label in ("no", "yes"):
@@ -118,14 +113,13 @@ class TestNamesOfClasses:
                 pos_label=label,
             )
             expected = metrics.intra_group_auc_difference(
-                names, scores, sensitive_features=groups, pos_label=label
+                names, scores, sensitive_features=GROUPS, pos_label=label
             )
-            assert scorer(model, X, names, sensitive_features=groups) == pytest.approx(-expected)
+            assert scorer(model, X, names, sensitive_features=GROUPS) == pytest.approx(-expected)
 
-    def test_the_fair_model_is_chosen(self, data):
+    def test_the_fair_model_is_chosen(self):
         """With "yes" and "no" the gap was 0 for every model, and the unfair one was taken."""
-        X, y, groups = data
-        table = np.column_stack([X, groups])
+        table = np.column_stack([X, GROUPS])
         found = {}
         for names in (np.array([0, 1]), np.array(["no", "yes"])):
             search = GridSearchCV(
@@ -139,27 +133,25 @@ class TestNamesOfClasses:
                 },
                 refit=best_score_within("gap", 0.2),
                 cv=2,
-            ).fit(table, names[y])
+            ).fit(table, names[Y])
             found[names[1]] = search.cv_results_["mean_test_gap"]
             assert search.best_params_ == {"kappa": 0.02}
         assert_array_equal(found[1], found["yes"])
 
-    def test_more_than_two_classes_are_left_as_they_are(self, data):
-        X, y, groups = data
-        three = np.array(["a", "b", "c"])[y + (X[:, 0] > 1)]
+    def test_more_than_two_classes_are_left_as_they_are(self):
+        three = np.array(["a", "b", "c"])[Y + (X[:, 0] > 1)]
         model = LogisticRegression().fit(X, three)
         scorer = make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
         expected = metrics.neyman_pearson_error(
-            three, model.predict(X), priority="a", sensitive_features=groups
+            three, model.predict(X), priority="a", sensitive_features=GROUPS
         )
-        assert scorer(model, X, three, sensitive_features=groups) == -expected
+        assert scorer(model, X, three, sensitive_features=GROUPS) == -expected
 
-    def test_an_unknown_label(self, data):
-        X, y, groups = data
-        model = LogisticRegression().fit(X, y)
+    def test_an_unknown_label(self):
+        model = LogisticRegression().fit(X, Y)
         with pytest.raises(ValueError, match=r"y_true has the label 2, .*classes \[0, 1\]"):
             make_fairness_scorer(demographic_parity_difference)(
-                model, X, np.where(y > 0, 2, 0), sensitive_features=groups
+                model, X, np.where(Y > 0, 2, 0), sensitive_features=GROUPS
             )
 
 
@@ -201,8 +193,8 @@ class TestDirection:
 
 
 class TestScorers:
-    def test_columns_of_x(self, data):
-        X, y, groups = data
+    def test_columns_of_x(self):
+        X, y, groups = DATA
         table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
         clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
         expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
@@ -216,38 +208,35 @@ class TestScorers:
         assert kept(clf, table, y) == pytest.approx(expected)
 
     @pytest.mark.usefixtures("routing")
-    def test_groups_under_another_name(self, data):
-        X, y, groups = data
+    def test_groups_under_another_name(self):
         gap = make_gap_scorer(rate_gap, requested="sex")
         scores = cross_validate(
-            LogisticRegression(), X, y, scoring={"gap": gap}, cv=2, params={"sex": groups}
+            LogisticRegression(), X, Y, scoring={"gap": gap}, cv=2, params={"sex": GROUPS}
         )
         assert np.all(scores["test_gap"] < -0.2)
 
-    def test_weights_and_options(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(y))
+    def test_weights_and_options(self):
+        clf = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(Y))
         scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
         expected = demographic_parity_difference(
-            y, clf.predict(X), sensitive_features=groups, sample_weight=weight, method="to_overall"
+            Y, clf.predict(X), sensitive_features=GROUPS, sample_weight=weight, method="to_overall"
         )
-        found = scorer(clf, X, y, sensitive_features=groups, sample_weight=weight)
+        found = scorer(clf, X, Y, sensitive_features=GROUPS, sample_weight=weight)
         assert found == pytest.approx(-expected)
 
-    def test_a_scorer_can_be_cloned_with_the_search(self, data):
+    def test_a_scorer_can_be_cloned_with_the_search(self):
         scorer = make_fairness_scorer(demographic_parity_ratio, sensitive_columns=[0])
         search = clone(GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=scorer))
         assert search.scoring.greater_is_better
 
-    def test_messages(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifier(None).fit(X, y)
+    def test_messages(self):
+        clf = FairLogisticClassifier(None).fit(X, Y)
         with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
-            make_gap_scorer(rate_gap)(clf, X, y)
+            make_gap_scorer(rate_gap)(clf, X, Y)
         with pytest.raises(ValueError, match="groups are given twice"):
             scorer = make_gap_scorer(rate_gap, sensitive_columns=[0])
-            scorer(clf, X, y, sensitive_features=groups)
+            scorer(clf, X, Y, sensitive_features=GROUPS)
         with pytest.raises(TypeError, match="metric must take sensitive_features"):
             make_fairness_scorer(lambda y_true, y_pred: 0.0)
         assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
@@ -257,59 +246,56 @@ class TestRoutedWeights:
     """Weights reach every step of a pipeline, its score and its scorers, in one line."""
 
     @pytest.fixture
-    def weight(self, data):
-        return np.random.default_rng(0).uniform(0.1, 3.0, len(data[1]))
+    def weight(self):
+        return np.random.default_rng(0).uniform(0.1, 3.0, len(DATA[1]))
 
-    def test_cross_validation_has_the_weighted_fits_and_scores(self, data, routing, weight):
-        X, y, groups = data
+    def test_cross_validation_has_the_weighted_fits_and_scores(self, routing, weight):
         clf = FairLogisticClassifier(kappa=0.05)
         scaler = StandardScaler().set_fit_request(sample_weight=True)
         gap = make_fairness_scorer(demographic_parity_difference)
         accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
         scoring = {"gap": gap, "accuracy": accuracy}
         found = cross_validate(
-            make_pipeline(scaler, clf), X, y, cv=KFold(2), scoring=scoring,
-            params={"sensitive_features": groups, "sample_weight": weight},
+            make_pipeline(scaler, clf), X, Y, cv=KFold(2), scoring=scoring,
+            params={"sensitive_features": GROUPS, "sample_weight": weight},
         )  # fmt: skip
         for k, (train, test) in enumerate(KFold(2).split(X)):
             seen = scaler.fit(X[train], sample_weight=weight[train])
             model = clone(clf).fit(
-                seen.transform(X[train]), y[train], weight[train], sensitive_features=groups[train]
+                seen.transform(X[train]), Y[train], weight[train], sensitive_features=GROUPS[train]
             )
             decided = model.predict(seen.transform(X[test]))
             options = {"sample_weight": weight[test]}
-            right = accuracy_score(y[test], decided, **options)
+            right = accuracy_score(Y[test], decided, **options)
             assert found["test_accuracy"][k] == pytest.approx(right)
             expected = demographic_parity_difference(
-                y[test], decided, sensitive_features=groups[test], **options
+                Y[test], decided, sensitive_features=GROUPS[test], **options
             )
             assert found["test_gap"][k] == pytest.approx(-expected)
 
-    def test_weights_that_are_not_requested(self, data, routing, weight):
-        X, y, groups = data
+    def test_weights_that_are_not_requested(self, routing, weight):
         clf = FairLogisticClassifier()
         scorer = make_fairness_scorer(demographic_parity_difference)
-        params = {"sensitive_features": groups, "sample_weight": weight}
+        params = {"sensitive_features": GROUPS, "sample_weight": weight}
         scorer.set_score_request(sample_weight=False)
-        found = cross_validate(clf, X, y, cv=2, scoring=scorer, params=params)
-        for k, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
-            inside = {"sensitive_features": groups[train], "sample_weight": weight[train]}
-            decided = clone(clf).fit(X[train], y[train], **inside).predict(X[test])
-            gap = demographic_parity_difference(y[test], decided, sensitive_features=groups[test])
+        found = cross_validate(clf, X, Y, cv=2, scoring=scorer, params=params)
+        for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
+            inside = {"sensitive_features": GROUPS[train], "sample_weight": weight[train]}
+            decided = clone(clf).fit(X[train], Y[train], **inside).predict(X[test])
+            gap = demographic_parity_difference(Y[test], decided, sensitive_features=GROUPS[test])
             assert found["test_score"][k] == pytest.approx(-gap)
         scorer.set_score_request(sample_weight=None)
         with pytest.raises(ValueError, match="sample_weight"):
             cross_validate(
-                clf, X, y, cv=2, scoring=scorer, params={**params, "sample_weight": weight}
+                clf, X, Y, cv=2, scoring=scorer, params={**params, "sample_weight": weight}
             )
 
-    def test_weights_of_a_metric_that_takes_any_options(self, data, weight):
-        X, y, groups = data
-        clf = LogisticRegression().fit(X, y)
+    def test_weights_of_a_metric_that_takes_any_options(self, weight):
+        clf = LogisticRegression().fit(X, Y)
         metric = fairlearn.metrics.true_positive_rate_difference
         scorer = make_fairness_scorer(metric)
-        passed = {"sensitive_features": groups, "sample_weight": weight}
-        assert scorer(clf, X, y, **passed) == -metric(y, clf.predict(X), **passed)
+        passed = {"sensitive_features": GROUPS, "sample_weight": weight}
+        assert scorer(clf, X, Y, **passed) == -metric(Y, clf.predict(X), **passed)
         assert scorer.get_metadata_routing().score.requests["sample_weight"] is True
 
     def test_a_metric_without_weights_cannot_ask_for_them(self):

@@ -27,36 +27,31 @@ from fairconstrained.plotting import (
 DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
 
 
-@pytest.fixture(scope="module")
-def data():
-    return three_groups()
+DATA = X, Y, GROUPS = three_groups()
 
 
 @pytest.fixture(scope="module")
-def model(data):
-    X, y, groups = data
-    return FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+def model():
+    return FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_displays_follow_the_api_of_scikit_learn(kind, data, model):
-    X, y, groups = data
-    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+def test_displays_follow_the_api_of_scikit_learn(kind, model):
+    display = draw(kind.from_estimator(model, X, Y, sensitive_features=GROUPS))
     assert isinstance(display, kind)
     assert display.figure_ is display.ax_.figure
     figure, (left, right) = plt.subplots(1, 2)
-    assert kind.from_estimator(model, X, y, sensitive_features=groups, ax=left).ax_ is left
+    assert kind.from_estimator(model, X, Y, sensitive_features=GROUPS, ax=left).ax_ is left
     assert display.plot(ax=right) is display
     assert display.ax_ is right and display.figure_ is figure
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
 @pytest.mark.parametrize("n_groups", [2, 9])
-def test_any_number_and_names_of_groups(kind, n_groups, data, model):
-    X, y, _ = data
+def test_any_number_and_names_of_groups(kind, n_groups, model):
     names = [f"a group with quite a long name, number {k}" for k in range(n_groups)]
-    groups = np.array(names)[np.arange(len(y)) % n_groups]
-    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+    groups = np.array(names)[np.arange(len(Y)) % n_groups]
+    display = draw(kind.from_estimator(model, X, Y, sensitive_features=groups))
     texts = [*display.ax_.get_legend().get_texts(), *display.ax_.get_yticklabels()]
     labels = " ".join(text.get_text() for text in texts).replace("\n", " ")
     if kind is GroupRateDisplay:
@@ -68,9 +63,8 @@ def test_any_number_and_names_of_groups(kind, n_groups, data, model):
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_groups_differ_without_colour(kind, data, model):
-    X, y, groups = data
-    display = kind.from_estimator(model, X, y, sensitive_features=groups)
+def test_groups_differ_without_colour(kind, model):
+    display = kind.from_estimator(model, X, Y, sensitive_features=GROUPS)
     if kind is GroupMetricsDisplay:  # a row for each group
         looks = [dots.get_ydata()[0] for dots in display.dots_.values()]
     else:
@@ -79,56 +73,52 @@ def test_groups_differ_without_colour(kind, data, model):
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_groups_from_sensitive_columns(kind, data):
-    X, y, groups = data
-    whole = np.column_stack([X, np.unique(groups, return_inverse=True)[1]])
+def test_groups_from_sensitive_columns(kind):
+    whole = np.column_stack([X, np.unique(GROUPS, return_inverse=True)[1]])
     model = make_pipeline(StandardScaler(), FairLogisticClassifier(sensitive_columns=[4]))
-    model.fit(whole, y)
-    display = kind.from_estimator(model, whole, y)
-    given = kind.from_estimator(model, whole, y, sensitive_features=groups)
+    model.fit(whole, Y)
+    display = kind.from_estimator(model, whole, Y)
+    given = kind.from_estimator(model, whole, Y, sensitive_features=GROUPS)
     if kind is GroupMetricsDisplay:
         own, other = display.tables[""], given.tables[""]
         assert own.to_numpy() == pytest.approx(other.to_numpy())
     with pytest.raises(ValueError, match="pass sensitive_features"):
-        kind.from_estimator(LogisticRegression().fit(X, y), X, y)
+        kind.from_estimator(LogisticRegression().fit(X, Y), X, Y)
 
 
 @pytest.mark.parametrize("kind", [*DISPLAYS, FairnessPathDisplay])
-def test_missing_matplotlib_raises_import_error(kind, data, model, monkeypatch):
-    X, y, groups = data
+def test_missing_matplotlib_raises_import_error(kind, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"requires matplotlib"):
-        kind.from_estimator(model, X, y, sensitive_features=groups)
+        kind.from_estimator(model, X, Y, sensitive_features=GROUPS)
 
 
-def test_searches_svms_and_other_models(data):
-    X, y, groups = data
-    hinge = FairHingeClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-    display = ScoreDensityDisplay.from_estimator(hinge, X, sensitive_features=groups)
+def test_searches_svms_and_other_models():
+    hinge = FairHingeClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    display = ScoreDensityDisplay.from_estimator(hinge, X, sensitive_features=GROUPS)
     assert (display.unit, display.threshold) == ("score", 0.0)
-    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
-    display = ScoreDensityDisplay.from_estimator(search, X, sensitive_features=groups)
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y)
+    display = ScoreDensityDisplay.from_estimator(search, X, sensitive_features=GROUPS)
     assert (display.unit, display.threshold) == ("probability of the positive class", 0.5)
 
 
 # Densities
 
 
-def test_areas_are_one_and_heights_are_weighted(data, model, rng):
-    X, y, groups = data
-    weight = rng.integers(0, 4, len(y))
+def test_areas_are_one_and_heights_are_weighted(model, rng):
+    weight = rng.integers(0, 4, len(Y))
     scores = model.decision_function(X)
     display = ScoreDensityDisplay.from_predictions(
-        y, scores, sensitive_features=groups, sample_weight=weight, bins=7
+        Y, scores, sensitive_features=GROUPS, sample_weight=weight, bins=7
     )
     repeated = ScoreDensityDisplay.from_predictions(
-        None, np.repeat(scores, weight), sensitive_features=np.repeat(groups, weight),
+        None, np.repeat(scores, weight), sensitive_features=np.repeat(GROUPS, weight),
         bins=display.edges,
     )  # fmt: skip
     for name, density in display.densities.items():
         assert density.heights @ np.diff(display.edges) == pytest.approx(1.0)
         assert density.heights == pytest.approx(repeated.densities[name].heights)
-        assert density.n_rows == np.sum((groups == name) & (weight > 0))
+        assert density.n_rows == np.sum((name == GROUPS) & (weight > 0))
         assert display.lines_[name].get_data().values == pytest.approx(density.heights)
 
 
@@ -145,35 +135,32 @@ def test_shade_covers_the_ranks(rng):
     assert (edges[0], edges[-1]) == (low, high)
 
 
-def test_ranks_of_the_constraint_are_the_default(data):
-    X, y, groups = data
+def test_ranks_of_the_constraint_are_the_default():
     constraint = PartialDemographicParity(0.2, ranks=(0.1, 0.4), n_ranks=3)
-    model = FairLogisticClassifier(constraint).fit(X, y, sensitive_features=groups)
+    model = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
     for kind in (ScoreDensityDisplay, GroupRateDisplay):
-        display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+        display = draw(kind.from_estimator(model, X, Y, sensitive_features=GROUPS))
         assert display.ranks == (0.1, 0.4)
         texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert "ranks 10% to 40%" in texts
 
 
-def test_equal_scores(data):
-    _, y, groups = data
+def test_equal_scores():
     for kind in (ScoreDensityDisplay, GroupRateDisplay):
-        draw(kind.from_predictions(y, np.ones(len(y)), sensitive_features=groups, ranks=(0.0, 0.5)))
+        draw(kind.from_predictions(Y, np.ones(len(Y)), sensitive_features=GROUPS, ranks=(0.0, 0.5)))
 
 
 # Rates
 
 
-def test_distance_from_the_diagonal_equals_roc_parity_difference(data, model, rng):
-    X, y, groups = data
-    two = groups != "c"
+def test_distance_from_the_diagonal_equals_roc_parity_difference(model, rng):
+    two = GROUPS != "c"
     scores = model.decision_function(X[two]).round(1)  # with ties
     weight = rng.uniform(0.5, 2.0, two.sum())
-    common = {"sensitive_features": groups[two], "sample_weight": weight}
-    display = GroupRateDisplay.from_predictions(y[two], scores, **common)
+    common = {"sensitive_features": GROUPS[two], "sample_weight": weight}
+    display = GroupRateDisplay.from_predictions(Y[two], scores, **common)
     (curve,) = display.curves.values()
-    distance = roc_parity_difference(y[two], scores, **common)
+    distance = roc_parity_difference(Y[two], scores, **common)
     assert np.abs(curve.x - curve.y).max() == pytest.approx(distance)
     assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (0.0, 0.0, 1.0, 1.0)
     assert np.all(np.diff(curve.x) >= 0.0) and np.all(np.diff(curve.y) >= 0.0)
@@ -181,63 +168,59 @@ def test_distance_from_the_diagonal_equals_roc_parity_difference(data, model, rn
     assert line.get_xdata() == pytest.approx(curve.x)
 
 
-def test_gap_inside_the_square_is_partial_parity(data):
-    X, y, groups = data
-    scores = np.where(groups == "a", X[:, 0], X[:, 0] + 0.5)
+def test_gap_inside_the_square_is_partial_parity():
+    scores = np.where(GROUPS == "a", X[:, 0], X[:, 0] + 0.5)
     low, high = 0.1, 0.4
     display = GroupRateDisplay.from_predictions(
-        y, scores, sensitive_features=groups == "a", ranks=(low, high)
+        Y, scores, sensitive_features=GROUPS == "a", ranks=(low, high)
     )
     (curve,) = display.curves.values()
     x, y_ = (np.clip(rates, low, high) for rates in (curve.x, curve.y))
     gap = np.abs(x - y_).max() / (high - low)
     exact = partial_demographic_parity_difference(
-        y, scores, sensitive_features=groups == "a", ranks=(low, high)
+        Y, scores, sensitive_features=GROUPS == "a", ranks=(low, high)
     )
     assert gap == pytest.approx(exact, abs=0.06)  # ranks of whole rows against shares
 
 
 @pytest.mark.parametrize("rate", ["selection_rate", "true_positive_rate", "false_positive_rate"])
-def test_marked_points_are_the_rates_of_the_predictions(rate, data, model):
-    X, y, groups = data
+def test_marked_points_are_the_rates_of_the_predictions(rate, model):
     display = GroupRateDisplay.from_estimator(
-        model, X, y, sensitive_features=groups, rate=rate, reference="b", kappa=0.1
+        model, X, Y, sensitive_features=GROUPS, rate=rate, reference="b", kappa=0.1
     )
     assert display.reference == "b"
-    among = {"selection_rate": y >= 0, "true_positive_rate": y == 1, "false_positive_rate": y == 0}
+    among = {"selection_rate": Y >= 0, "true_positive_rate": Y == 1, "false_positive_rate": Y == 0}
     decided = model.predict(X) == 1
     for name, point in display.points_.items():
-        expected = [decided[among[rate] & (groups == group)].mean() for group in ("b", name)]
+        expected = [decided[among[rate] & (group == GROUPS)].mean() for group in ("b", name)]
         assert [point.get_xdata()[0], point.get_ydata()[0]] == pytest.approx(expected)
         assert rate.replace("_", " ") in display.ax_.get_xlabel()
 
 
-def test_invalid_rates_raise(data, model):
-    X, y, groups = data
+def test_invalid_rates_raise(model):
     with pytest.raises(ValueError, match="needs at least two groups"):
-        GroupRateDisplay.from_estimator(model, X, y, sensitive_features=np.zeros(len(y)))
+        GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=np.zeros(len(Y)))
     with pytest.raises(ValueError, match="needs labels"):
         GroupRateDisplay.from_estimator(
-            model, X, None, sensitive_features=groups, rate="true_positive_rate"
+            model, X, None, sensitive_features=GROUPS, rate="true_positive_rate"
         )
     with pytest.raises(ValueError, match="reference='z' is not one of the groups"):
-        GroupRateDisplay.from_estimator(model, X, y, sensitive_features=groups, reference="z")
+        GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=GROUPS, reference="z")
     with pytest.raises(ValueError, match=r"y_pred has \d+ missing values"):
-        GroupRateDisplay.from_predictions(y, np.full(len(y), np.nan), sensitive_features=groups)
+        GroupRateDisplay.from_predictions(Y, np.full(len(Y), np.nan), sensitive_features=GROUPS)
 
 
 # Metrics
 
 
-def test_dots_equal_the_rates_of_fairlearn(data, model):
-    X, y, groups = data
-    before = LogisticRegression().fit(X, y)
+def test_dots_equal_the_rates_of_fairlearn(model):
+    before = LogisticRegression().fit(X, Y)
     models = {"before": before, "after": model}
-    display = draw(GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups))
+    display = draw(GroupMetricsDisplay.from_estimator(models, X, Y, sensitive_features=GROUPS))
     for name, one in models.items():
         frame = MetricFrame(
             metrics={"selection_rate": selection_rate, "accuracy": accuracy_score},
-            y_true=y, y_pred=one.predict(X), sensitive_features=groups,
+            y_true=Y, y_pred=one.predict(X), sensitive_features=GROUPS,
         ).by_group  # fmt: skip
         for group in "abc":
             values = display.dots_[name, group].get_xdata()
@@ -247,8 +230,8 @@ def test_dots_equal_the_rates_of_fairlearn(data, model):
     assert texts == ["before", "after", "95% confidence interval"]
 
 
-def test_models_differ_without_colour_and_rows_do_not_overlap(data, model):
-    X, y, groups = data
+def test_models_differ_without_colour_and_rows_do_not_overlap(model):
+    X, y, groups = DATA
     models = {str(k): model for k in range(3)}
     display = GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups)
     looks = {
@@ -261,25 +244,23 @@ def test_models_differ_without_colour_and_rows_do_not_overlap(data, model):
     assert all(second - first > 0.2 for first, second in pairwise(places))
 
 
-def test_groups_are_sorted_with_sizes_beside_them(data, model):
-    X, y, groups = data
-    display = draw(GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups))
+def test_groups_are_sorted_with_sizes_beside_them(model):
+    display = draw(GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=GROUPS))
     rates = display.tables[""]["selection_rate"].sort_values(ascending=False)
     places = {group: display.dots_["", group].get_ydata()[0] for group in "abc"}
     assert sorted(places, key=places.get) == rates.index.tolist()
     (right,) = display.ax_.child_axes
     sizes = [text.get_text() for text in right.get_yticklabels()]
-    assert sizes[:3] == [f"n = {np.sum(groups == group)}" for group in rates.index]
-    positive = [np.sum((groups == group) & (y == 1)) for group in rates.index]
+    assert sizes[:3] == [f"n = {np.sum(group == GROUPS)}" for group in rates.index]
+    positive = [np.sum((group == GROUPS) & (Y == 1)) for group in rates.index]
     assert sizes[3:6] == [f"n = {n}" for n in positive]
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 30])
-def test_no_interval_is_clipped_and_nothing_touches_the_legend(n_groups, data, model):
-    X, y, _ = data
-    groups = np.array([f"group {k}" for k in np.arange(len(y)) % n_groups])
-    models = {"before": LogisticRegression().fit(X, y), "after": model}
-    display = draw(GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups))
+def test_no_interval_is_clipped_and_nothing_touches_the_legend(n_groups, model):
+    groups = np.array([f"group {k}" for k in np.arange(len(Y)) % n_groups])
+    models = {"before": LogisticRegression().fit(X, Y), "after": model}
+    display = draw(GroupMetricsDisplay.from_estimator(models, X, Y, sensitive_features=groups))
     left, right = display.ax_.get_xlim()
     for lines in display.intervals_.values():
         for segment in lines.get_segments():
@@ -291,22 +272,21 @@ def test_no_interval_is_clipped_and_nothing_touches_the_legend(n_groups, data, m
     assert legend.x1 <= display.figure_.bbox.x1 and legend.y1 <= display.figure_.bbox.y1
 
 
-def test_intervals_are_optional(data, model):
-    X, y, groups = data
-    display = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+def test_intervals_are_optional(model):
+    display = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=GROUPS)
     table = display.tables[""]
     segments = display.intervals_["", "a"].get_segments()
     assert segments[0][:, 0] == pytest.approx(
         table.loc["a", ["selection_rate_low", "selection_rate_high"]].to_numpy(float)
     )
     bare = GroupMetricsDisplay.from_estimator(
-        model, X, y, sensitive_features=groups, confidence=None, metrics=["accuracy"]
+        model, X, Y, sensitive_features=GROUPS, confidence=None, metrics=["accuracy"]
     )
     assert not bare.intervals_
 
 
-def test_true_positive_rate_without_positives_has_no_dot(data):
-    _, y, groups = data
+def test_true_positive_rate_without_positives_has_no_dot():
+    _, y, groups = DATA
     y = np.where(groups == "a", 0, y)
     display = draw(GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups))
     assert np.isnan(display.tables[""].loc["a", "true_positive_rate"])
@@ -314,11 +294,10 @@ def test_true_positive_rate_without_positives_has_no_dot(data):
     assert len(display.intervals_["", "a"].get_segments()) == 3
 
 
-def test_many_groups_show_extremes_the_largest_and_others(data, model, rng):
-    X, y, _ = data
-    groups = np.array([f"group {k:02d}" for k in rng.integers(0, 20, len(y))])
-    groups[rng.random(len(y)) < 0.3] = "large"
-    display = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+def test_many_groups_show_extremes_the_largest_and_others(model, rng):
+    groups = np.array([f"group {k:02d}" for k in rng.integers(0, 20, len(Y))])
+    groups[rng.random(len(Y)) < 0.3] = "large"
+    display = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=groups)
     table = display.tables[""]
     shown = {group for _, group in display.dots_}
     assert len(shown) == 8
@@ -327,7 +306,7 @@ def test_many_groups_show_extremes_the_largest_and_others(data, model, rng):
     ends = display.spans_.get_segments()[0][:, 0]
     assert ends == pytest.approx([hidden.min(), hidden.max()])
     densities = ScoreDensityDisplay.from_estimator(model, X, sensitive_features=groups)
-    rates = GroupRateDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    rates = GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=groups)
     assert len(densities.densities) == 9 and "13 others" in densities.densities
     pooled = densities.densities["13 others"]
     assert pooled.n_rows == sum(one not in densities.densities for one in groups)
@@ -337,9 +316,8 @@ def test_many_groups_show_extremes_the_largest_and_others(data, model, rng):
         draw(display)
 
 
-def test_more_than_four_densities_are_drawn_one_below_the_other(data, model):
-    X, y, groups = data
-    more = np.char.add(groups, np.where(np.arange(len(y)) % 2, "1", "2"))
+def test_more_than_four_densities_are_drawn_one_below_the_other(model):
+    more = np.char.add(GROUPS, np.where(np.arange(len(Y)) % 2, "1", "2"))
     display = draw(ScoreDensityDisplay.from_estimator(model, X, sensitive_features=more))
     bases = [line.get_data().baseline for line in display.lines_.values()]
     assert bases == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
@@ -350,26 +328,24 @@ def test_more_than_four_densities_are_drawn_one_below_the_other(data, model):
     assert labels[0] == f"a1 (n = {np.sum(more == 'a1')})"
 
 
-def test_marginal_groups_of_the_classifier_are_shown(data):
-    X, y, groups = data
-    both = pd.DataFrame({"sex": groups, "old": np.arange(len(y)) % 3 == 0})
-    clf = FairLogisticClassifier(kappa=0.2, combine="marginal").fit(X, y, sensitive_features=both)
+def test_marginal_groups_of_the_classifier_are_shown():
+    both = pd.DataFrame({"sex": GROUPS, "old": np.arange(len(Y)) % 3 == 0})
+    clf = FairLogisticClassifier(kappa=0.2, combine="marginal").fit(X, Y, sensitive_features=both)
     names = ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
-    metrics = draw(GroupMetricsDisplay.from_estimator(clf, X, y, sensitive_features=both))
+    metrics = draw(GroupMetricsDisplay.from_estimator(clf, X, Y, sensitive_features=both))
     assert metrics.tables[""].index.tolist() == names
     densities = draw(ScoreDensityDisplay.from_estimator(clf, X, sensitive_features=both))
     assert list(densities.densities) == names
     assert densities.densities["old=True"].n_rows == both["old"].sum()
 
 
-def test_invalid_metrics_raise(data, model):
-    X, y, groups = data
+def test_invalid_metrics_raise(model):
     with pytest.raises(ValueError, match="metrics='recall' is unknown"):
-        GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups, metrics=["recall"])
+        GroupMetricsDisplay.from_predictions(Y, Y, sensitive_features=GROUPS, metrics=["recall"])
     with pytest.raises(ValueError, match="empty mapping"):
-        GroupMetricsDisplay.from_estimator({}, X, y, sensitive_features=groups)
+        GroupMetricsDisplay.from_estimator({}, X, Y, sensitive_features=GROUPS)
     with pytest.raises(ValueError, match="Pass predictions, not scores"):
-        GroupMetricsDisplay.from_predictions(y, X[:, 0], sensitive_features=groups)
-    three = LogisticRegression().fit(X, np.arange(len(y)) % 3)
+        GroupMetricsDisplay.from_predictions(Y, X[:, 0], sensitive_features=GROUPS)
+    three = LogisticRegression().fit(X, np.arange(len(Y)) % 3)
     with pytest.raises(ValueError, match="has the 3 classes"):
-        GroupMetricsDisplay.from_estimator(three, X, y, sensitive_features=groups)
+        GroupMetricsDisplay.from_estimator(three, X, Y, sensitive_features=GROUPS)

@@ -1,4 +1,4 @@
-"""Displays draw the names of groups and classes as they are, and tell all groups apart."""
+"""Displays draw all groups, classes and sizes, with their names as they are."""
 
 from io import BytesIO
 
@@ -26,67 +26,116 @@ def drawn_texts(display):
     return " ".join(line for line, _ in lines)
 
 
-@pytest.fixture(scope="module")
-def data():
-    X, y, groups = three_groups()
-    return X, y, np.array(DOLLARS)[np.searchsorted(["a", "b", "c"], groups)]
+X, Y, LETTERS = three_groups()
+GROUPS = np.array(DOLLARS)[np.searchsorted(["a", "b", "c"], LETTERS)]
 
 
 @pytest.fixture(scope="module")
-def model(data):
-    X, y, groups = data
-    return FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+def model():
+    return FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_dollar_signs_in_groups_are_no_formulas(kind, data, model):
-    X, y, groups = data
-    texts = drawn_texts(kind.from_estimator(model, X, y, sensitive_features=groups))
+def test_dollar_signs_in_groups_are_no_formulas(kind, model):
+    texts = drawn_texts(kind.from_estimator(model, X, Y, sensitive_features=GROUPS))
     assert all(name in texts for name in DOLLARS)
 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_dollar_signs_in_many_groups_are_no_formulas(kind, data, model):
-    X, y, groups = data
-    number = np.array(["$1_", "$2_", "$3_"])[np.arange(len(y)) // 3 % 3]
-    groups = groups.astype(object) + number
-    texts = drawn_texts(kind.from_estimator(model, X, y, sensitive_features=groups))
+def test_dollar_signs_in_many_groups_are_no_formulas(kind, model):
+    number = np.array(["$1_", "$2_", "$3_"])[np.arange(len(Y)) // 3 % 3]
+    groups = GROUPS.astype(object) + number
+    texts = drawn_texts(kind.from_estimator(model, X, Y, sensitive_features=groups))
     assert all(name in texts for name in ("$1_", "$2_", "$3_"))
 
 
-def test_the_name_of_a_class_is_no_formula(data):
-    X, _, groups = data
+def test_the_name_of_a_class_is_no_formula():
     y = np.array(["$0_", "$1_$", "$2"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     clf = LogisticRegression().fit(X, y)
     display = ScoreDensityDisplay.from_estimator(
-        clf, X, y, sensitive_features=groups, pos_label="$1_$"
+        clf, X, y, sensitive_features=GROUPS, pos_label="$1_$"
     )
     assert "score of class $1_$ minus" in drawn_texts(display)
 
 
-def test_axes_that_the_user_names_may_have_formulas(data, model):
-    X, y, groups = data
+def test_axes_that_the_user_names_may_have_formulas(model):
     display = ScoreDensityDisplay.from_predictions(
-        y, model.decision_function(X), sensitive_features=groups, unit=r"$\theta$"
+        Y, model.decision_function(X), sensitive_features=GROUPS, unit=r"$\theta$"
     )
     assert display.ax_.get_xlabel() == r"$\theta$"
 
 
 @pytest.mark.parametrize("n_groups", [3, 12])
-def test_groups_with_the_same_text_are_all_drawn(n_groups, data, model):
-    X, y, _ = data
+def test_groups_with_the_same_text_are_all_drawn(n_groups, model):
     names = [("x, b=y", "z"), ("x", "y, b=z"), *(("w", str(k)) for k in range(n_groups - 2))]
-    groups = pd.DataFrame([names[k % n_groups] for k in range(len(y))], columns=["a", "b"])
+    groups = pd.DataFrame([names[k % n_groups] for k in range(len(Y))], columns=["a", "b"])
     shown = min(n_groups, 9)  # eight groups, and the others together
-    densities = ScoreDensityDisplay.from_estimator(model, X, y, sensitive_features=groups).densities
+    densities = ScoreDensityDisplay.from_estimator(model, X, Y, sensitive_features=groups).densities
     assert len(densities) == shown
-    dots = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups).dots_
+    dots = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=groups).dots_
     assert len(dots) == min(n_groups, 8)
     for name in names[:2]:  # with many groups, the other one may be among those not shown
         display = GroupRateDisplay.from_estimator(
-            model, X, y, sensitive_features=groups, reference=name
+            model, X, Y, sensitive_features=groups, reference=name
         )
         assert display.reference == f"a={name[0]!r}, b={name[1]!r}"
         assert shown <= 1 + len(display.curves) <= shown + 1
         assert display.reference not in display.curves
+
+
+def test_sizes_that_differ_between_models_are_shown_for_each():
+    models = {
+        name: FairLogisticClassifier(None, threshold=t).fit(X, Y)
+        for name, t in (("strict", 0.8), ("lenient", 0.3))
+    }
+    display = GroupMetricsDisplay.from_estimator(
+        models, X, Y, sensitive_features=LETTERS, metrics=["precision", "accuracy"]
+    )
+    (right,) = display.ax_.child_axes
+    shown = [one.get_text() for one in right.get_yticklabels()]
+    names = np.unique(LETTERS)
+    selected = [
+        [(one.predict(X)[k == LETTERS] == 1).sum() for one in models.values()] for k in names
+    ]
+    assert sorted(shown[: len(names)]) == sorted(f"n = {a} / {b}" for a, b in selected)
+    assert sorted(shown[len(names) :]) == sorted(f"n = {(k == LETTERS).sum()}" for k in names)
+
+
+def test_rates_of_one_of_several_classes():
+    rng = np.random.default_rng(0)
+    X, groups = rng.standard_normal((300, 3)), rng.integers(0, 2, 300)
+    y = np.array(["a", "b", "c"])[np.argmax(X + groups[:, None] * [0.0, 0.0, 1.0], axis=1)]
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="Pass pos_label"):
+        GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    display = GroupMetricsDisplay.from_estimator(
+        model, X, y, sensitive_features=groups, pos_label="c"
+    )
+    (table,) = display.tables.values()
+    chosen = model.predict(X) == "c"
+    rates = [chosen[groups == k].mean() for k in (0, 1)]
+    assert table["selection_rate"].tolist() == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_curves_of_one_of_several_classes(method):
+    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
+    model = LogisticRegression().fit(X, y)
+    chosen = {"sensitive_features": LETTERS, "response_method": method}
+    for kind in (GroupRateDisplay, ScoreDensityDisplay):
+        with pytest.raises(ValueError, match=r"has the 3 classes .* Pass pos_label"):
+            kind.from_estimator(model, X, y, **chosen)
+        with pytest.raises(ValueError, match="pos_label='none' is not one of the classes"):
+            kind.from_estimator(model, X, y, pos_label="none", **chosen)
+    decided = model.predict(X) == "mid"
+    for rate, rows in (("selection_rate", y != ""), ("true_positive_rate", y == "mid")):
+        display = draw(
+            GroupRateDisplay.from_estimator(model, X, y, rate=rate, pos_label="mid", **chosen)
+        )
+        for name, curve in display.curves.items():
+            expected = [
+                decided[rows & (LETTERS.astype(str) == one)].mean()
+                for one in (display.reference, name)
+            ]
+            assert curve.at_threshold == pytest.approx(expected)

@@ -15,18 +15,14 @@ from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
 from fairconstrained.plotting.style import labels_in_margin
 
-
-@pytest.fixture(scope="module")
-def data():
-    return three_groups()
+X, Y, GROUPS = three_groups()
 
 
 @pytest.fixture(scope="module")
-def path(data):
-    X, y, groups = data
+def path():
     return fairness_path(
-        FairLogisticClassifier(), X[:300], y[:300], sensitive_features=groups[:300], n_kappas=4,
-        X_val=X[300:], y_val=y[300:], sensitive_features_val=groups[300:],
+        FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=4,
+        X_val=X[300:], y_val=Y[300:], sensitive_features_val=GROUPS[300:],
     )  # fmt: skip
 
 
@@ -44,42 +40,40 @@ def test_rows_parameter_selects_the_rows(path):
         FairnessPathDisplay.from_path(path, rows="validation")
 
 
-def test_path_from_an_estimator_starts_at_the_unconstrained_model(data):
-    X, y, groups = data
+def test_path_from_an_estimator_starts_at_the_unconstrained_model():
     ax = plt.figure().add_subplot()
     display = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=3, ax=ax
+        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3, ax=ax
     )
     assert display.ax_ is ax
-    free = FairLogisticClassifier(None).fit(X, y)
-    assert display.unconstrained_.get_ydata() == [pytest.approx(free.score(X, y), abs=0.01)]
+    free = FairLogisticClassifier(None).fit(X, Y)
+    assert display.unconstrained_.get_ydata() == [pytest.approx(free.score(X, Y), abs=0.01)]
     fixed = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1, 0.05]
+        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05]
     )
     assert fixed.unconstrained_ is None
     constrained = FairnessPathDisplay.from_estimator(
         FairLogisticClassifier([DemographicParity(), PredictiveEquality(0.05)]),
-        X, y, sensitive_features=groups, n_kappas=3,
+        X, Y, sensitive_features=GROUPS, n_kappas=3,
     )  # fmt: skip
     assert constrained.unconstrained_ is None
     texts = [text.get_text() for text in fixed.ax_.texts]
     assert texts == ["κ = 0.05", "κ = 0.1"]
 
 
-def test_path_from_predictions(data):
-    X, y, groups = data
-    free = LogisticRegression().fit(X, y).predict(X)
-    nobody = np.zeros_like(y)
+def test_path_from_predictions():
+    free = LogisticRegression().fit(X, Y).predict(X)
+    nobody = np.zeros_like(Y)
     display = FairnessPathDisplay.from_predictions(
-        y, {0.3: free, 0.0: nobody}, sensitive_features=groups, unconstrained=free
+        Y, {0.3: free, 0.0: nobody}, sensitive_features=GROUPS, unconstrained=free
     )
-    rates = [free[groups == group].mean() for group in "abc"]
+    rates = [free[group == GROUPS].mean() for group in "abc"]
     assert display.line_.get_xdata() == pytest.approx([0.0, np.ptp(rates)])
-    assert display.line_.get_ydata() == pytest.approx([1.0 - y.mean(), np.mean(free == y)])
-    assert display.unconstrained == pytest.approx((np.ptp(rates), np.mean(free == y)))
+    assert display.line_.get_ydata() == pytest.approx([1.0 - Y.mean(), np.mean(free == Y)])
+    assert display.unconstrained == pytest.approx((np.ptp(rates), np.mean(free == Y)))
 
 
-def test_other_models_can_be_added(data):
+def test_other_models_can_be_added():
     display = FairnessPathDisplay([0.1, 0.0], [0.8, 0.7], points={"one": (0.05, 0.7)}).plot()
     display.add_points("several", [[0.09, 0.77], [0.02, 0.72]])
     assert display.points_["several"].get_xdata().tolist() == [0.02, 0.09]
@@ -112,10 +106,9 @@ def test_band_is_the_noise_of_the_validation_rows(path):
         FairnessPathDisplay([0.1, 0.2], [0.8, 0.9], noise=[[0.1, 0.2]]).plot()
 
 
-def test_band_of_the_objective_is_what_no_model_is_below(path, data):
-    X, y, groups = data
-    options = {"sensitive_features": groups, "n_kappas": 3, "bound": True}
-    bounded = fairness_path(FairLogisticClassifier(), X, y, **options)
+def test_band_of_the_objective_is_what_no_model_is_below(path):
+    options = {"sensitive_features": GROUPS, "n_kappas": 3, "bound": True}
+    bounded = fairness_path(FairLogisticClassifier(), X, Y, **options)
     display = draw(FairnessPathDisplay.from_path(bounded, rows="objective"))
     assert display.line_.get_ydata() == pytest.approx(bounded.objectives[::-1])
     ends = display.band_.get_paths()[0].vertices[:, 1]
@@ -125,11 +118,10 @@ def test_band_of_the_objective_is_what_no_model_is_below(path, data):
         FairnessPathDisplay.from_path(path, rows="objective")
 
 
-def test_weighted_validation_rows_count_less(data):
-    X, y, groups = data
+def test_weighted_validation_rows_count_less():
     path = fairness_path(
-        FairLogisticClassifier(), X[:300], y[:300], sensitive_features=groups[:300], n_kappas=2,
-        X_val=X[300:], y_val=y[300:], sensitive_features_val=groups[300:],
+        FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=2,
+        X_val=X[300:], y_val=Y[300:], sensitive_features_val=GROUPS[300:],
         sample_weight_val=np.repeat([1.0, 3.0], 50),
     )  # fmt: skip
     assert path.validation_size == pytest.approx(200.0**2 / (50 + 9 * 50))

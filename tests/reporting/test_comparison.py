@@ -1,11 +1,13 @@
-"""compare: the table of several models against formulas and the single measures."""
+"""compare and compare_rankers: the table of several models against the single measures."""
+
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,11 +15,16 @@ from sklearn.svm import LinearSVC
 
 from fairconstrained import (
     FairLogisticClassifier,
+    FairRanker,
     FairThresholds,
     compare,
+    compare_rankers,
+    fairness_report,
     make_biased_classification,
+    make_biased_ranking,
 )
-from fairconstrained.metrics import rate_gaps
+from fairconstrained.metrics import mean_ndcg, pairwise_error, query_parity_difference, rate_gaps
+from fairconstrained.plotting import GroupMetricsDisplay
 
 
 class ByRule(ClassifierMixin, BaseEstimator):
@@ -31,15 +38,13 @@ class ByRule(ClassifierMixin, BaseEstimator):
         return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
 
 
-@pytest.fixture(scope="module")
-def data():
-    X, y, groups = make_biased_classification(3000, 4, gap=0.3, random_state=0)
-    return X, y, np.array(["a", "b", "c"])[groups + (X[:, 1] > 1.0)]
+X, Y, GROUPS = make_biased_classification(3000, 4, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = (X, Y, np.array(["a", "b", "c"])[GROUPS + (X[:, 1] > 1.0)])
 
 
 @pytest.fixture(scope="module")
-def models(data):
-    X, y, groups = (one[:1500] for one in data)
+def models():
+    X, y, groups = (one[:1500] for one in DATA)
     logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     return {
         "logistic": logistic,
@@ -53,8 +58,8 @@ def models(data):
     }
 
 
-def test_the_measures_are_those_of_each_model(models, data):
-    X, y, groups = (one[1500:] for one in data)
+def test_the_measures_are_those_of_each_model(models):
+    X, y, groups = (one[1500:] for one in DATA)
     table = compare(models, X, y, groups)
     assert table.index.tolist() == list(models) and table.index.name == "model"
     for name, model in models.items():
@@ -80,8 +85,8 @@ def test_the_measures_are_those_of_each_model(models, data):
     assert least == "thresholds" and table.loc[least, "cost"] > 0.0
 
 
-def test_the_cost_is_relative_to_the_reference(models, data):
-    X, y, groups = (one[1500:] for one in data)
+def test_the_cost_is_relative_to_the_reference(models):
+    X, y, groups = (one[1500:] for one in DATA)
     table = compare(models, X, y, groups, reference="rule")
     expected = table.loc["rule", "accuracy"] - table["accuracy"]
     np.testing.assert_allclose(table["cost"], expected, atol=1e-12)
@@ -91,8 +96,8 @@ def test_the_cost_is_relative_to_the_reference(models, data):
     assert np.all(others["cost"] < others["cost_high"])
 
 
-def test_weights_and_missing_groups(models, data):
-    X, y, groups = (one[1500:] for one in data)
+def test_weights_and_missing_groups(models):
+    X, y, groups = (one[1500:] for one in DATA)
     weight = np.where(np.arange(len(y)) % 3 > 0, 2.0, 0.0)
     kept = weight > 0
     del models["thresholds"]
@@ -106,15 +111,163 @@ def test_weights_and_missing_groups(models, data):
         pd.testing.assert_series_equal(table[column], inside)
 
 
-def test_bad_arguments(models, data):
-    X, y, groups = data
+def test_bad_arguments(models):
     with pytest.raises(ValueError, match="models must be a mapping"):
-        compare(models["fair"], X, y, groups)
+        compare(models["fair"], X, Y, GROUPS)
     with pytest.raises(ValueError, match="reference='other' is not the name"):
-        compare(models, X, y, groups, reference="other")
+        compare(models, X, Y, GROUPS, reference="other")
     with pytest.raises(ValueError, match="empty mapping"):
-        compare({}, X, y, groups)
+        compare({}, X, Y, GROUPS)
     with pytest.raises(ValueError, match="No groups are known"):
-        compare({"forest": models["forest"]}, X, y)
+        compare({"forest": models["forest"]}, X, Y)
     with pytest.raises(ValueError, match="confidence"):
-        compare(models, X, y, groups, confidence=1.5)
+        compare(models, X, Y, GROUPS, confidence=1.5)
+
+
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(15, 3, n_documents=30, random_state=0)
+RANKED = {"query": QUERY, "sensitive_features": QUALITY}
+
+
+@pytest.fixture(scope="module")
+def rankers():
+    return {
+        "before": FairRanker(None).fit(DOCUMENTS, RELEVANT, query=QUERY),
+        "after": FairRanker(kappa=0.05).fit(DOCUMENTS, RELEVANT, **RANKED),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(rankers):
+    return compare_rankers(rankers, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
+
+
+class TestFigures:
+    def test_all_rows(self, rankers, found):
+        for name, model in rankers.items():
+            scores, row = model.predict(DOCUMENTS), found.summary.loc[name]
+            assert row["ndcg"] == pytest.approx(mean_ndcg(RELEVANT, scores, query=QUERY))
+            assert row["ndcg"] == pytest.approx(model.score(DOCUMENTS, RELEVANT, query=QUERY))
+            assert row["ndcg_low"] < row["ndcg"] < row["ndcg_high"]
+            assert row["pairwise_error"] == pytest.approx(
+                pairwise_error(RELEVANT, scores, query=QUERY)
+            )
+            difference = query_parity_difference(RELEVANT, scores, **RANKED)
+            assert row["largest_gap"] == pytest.approx(difference)
+        assert found.summary["queries_compared"].tolist() == [15, 15]
+        assert found.summary.loc["after", "gap_on_scores"] == pytest.approx(rankers["after"].gap_)
+        assert found.summary.loc["after", "kappa"] == 0.05
+        assert np.isnan(found.summary.loc["before", "kappa"])
+
+    def test_errors_are_means_over_queries(self, rankers, found):
+        scores, means = rankers["after"].predict(DOCUMENTS), {}
+        for a in (0, 1):
+            for b in (0, 1):
+                by_query = []
+                for q in np.unique(QUERY):
+                    high = scores[(q == QUERY) & (RELEVANT == 1) & (a == QUALITY)]
+                    low = scores[(q == QUERY) & (RELEVANT == 0) & (b == QUALITY)]
+                    if len(high) and len(low):
+                        apart = high[:, None] - low[None, :]
+                        by_query.append(np.mean((apart < 0) + 0.5 * (apart == 0)))
+                means[a, b] = np.mean(by_query)
+        for (a, b), value in means.items():
+            assert found.errors.loc[("after", a), b] == pytest.approx(value)
+        gap = abs(means[0, 1] - means[1, 0])
+        assert found.summary.loc["after", "gap_of_means"] == pytest.approx(gap)
+
+    def test_groups(self, rankers, found):
+        scores, rows = rankers["before"].predict(DOCUMENTS), QUALITY == 1
+        row = found.groups.loc[("before", 1)]
+        assert row["rows"] == rows.sum()
+        assert row["relevant"] == RELEVANT[rows].sum()
+        expected = mean_ndcg(RELEVANT[rows], scores[rows], query=QUERY[rows])
+        assert row["ndcg"] == pytest.approx(expected)
+
+
+class TestGroups:
+    def test_marginal_groups_are_those_of_the_model(self, rng):
+        table = pd.DataFrame({"quality": QUALITY, "old": rng.random(len(RELEVANT)) < 0.5})
+        ranker = FairRanker(None, combine="marginal").fit(DOCUMENTS, RELEVANT, query=QUERY)
+        found = compare_rankers(ranker, DOCUMENTS, RELEVANT, table, query=QUERY)
+        names = found.groups.index.get_level_values("group").tolist()
+        assert names == ["quality=0", "quality=1", "old=False", "old=True"]
+        assert np.isnan(found.errors.loc[("FairRanker", "quality=0"), "old=True"])
+
+    def test_sensitive_columns(self, rankers, found):
+        table = np.column_stack([DOCUMENTS, QUALITY])
+        ranker = FairRanker(kappa=0.05, sensitive_columns=[3]).fit(table, RELEVANT, query=QUERY)
+        summary = compare_rankers({"after": ranker}, table, RELEVANT, query=QUERY).summary
+        expected = found.summary.loc["after", "largest_gap"]
+        assert summary.loc["after", "largest_gap"] == pytest.approx(expected, abs=1e-3)
+
+    def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(self, rankers, rng):
+        groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
+        options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
+        found = compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, **options)
+        assert found.groups["rows"].sum() == groups.notna().sum()
+        expected = mean_ndcg(RELEVANT, rankers["after"].predict(DOCUMENTS), query=QUERY)
+        assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
+        with pytest.raises(ValueError, match="missing"):
+            compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
+
+
+class TestInterface:
+    def test_text_and_markdown(self, found):
+        text = str(found)
+        assert text.startswith(f"before, after on {len(RELEVANT)} rows of 15 queries")
+        assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
+        assert "| after | " in found.to_markdown()
+        assert found.to_frame("errors").equals(found.errors)
+        assert json.loads(found.to_json())["summary"][1]["kappa"] == 0.05
+        page = found.to_html()
+        assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
+        with pytest.raises(ValueError, match="table='nothing' is unknown"):
+            found.to_frame("nothing")
+
+    def test_models_of_other_libraries(self, found):
+        other = make_pipeline(StandardScaler(), LinearRegression()).fit(DOCUMENTS, RELEVANT)
+        row = compare_rankers(
+            {"other": other}, DOCUMENTS, RELEVANT, QUALITY, query=QUERY
+        ).summary.loc["other"]
+        assert row["ndcg"] == pytest.approx(
+            mean_ndcg(RELEVANT, other.predict(DOCUMENTS), query=QUERY)
+        )
+        assert np.isnan(row["gap_on_scores"])
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"models": {}}, "is an empty mapping"),
+            ({"sensitive_features": None}, "No groups are known"),
+            ({"query": QUERY[:-1]}, "query has"),
+            ({"y": RELEVANT + 5}, r"y has the label 5, which is not among the classes \[0, 1\]"),
+            ({"confidence": 2.0}, "confidence"),
+            ({"k": 0}, "k must be"),
+        ],
+    )
+    def test_bad_arguments_are_named(self, rankers, options, message):
+        rows = {"X": DOCUMENTS, "y": RELEVANT, "sensitive_features": QUALITY, "query": QUERY}
+        given = {"models": rankers, **rows, **options}
+        with pytest.raises(ValueError, match=message):
+            compare_rankers(**given)
+
+    def test_classifiers_are_refused(self):
+        classifier = LogisticRegression().fit(DOCUMENTS, RELEVANT)
+        with pytest.raises(ValueError, match="LogisticRegression is a classifier"):
+            compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        lambda model: fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
+        lambda model: compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
+        lambda model: GroupMetricsDisplay.from_estimator(
+            model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
+        ),
+    ],
+    ids=["fairness_report", "compare", "GroupMetricsDisplay"],
+)
+def test_reports_of_classifiers_refuse_rankers(rankers, report):
+    with pytest.raises(ValueError, match=r"FairRanker ranks the rows.*use compare_rankers"):
+        report(rankers["after"])

@@ -1,29 +1,38 @@
-"""What a report says of labels, of the unit of gaps, and of columns that give groups away."""
+"""What a report says of labels, gaps, weights, names, and columns that give groups away."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_sample_weight
 
-from fairconstrained import FairLogisticClassifier, fairness_report, make_biased_classification
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    fairness_report,
+    make_biased_classification,
+)
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.metrics import group_rates
 
-
-@pytest.fixture(scope="module")
-def data():
-    X, y, groups = make_biased_classification(300, gap=0.4, random_state=0)
-    frame = pd.DataFrame(np.asarray(X)[:, :3], columns=["a", "b", "c"])
-    return frame, pd.Series(1 - np.asarray(y), name="default"), np.array(["x", "y"])[groups]
+X, Y, GROUPS = make_biased_classification(300, gap=0.4, random_state=0)
+frame = pd.DataFrame(np.asarray(X)[:, :3], columns=["a", "b", "c"])
+DATA = X, Y, GROUPS = (
+    frame,
+    pd.Series(1 - np.asarray(Y), name="default"),
+    np.array(["x", "y"])[GROUPS],
+)
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])
-def test_target_and_favourable_label_are_named(data, pos_label):
-    X, y, groups = data
-    model = FairLogisticClassifier(pos_label=pos_label).fit(X, y, sensitive_features=groups)
-    report = fairness_report(model, X, y, groups)
+def test_target_and_favourable_label_are_named(pos_label):
+    model = FairLogisticClassifier(pos_label=pos_label).fit(X, Y, sensitive_features=GROUPS)
+    report = fairness_report(model, X, Y, GROUPS)
     assert report.title.endswith(f"the positive class is default = {pos_label}")
     meaning = (
         f"The favourable label is default = {pos_label}: rows that are predicted so are selected, "
@@ -37,20 +46,18 @@ def test_target_and_favourable_label_are_named(data, pos_label):
     assert report.groups["selection_rate"].iloc[-1] == pytest.approx(selected)
 
 
-def test_a_target_without_a_name(data):
-    X, y, groups = data
-    model = LogisticRegression().fit(X, y)
-    report = fairness_report(model, X, y.to_numpy(), groups)
+def test_a_target_without_a_name():
+    model = LogisticRegression().fit(X, Y)
+    report = fairness_report(model, X, Y.to_numpy(), GROUPS)
     assert report.title.endswith("the positive class is 1")
     assert json.loads(report.to_json())["target"] is None
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.InfeasibleConstraintWarning")
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_gaps_are_those_of_the_fit_and_have_their_title(data, name):
-    X, y, groups = data
-    model = FairLogisticClassifier(name).fit(X, y, sensitive_features=groups)
-    report = fairness_report(model, X, y, groups)
+def test_gaps_are_those_of_the_fit_and_have_their_title(name):
+    model = FairLogisticClassifier(name).fit(X, Y, sensitive_features=GROUPS)
+    report = fairness_report(model, X, Y, GROUPS)
     (row,) = report.constraints.to_dict("records")
     assert row["decisions"] == pytest.approx(model.decision_gap_, abs=1e-9)
     free_thresholds = name == "partial_dp"  # they are fitted with the model, or to its scores
@@ -62,8 +69,8 @@ def note_on_columns(report):
     return [note for note in report.notes if note.startswith("The group can be guessed")]
 
 
-def test_columns_that_give_the_group_away_are_named(data):
-    X, y, groups = data
+def test_columns_that_give_the_group_away_are_named():
+    X, y, groups = DATA
     X = X.assign(code=np.where(groups == "x", 3.0, 5.0), size=np.arange(300.0))
     X["mostly"] = np.where(np.arange(300) % 50 == 0, 4.0, X["code"])
     model = LogisticRegression(max_iter=10000).fit(X, y)
@@ -78,8 +85,8 @@ def test_columns_that_give_the_group_away_are_named(data):
         assert list(found) == (names or ["column 3", "column 5"])
 
 
-def test_a_column_that_no_model_sees_gives_nothing_away(data):
-    X, y, groups = data
+def test_a_column_that_no_model_sees_gives_nothing_away():
+    X, y, groups = DATA
     X = X.assign(group=groups, same=np.where(groups == "x", "u", "v"))
     hidden = FairLogisticClassifier(sensitive_columns=["group", "same"]).fit(X, y)
     assert note_on_columns(fairness_report(hidden, X, y)) == []
@@ -90,9 +97,113 @@ def test_a_column_that_no_model_sees_gives_nothing_away(data):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97])
-def test_a_guess_is_more_than_the_largest_group(data, share):
-    X, y, _ = data
+def test_a_guess_is_more_than_the_largest_group(share):
     groups = np.where(np.arange(300) < 300 * share, "x", "y")
     groups = np.random.default_rng(0).permutation(groups)
-    model = LogisticRegression().fit(X, y)
-    assert note_on_columns(fairness_report(model, X, y, groups)) == []
+    model = LogisticRegression().fit(X, Y)
+    assert note_on_columns(fairness_report(model, X, Y, groups)) == []
+
+
+ROWS, LABELS, CODES = make_biased_classification(400, 4, gap=0.3, random_state=0)
+WEIGHT = np.where(np.arange(400) % 3 == 0, 10.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def weighted_model():
+    return FairLogisticClassifier(kappa=0.05).fit(
+        ROWS, LABELS, sensitive_features=CODES, sample_weight=WEIGHT
+    )
+
+
+def pages(report):
+    """Return what a report shows, in both forms."""
+    return report.to_markdown(), report.to_html()
+
+
+def test_constraints_of_one_name_are_all_shown():
+    both = [DemographicParity(0.02), DemographicParity(0.2, against="overall")]
+    clf = FairLogisticClassifier(both).fit(ROWS, LABELS, sensitive_features=CODES)
+    report = fairness_report(clf, ROWS, LABELS, CODES)
+    names = ["demographic_parity", "demographic_parity (2)"]
+    table = report.to_frame("constraints")
+    assert table.index.tolist() == names
+    assert table["tolerance"].tolist() == [0.02, 0.2]
+    gaps = report.summary.loc[[f"gap: {name}" for name in names]].to_numpy().ravel()
+    assert gaps == pytest.approx(table["decisions"].to_numpy())
+    assert "<caption>demographic parity (2)" in report.to_html()
+
+
+def test_constraints_that_the_last_model_lacks_are_shown():
+    models = {
+        name: FairLogisticClassifier(name, kappa=0.2).fit(ROWS, LABELS, sensitive_features=CODES)
+        for name in ("equal_opportunity", "demographic_parity")
+    }
+    page = fairness_report(models, ROWS, LABELS, CODES).to_html()
+    for name in ("equal opportunity", "demographic parity"):
+        assert f"<caption>{name}<" in page
+
+
+def test_unknown_values_of_one_attribute_are_said_of_it():
+    groups = pd.DataFrame({"a": CODES.astype(str), "b": np.arange(400) % 2})
+    groups.loc[::4, "a"] = None
+    options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
+    clf = FairLogisticClassifier(kappa=0.1, **options).fit(ROWS, LABELS, sensitive_features=groups)
+    notes = fairness_report(clf, ROWS, LABELS, groups).notes
+    assert "a is unknown for 100 rows. They are in none of its groups." in notes
+    assert not any("rates of all rows" in note for note in notes)
+
+
+def test_sentences_use_the_effective_sample_size(weighted_model):
+    report = fairness_report(weighted_model, ROWS, LABELS, CODES, sample_weight=WEIGHT)
+    table = group_rates(
+        LABELS, weighted_model.predict(ROWS), sensitive_features=CODES, sample_weight=WEIGHT
+    )
+    for text in pages(report):
+        assert "rows of tolerance" not in text and "would have to change" not in text
+        size = re.search(r"an effective sample size of ([\d.]+)", text)
+        low = re.search(r"anywhere between ([\d.]+)%", text)
+        smallest = min(
+            WEIGHT[k == CODES].sum() ** 2 / (WEIGHT[k == CODES] ** 2).sum() for k in (0, 1)
+        )
+        assert size is not None and float(size[1]) == pytest.approx(smallest, abs=0.05)
+        assert low is not None
+        lows = 100.0 * table["selection_rate_low"].to_numpy()
+        assert np.abs(lows - float(low[1])).min() < 0.06
+
+
+def test_equal_weights_change_no_sentence(weighted_model):
+    plain = fairness_report(weighted_model, ROWS, LABELS, CODES)
+    twice = fairness_report(weighted_model, ROWS, LABELS, CODES, sample_weight=np.full(400, 2.0))
+    assert plain.to_markdown().split("### How")[0] == twice.to_markdown().split("### How")[0]
+    assert "would have to change" in plain.to_markdown()
+
+
+def test_alternative_texts_of_histograms_are_weighted(weighted_model):
+    page = fairness_report(weighted_model, ROWS, LABELS, CODES, sample_weight=WEIGHT).to_html()
+    decided = weighted_model.predict(ROWS) == 1
+    for k in (0, 1):
+        rate = np.average(decided[k == CODES], weights=WEIGHT[k == CODES])
+        assert re.search(rf"{k}, 200 rows: median [^<]* {rate:.3f} selected", page)
+
+
+def test_intervals_of_the_calibration_have_the_level_of_the_page(weighted_model):
+    def calibration(level):
+        page = fairness_report(weighted_model, ROWS, LABELS, CODES, confidence=level).to_html()
+        return page[page.index("Calibration</h3>") :].split("<h2>")[0]
+
+    assert calibration(0.5) != calibration(0.99)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
+def test_the_accuracy_of_the_search_has_the_weights_of_the_loss(class_weight):
+    keep = (LABELS == 0) | (np.arange(400) % 3 == 0)
+    clf = FairLogisticClassifier(kappa=0.1, enforce="decision", class_weight=class_weight)
+    clf.fit(ROWS[keep], LABELS[keep], sensitive_features=CODES[keep])
+    weight = np.ones(keep.sum())
+    if class_weight is not None:
+        weight = compute_sample_weight(class_weight, LABELS[keep])
+    expected = accuracy_score(LABELS[keep], clf.predict(ROWS[keep]), sample_weight=weight)
+    assert clf.decision_search_.accuracy == pytest.approx(expected)
+    shown = fairness_report(clf, ROWS[keep], LABELS[keep], CODES[keep]).model["value"]
+    name = "accuracy, training rows" + (" times class_weight" if class_weight else "")
+    assert f"{expected:.4f}" in shown[name]

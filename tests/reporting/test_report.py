@@ -27,16 +27,13 @@ HOSTILE = '<script>alert("x")</script> & co'
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
-@pytest.fixture(scope="module")
-def data():
-    X, y, groups = make_biased_classification(600, 4, gap=0.3, random_state=0)
-    return X, y, np.where(groups == 0, "a", HOSTILE)
+X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = (X, Y, np.where(GROUPS == 0, "a", HOSTILE))
 
 
 @pytest.fixture(scope="module")
-def model(data):
-    X, y, groups = data
-    return FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+def model():
+    return FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
 
 
 class Page(HTMLParser):
@@ -62,16 +59,15 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-def test_values_on_the_training_rows_equal_those_of_the_fit(data, model):
-    X, y, groups = data
-    report = fairness_report(model, X, y, groups)
+def test_values_on_the_training_rows_equal_those_of_the_fit(model):
+    report = fairness_report(model, X, Y, GROUPS)
     row = report.to_frame("constraints").loc["demographic_parity"]
     assert row["tolerance"] == pytest.approx(0.05)
     assert row["scores"] == pytest.approx(model.gap_)
     assert row["decisions"] == pytest.approx(model.decision_gap_)
     assert row["low"] <= row["decisions"] <= row["high"]
     pd.testing.assert_frame_equal(
-        report.to_frame(), group_rates(y, model.predict(X), sensitive_features=groups)
+        report.to_frame(), group_rates(Y, model.predict(X), sensitive_features=GROUPS)
     )
     asked = report.to_frame("model")["value"]
     assert "DemographicParity(kappa=0.05" in asked["constraint"]
@@ -79,30 +75,28 @@ def test_values_on_the_training_rows_equal_those_of_the_fit(data, model):
     assert asked["enforce"] == model.enforce
 
 
-def test_text_has_all_parts(data, model):
-    X, y, groups = data
-    text = str(fairness_report(model, X, y, groups))
+def test_text_has_all_parts(model):
+    text = str(fairness_report(model, X, Y, GROUPS))
     words = ["Model and fit", "demographic_parity", "selection rate", HOSTILE, "converged after"]
     words += ["95% confidence", "use held-out rows"]
     assert [word for word in words if word not in text] == []
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
-def test_several_constraints_some_of_them_not_measurable(data):
-    X, y, groups = data
-    reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=groups[:100])
+def test_several_constraints_some_of_them_not_measurable():
+    reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=GROUPS[:100])
     several = ["demographic_parity", "partial_dp", "roc_parity", reference]
     names = ["demographic_parity", "partial_dp", "roc_parity", "minority_rate"]
-    clf = FairLogisticClassifier(several, kappa=0.2).fit(X, y, sensitive_features=groups)
-    report = fairness_report(clf, X, y, groups)
+    clf = FairLogisticClassifier(several, kappa=0.2).fit(X, Y, sensitive_features=GROUPS)
+    report = fairness_report(clf, X, Y, GROUPS)
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
     assert (table["verdict"] == "not measured").tolist() == [False, False, False, True]
     assert "own reference rows" in "\n".join(report.notes)
     assert "; 1 of 4 could not be measured." in report.verdict.sentence
 
-    other = LogisticRegression().fit(X, y)  # it has chosen no ranks and no thresholds
-    report = fairness_report(other, X, y, groups, constraint=several)
+    other = LogisticRegression().fit(X, Y)  # it has chosen no ranks and no thresholds
+    report = fairness_report(other, X, Y, GROUPS, constraint=several)
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
     assert (table["verdict"].iloc[1:] == "not measured").all()
@@ -111,17 +105,16 @@ def test_several_constraints_some_of_them_not_measurable(data):
         assert reason in notes
 
 
-def test_constraints_without_a_bound_are_not_called_met(data):
-    X, y, groups = data
+def test_constraints_without_a_bound_are_not_called_met():
     two = ["demographic_parity", "equal_opportunity"]
-    clf = FairLogisticClassifier(two, goal="fairness").fit(X, y, sensitive_features=groups)
-    verdict = fairness_report(clf, X, y, groups).verdict
+    clf = FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
+    verdict = fairness_report(clf, X, Y, GROUPS).verdict
     assert (verdict.state, verdict.sentence) == (
         "no bound", "No bound is set for the 2 constraints.",
     )  # fmt: skip
     two = ["partial_dp", "roc_parity"]
-    other = LogisticRegression().fit(X, y)
-    verdict = fairness_report(other, X, y, groups, constraint=two).verdict
+    other = LogisticRegression().fit(X, Y)
+    verdict = fairness_report(other, X, Y, GROUPS, constraint=two).verdict
     assert (verdict.state, verdict.sentence) == (
         "not measured", "None of the 2 constraints could be measured on these rows.",
     )  # fmt: skip
@@ -154,28 +147,27 @@ def test_verdicts(gap, n, verdict, model):
     assert report.constraints["verdict"].iloc[0] == verdict
 
 
-def test_every_kind_of_model(data):
-    X, y, groups = data
-    whole = np.column_stack([X, groups == "a"]).astype(float)
+def test_every_kind_of_model():
+    whole = np.column_stack([X, GROUPS == "a"]).astype(float)
     pipeline = make_pipeline(StandardScaler(), FairLogisticClassifier(sensitive_columns=[4]))
-    search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.1]}, cv=2).fit(whole, y)
+    search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.1]}, cv=2).fit(whole, Y)
     for fitted in (search, search.best_estimator_):
-        report = fairness_report(fitted, whole, y)
+        report = fairness_report(fitted, whole, Y)
         assert len(report.constraints) == 1
         assert len(report.groups) == 3
-    free = fairness_report(FairLogisticClassifier(None).fit(X, y), X, y, groups)
+    free = fairness_report(FairLogisticClassifier(None).fit(X, Y), X, Y, GROUPS)
     assert free.constraints.empty and free.model.loc["constraint", "value"] == "none"
-    hinge = FairHingeClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-    assert len(fairness_report(hinge, X, y, groups).constraints) == 1
+    hinge = FairHingeClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    assert len(fairness_report(hinge, X, Y, GROUPS).constraints) == 1
     for other in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())):
-        report = fairness_report(other.fit(X, y), X, y, groups)
+        report = fairness_report(other.fit(X, Y), X, Y, GROUPS)
         assert report.constraints.empty and report.model.empty
         assert "What was asked" not in str(report)
         assert len(report.gaps) == 4
 
 
-def test_model_without_scores(data):
-    X, y, groups = data
+def test_model_without_scores():
+    X, y, groups = DATA
 
     class Yes(ClassifierMixin, BaseEstimator):
         def fit(self, X, y):
@@ -190,21 +182,19 @@ def test_model_without_scores(data):
     assert "True positive rate" in page and Page(page).tags.count("svg") > 4
 
 
-def test_report_shows_the_bounds_on_predictions_and_population(data):
-    X, y, groups = data
+def test_report_shows_the_bounds_on_predictions_and_population():
     clf = FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
-    clf.fit(X, y, sensitive_features=groups)
-    asked = fairness_report(clf, X, y, groups).model["value"]
+    clf.fit(X, Y, sensitive_features=GROUPS)
+    asked = fairness_report(clf, X, Y, GROUPS).model["value"]
     assert asked["confidence"] == "0.5"
     assert asked["bound"] == "met"
     assert f"{clf.decision_search_.accuracy:.4f}" in asked["accuracy, training rows"]
     assert f"{clf.certificate_.n_held_out} rows held out" in asked["population"]
 
 
-def test_goal_fairness_has_no_tolerance(data):
-    X, y, groups = data
+def test_goal_fairness_has_no_tolerance():
     clf = FairLogisticClassifier(goal="fairness", max_loss_increase=0.05)
-    report = fairness_report(clf.fit(X, y, sensitive_features=groups), X, y, groups)
+    report = fairness_report(clf.fit(X, Y, sensitive_features=GROUPS), X, Y, GROUPS)
     row = report.constraints.iloc[0]
     assert row["verdict"] == "gap minimized, no bound"
     assert row["decisions"] == pytest.approx(clf.decision_gap_)
@@ -212,11 +202,10 @@ def test_goal_fairness_has_no_tolerance(data):
     assert (asked["goal"], asked["max_loss_increase"]) == ("fairness", "0.05")
 
 
-def test_weights(data, model):
-    X, y, groups = data
-    weight = np.arange(len(y)) % 3
-    report = fairness_report(model, X, y, groups, sample_weight=weight)
-    repeated = [np.repeat(part, weight, axis=0) for part in (X, y, groups)]
+def test_weights(model):
+    weight = np.arange(len(Y)) % 3
+    report = fairness_report(model, X, Y, GROUPS, sample_weight=weight)
+    repeated = [np.repeat(part, weight, axis=0) for part in (X, Y, GROUPS)]
     same = fairness_report(model, *repeated)
     for name in ("selection_rate", "accuracy"):
         assert report.groups[name].to_numpy() == pytest.approx(same.groups[name].to_numpy())
@@ -225,18 +214,16 @@ def test_weights(data, model):
     assert "weights" in " ".join(report.notes)
 
 
-def test_rows_without_a_positive_label(data, model):
-    X, y, groups = data
-    rows = y == 0
-    report = fairness_report(model, X[rows], y[rows], groups[rows])
+def test_rows_without_a_positive_label(model):
+    rows = Y == 0
+    report = fairness_report(model, X[rows], Y[rows], GROUPS[rows])
     assert report.groups["true_positive_rate"].isna().all()
     assert "-" in str(report)
     Page(report.to_html())
 
 
-def test_page_is_self_contained_and_escaped(data, model, tmp_path):
-    X, y, groups = data
-    report = fairness_report(model, X, y, groups)
+def test_page_is_self_contained_and_escaped(model, tmp_path):
+    report = fairness_report(model, X, Y, GROUPS)
     text = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
     page = Page(text)
@@ -245,38 +232,34 @@ def test_page_is_self_contained_and_escaped(data, model, tmp_path):
     assert not page.links and not re.findall(r"https?://", text)
 
 
-def test_notebooks_show_a_fragment(data, model):
-    X, y, groups = data
-    text = fairness_report(model, X, y, groups)._repr_html_()
+def test_notebooks_show_a_fragment(model):
+    text = fairness_report(model, X, Y, GROUPS)._repr_html_()
     assert text.startswith("<div") and "<html" not in text
     assert Page(text).tags.count("svg") > 10
 
 
-def test_page_needs_no_matplotlib(data, model, monkeypatch):
-    X, y, groups = data
+def test_page_needs_no_matplotlib(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "svg" in Page(fairness_report(model, X, y, groups).to_html()).tags
+    assert "svg" in Page(fairness_report(model, X, Y, GROUPS).to_html()).tags
 
 
-def test_invalid_input_raises(data, model):
-    X, y, groups = data
+def test_invalid_input_raises(model):
     with pytest.raises(ValueError, match="pass sensitive_features"):
-        fairness_report(model, X, y)
+        fairness_report(model, X, Y)
     with pytest.raises(ValueError, match="confidence must be a number"):
-        fairness_report(model, X, y, groups, confidence=1.0)
+        fairness_report(model, X, Y, GROUPS, confidence=1.0)
     with pytest.raises(ValueError, match="table='rates' is unknown"):
-        fairness_report(model, X, y, groups).to_frame("rates")
+        fairness_report(model, X, Y, GROUPS).to_frame("rates")
     with pytest.raises(ValueError, match="pos_label=7 is not one of the classes"):
-        fairness_report(model, X, y, groups, pos_label=7)
+        fairness_report(model, X, Y, GROUPS, pos_label=7)
     with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, X has"):
-        fairness_report(model, X, y, groups[:-1])
+        fairness_report(model, X, Y, GROUPS[:-1])
 
 
-def test_rows_of_a_single_group_are_named_as_such(model, data):
-    X, y, groups = data
-    rows = groups == "a"
-    text = str(fairness_report(model, X[rows], y[rows], groups[rows]))
+def test_rows_of_a_single_group_are_named_as_such(model):
+    rows = GROUPS == "a"
+    text = str(fairness_report(model, X[rows], Y[rows], GROUPS[rows]))
     assert f"on {rows.sum()} rows with 1 group; " in text
     assert "Not measured: these rows are of a single group." in text
     assert "no cell of the constraint" not in text
-    assert "rows with 2 groups; " in str(fairness_report(model, X, y, groups))
+    assert "rows with 2 groups; " in str(fairness_report(model, X, Y, GROUPS))

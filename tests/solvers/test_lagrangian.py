@@ -1,4 +1,4 @@
-"""Lagrangian descent-ascent and multiplier models."""
+"""Lagrangian descent-ascent: steps, multiplier models, and the strength of a penalty."""
 
 from __future__ import annotations
 

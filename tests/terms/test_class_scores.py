@@ -1,4 +1,6 @@
-"""Terms of several classes: log odds, the multinomial loss, and terms of every class's log odds."""
+"""Terms of several classes: log odds, losses, and terms of every class's log odds."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -8,9 +10,10 @@ from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
+from fairconstrained.functions.surrogates import Sigmoid, Stretched
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.class_losses import MultinomialLoss
+from fairconstrained.terms.class_losses import MultinomialLoss, class_losses
 from fairconstrained.terms.class_scores import ByClass, log_odds, predicted
 
 N, K = 60, 4
@@ -168,3 +171,39 @@ def test_thresholds_begin_where_classes_of_equal_probability_are_feasible():
     term = ByClass(tuple(terms), tuple("abcd"))
     outputs = term.head(term.forward(np.zeros((60, 4)), term.auxiliary_start)[0])
     assert_allclose(outputs, -0.025, atol=1e-9)
+
+
+RANDOM = np.random.RandomState(0)
+
+
+@pytest.mark.parametrize("classes", [[0], [1, 2, 3]])
+def test_classes_that_are_left_out_do_not_enter_the_sums(classes) -> None:
+    """3S-Econ, equation (3): class 1 is compared with 2..K, class k >= 2 with 2..K without k."""
+    labels = np.arange(40) % 4
+    scores = RANDOM.standard_normal((40, 4))
+    losses = class_losses(
+        Stretched(Sigmoid()), labels, np.ones(40), classes, [0.0] * len(classes), left_out=[0]
+    )
+
+    def phi(t):
+        return 1.0 / (1.0 + np.exp(t))
+
+    for value, k in zip(losses.value(scores), classes, strict=True):
+        rows = scores[labels == k]
+        expected = sum(phi(rows[:, k] - rows[:, j]).mean() for j in range(1, 4) if j != k)
+        assert value == pytest.approx(expected)
+    v, d = RANDOM.standard_normal(len(classes)), RANDOM.standard_normal(scores.shape)
+    slope = (losses.vjp(scores, v)[0] * d).sum()
+    change = losses.value(scores + 1e-6 * d) - losses.value(scores - 1e-6 * d)
+    assert slope == pytest.approx(v @ change / 2e-6, rel=1e-6)
+    majorant = losses.convexify(scores)
+    assert majorant.value(scores) == pytest.approx(losses.value(scores))
+    assert np.all(majorant.value(scores + d) >= losses.value(scores + d))
+
+
+def test_zero_weights_are_strictly_feasible_with_kappa_four_and_a_half() -> None:
+    labels = np.arange(30) % 10
+    bounds = class_losses(
+        Stretched(Sigmoid()), labels, np.ones(30), range(1, 10), [4.5] * 9, left_out=[0]
+    )
+    assert bounds.value(np.zeros((30, 10))) == pytest.approx(np.full(9, -0.5))

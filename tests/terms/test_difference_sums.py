@@ -1,16 +1,18 @@
-"""Tests of sums of functions of differences: by sorting and on a grid, against the formula."""
+"""Sums of functions of differences against the formula; pairs and codes that sums are made of."""
 
 import numpy as np
 import pytest
 from _support.registry_of_objects import SCALAR_FUNCTIONS, label
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.functions.base import PlusParabola, Rounded
+from fairconstrained.functions.base import Indicator, PlusParabola, Rounded
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.terms.difference_sums import Ranked, difference_sums
+from fairconstrained.terms.cell_means import cell_codes, cell_matrix
+from fairconstrained.terms.difference_sums import Ranked, difference_sums, pair_sum
+from fairconstrained.terms.ordered_pairs import OrderedPairs, PairNames
 
 
 class Algebraic(Sigmoid):
@@ -101,3 +103,96 @@ def test_scores_of_800_do_not_overflow():
         expected = x.weights @ function.value(x.scores[:, None] - sums.second.scores)
         assert_allclose(sums.over_first(x.weights), expected, atol=1e-9)
         assert np.all(np.isfinite(sums.over_second(np.ones(90), order=1)))
+
+
+def test_scores_that_differ_by_rounding_errors_are_equal(rng):
+    scores = np.repeat(rng.standard_normal(5) - 3.0, 4)
+    rounded = scores + 4e-15 * rng.standard_normal(20)
+    first, second = np.arange(20) % 2 == 0, np.arange(20) % 2 == 1
+    sums = [
+        pair_sum(Indicator(), Ranked(s[first], np.ones(10)), Ranked(s[second], np.ones(10)))[0]
+        for s in (scores, rounded)
+    ]
+    assert sums[0] == sums[1] == 50.0
+
+
+def test_ties_do_not_depend_on_the_scale_of_the_scores(rng):
+    first, second = (Ranked(rng.standard_normal(10), np.ones(10)) for _ in range(2))
+    tiny = (Ranked(1e-14 * one.scores, one.weights) for one in (first, second))
+    assert pair_sum(Indicator(), first, second)[0] == pair_sum(Indicator(), *tiny)[0]
+
+
+ONE, FEW, MANY, LAST = range(5, 6), range(5), range(6, 12), range(12, 13)
+PAIRS = {
+    "differences": OrderedPairs(1.0, -1.0, ((FEW, FEW), (ONE, ONE), (MANY, MANY))),
+    "ratios": OrderedPairs(-1.0, 0.8, ((FEW, FEW), (ONE, FEW), (MANY, LAST))),
+    "means of cells": OrderedPairs(
+        1.0, -0.5, ((FEW, FEW), (FEW, ONE)), np.random.default_rng(0).normal(size=(6, 9))
+    ),
+}
+
+
+@pytest.fixture(params=PAIRS.values(), ids=PAIRS.keys())
+def pairs(request):
+    return request.param
+
+
+@pytest.fixture
+def x(pairs, rng):
+    return rng.normal(size=pairs.shape[1]).round(1)  # some values are equal
+
+
+def test_the_matrix_is_that_of_its_rows(pairs, x, rng):
+    listed, v = pairs.tocsr().toarray(), rng.normal(size=pairs.shape[0])
+    assert listed.shape == pairs.shape
+    assert_allclose(pairs @ x, listed @ x, atol=1e-14)
+    assert_allclose(pairs @ np.outer(x, [1.0, 2.0]), listed @ np.outer(x, [1.0, 2.0]), atol=1e-14)
+    assert_allclose(v @ pairs, v @ listed, atol=1e-14)
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_the_largest_pairs_are_those_of_the_list(pairs, x, most):
+    values = pairs @ x
+    found = pairs.largest(x, -np.inf, most)
+    assert_allclose(values[found][:most], np.sort(values)[::-1][: len(found)][:most], atol=1e-14)
+    least = np.median(values)
+    assert np.all(values[pairs.largest(x, least, most)] >= least)
+    assert len(pairs.largest(x, values.max() + 1e-9, most)) == 0
+
+
+def test_distinct_pairs_share_no_number_and_the_largest_is_among_them(pairs, rng):
+    x = rng.normal(size=pairs.shape[1])
+    found = pairs.largest(x, -np.inf, 3, distinct=True)
+    assert found[0] == np.argmax(pairs @ x)
+    if pairs.families[0] == pairs.families[-1]:
+        for end in pairs.ends(found):
+            assert len(np.unique(end)) == len(end)
+
+
+def test_names_are_those_of_the_two_numbers():
+    names = PairNames(
+        OrderedPairs(1.0, -1.0, ((range(2), range(2)), (range(2, 5), range(2, 5)))),
+        "{first} - {second}",
+        list("abcde"),
+    )
+    assert len(names) == 8
+    assert names[:3] == ("a - b", "b - a", "c - d")
+    assert names[-1] == "e - d" and list(names)[-1] == names[7]
+    with pytest.raises(IndexError):
+        names[8]
+
+
+def test_equal_numbers_make_equal_pairs():
+    pairs = OrderedPairs(1.0, -1.0, ((range(3), range(3)),))
+    assert_array_equal(pairs @ np.ones(3), np.zeros(6))
+    assert len(pairs.largest(np.ones(3), 0.0, 2)) == 2
+
+
+@pytest.mark.parametrize("outside", [0, 7])
+def test_codes_are_equal_for_rows_of_the_same_cells(outside):
+    codes = np.random.default_rng(0).integers(0, 4, 60)
+    codes[:outside] = -1
+    found = cell_codes(cell_matrix(codes, np.ones(60), 4))
+    for one in np.unique(found):
+        assert len(np.unique(codes[found == one])) == 1
+    assert len(np.unique(found)) == len(np.unique(codes))

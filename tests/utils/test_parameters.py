@@ -1,12 +1,16 @@
-"""Parameters follow scikit-learn's conventions without scikit-learn."""
+"""Parameters as scikit-learn has them, messages on missing extras, and equality of values."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DemographicParity
 from fairconstrained.functions import Ramp, Sigmoid
-from fairconstrained.utils.registry import Parametrized
+from fairconstrained.utils.registry import Parametrized, import_extra
+from fairconstrained.utils.rounding import same_values
 
 
 class Pair(Parametrized):
@@ -52,3 +56,32 @@ def test_scikit_learn_clones_and_searches_nested_parameters():
     assert changed.constraint.surrogate.scale == 2.0 and fair.constraint.surrogate.scale == 0.5
     changed.set_params(constraint__surrogate=Ramp(0.25))
     assert "surrogate=Ramp(scale=0.25)" in repr(changed)
+
+
+def test_a_module_that_is_installed_is_returned():
+    assert import_extra("numpy", "boosting", "this test") is np
+
+
+def test_the_error_names_what_needs_the_module_and_how_to_install_it():
+    with pytest.raises(ImportError, match=r"this test needs absent_module.*\[boosting\]"):
+        import_extra("absent_module", "boosting", "this test")
+
+
+def test_an_import_error_within_a_module_is_not_hidden(tmp_path, monkeypatch):
+    (tmp_path / "half_installed.py").write_text("import absent_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="absent_module"):
+        import_extra("half_installed", "boosting", "this test")
+
+
+@given(arrays(float, 4), arrays(float, 4))
+def test_equal_bits_are_equal_values(first, second):
+    if same_values(first, second):
+        assert np.array_equal(first, second, equal_nan=True)
+    elif np.array_equal(first, second):
+        assert np.any(np.signbit(first) != np.signbit(second))  # zeros of either sign
+
+
+def test_lengths_count():
+    assert not same_values(np.ones(2), np.ones(3))
+    assert same_values(np.ones(6)[::2], np.ones(3))

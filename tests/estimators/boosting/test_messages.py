@@ -12,15 +12,12 @@ from sklearn.exceptions import NotFittedError
 from fairconstrained import FairBoostingClassifier
 from fairconstrained.estimators import tree_parameters as boosting_options
 
-
-@pytest.fixture(scope="module")
-def data():
-    return rows()
+DATA = X, Y, GROUPS = rows()
 
 
 @pytest.fixture(scope="module")
-def model(data):
-    return fitted(data=data, kappa=0.03)
+def model():
+    return fitted(data=DATA, kappa=0.03)
 
 
 class TestMessages:
@@ -49,32 +46,31 @@ class TestMessages:
             ({"categorical_features": [0]}, "integers from 0"),
         ],
     )
-    def test_bad_parameters(self, data, options, message):
+    def test_bad_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
-            fitted(data=data, **options)
+            fitted(data=DATA, **options)
 
-    def test_what_is_set_anyway_may_be_given(self, data):
-        one = fitted(data=data, n_estimators=3)
+    def test_what_is_set_anyway_may_be_given(self):
+        one = fitted(data=DATA, n_estimators=3)
         given = {"verbose": -1, "deterministic": True, "boosting": "gbdt"}
-        other = fitted(data=data, n_estimators=3, lightgbm_params=given)
-        assert_array_equal(one.decision_function(data[0]), other.decision_function(data[0]))
+        other = fitted(data=DATA, n_estimators=3, lightgbm_params=given)
+        assert_array_equal(one.decision_function(DATA[0]), other.decision_function(DATA[0]))
 
-    def test_names_are_not_compared_if_lightgbm_does_not_list_them(self, data, monkeypatch):
+    def test_names_are_not_compared_if_lightgbm_does_not_list_them(self, monkeypatch):
         monkeypatch.setattr(boosting_options, "main_names", dict)
         for given in ({"boosting": "dart"}, {"learning_rate": 1.0}, {"objective": "binary"}):
             with pytest.raises(ValueError, match="lightgbm_params"):
-                fitted(data=data, lightgbm_params=given)
-        fitted(data=data, n_estimators=3, lightgbm_params={"nonsense": 2})
+                fitted(data=DATA, lightgbm_params=given)
+        fitted(data=DATA, n_estimators=3, lightgbm_params={"nonsense": 2})
 
     def test_not_fitted(self):
         with pytest.raises(NotFittedError):
             small().to_lightgbm()
 
-    def test_text_without_a_category_dtype(self, data):
-        X, y, groups = data
+    def test_text_without_a_category_dtype(self):
         table = pd.DataFrame(X).rename(columns=str).assign(town="north")
         with pytest.raises(ValueError, match="'town'"):
-            small().fit(table, y, sensitive_features=groups)
+            small().fit(table, Y, sensitive_features=GROUPS)
 
 
 class TestCategories:
@@ -99,7 +95,7 @@ class TestCategories:
         assert_array_equal(clf.decision_function(other), clf.decision_function(missing))
 
 
-def test_a_missing_extra_is_named(data, monkeypatch):
+def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r'pip install "fairconstrained\[boosting\]"'):
-        FairBoostingClassifier().fit(data[0], data[1], sensitive_features=data[2])
+        FairBoostingClassifier().fit(DATA[0], DATA[1], sensitive_features=DATA[2])

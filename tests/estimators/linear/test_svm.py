@@ -25,10 +25,7 @@ from fairconstrained.penalties import L1, L2, SCAD, Leading, Sum
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers import AugmentedLagrangian, Smoothing, default_solver
 
-
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(600, 5, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = make_biased_classification(600, 5, gap=0.4, random_state=0)
 
 
 def fitted(data, **options):
@@ -59,8 +56,8 @@ def quadratic_program(X, y, *, alpha):
     return float(found.fun)
 
 
-def test_the_solution_is_the_quadratic_programme(data):
-    X, y, _ = data
+def test_the_solution_is_the_quadratic_programme():
+    X, y, _ = DATA
     X = StandardScaler().fit_transform(X[:120])
     classifier = FairHingeClassifier(None, alpha=0.01, tol=1e-5).fit(X, y[:120])
     expected = quadratic_program(X, y[:120], alpha=0.01)
@@ -68,8 +65,8 @@ def test_the_solution_is_the_quadratic_programme(data):
     assert_allclose(classifier.objective_, expected, rtol=1e-5)
 
 
-def test_it_is_linear_svc_without_a_constraint(data):
-    X, y, _ = data
+def test_it_is_linear_svc_without_a_constraint():
+    X, y, _ = DATA
     X = StandardScaler().fit_transform(X)
     ours = FairHingeClassifier(None, alpha=0.01, fit_intercept=False, tol=3e-6).fit(X, y)
     svc = LinearSVC(loss="hinge", C=1.0 / (0.01 * len(y)), fit_intercept=False, tol=1e-6)
@@ -80,15 +77,15 @@ def test_it_is_linear_svc_without_a_constraint(data):
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity", EqualizedOdds()])
 @pytest.mark.parametrize("penalty", [1e-4, SCAD(0.02), L1(1e-3)], ids=repr)
-def test_a_default_fit_converges_and_does_not_warn(data, constraint, penalty):
-    classifier = fitted(data, constraint=constraint, kappa=0.05, alpha=penalty)
+def test_a_default_fit_converges_and_does_not_warn(constraint, penalty):
+    classifier = fitted(DATA, constraint=constraint, kappa=0.05, alpha=penalty)
     assert isinstance(classifier.result_.solver, Smoothing)
     assert classifier.result_.converged and classifier.kkt_residual_ <= 1e-4
     assert classifier.violation_ <= 1e-4
     assert classifier.gap_ == pytest.approx(0.05, abs=1e-3), "the constraint is active"
 
 
-def test_no_feasible_neighbour_is_better(data, rng):
+def test_no_feasible_neighbour_is_better(rng):
     """The certificate promises it: the point is compared with others that meet the constraint."""
     problem = NON_SMOOTH["hinge"]()
     result = default_solver(problem).minimize(problem, tol=1e-5)
@@ -111,21 +108,21 @@ def test_scad_leaves_out_features():
 
 @pytest.mark.parametrize("width", [1.0, 0.05, 0.01])
 @pytest.mark.parametrize("oracle", [None, AugmentedLagrangian()], ids=repr)
-def test_the_first_width_does_not_matter(data, width, oracle):
-    found = [fitted(data, solver=Smoothing(oracle, width=one), kappa=0.02) for one in (0.05, width)]
+def test_the_first_width_does_not_matter(width, oracle):
+    found = [fitted(DATA, solver=Smoothing(oracle, width=one), kappa=0.02) for one in (0.05, width)]
     assert all(one.result_.converged for one in found)
     assert_allclose(found[1].objective_, found[0].objective_, rtol=3e-4)
 
 
-def test_functions_that_cannot_be_smoothed_are_reported(data):
+def test_functions_that_cannot_be_smoothed_are_reported():
     class Steps(Ramp):
         kinks = ()
 
     with pytest.raises(IncompatibleSolverError, match=r"functions whose kinks are known:.*ssg"):
-        fitted(data, surrogate=Steps(), solver="smoothing")
+        fitted(DATA, surrogate=Steps(), solver="smoothing")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert "Smoothing" not in repr(fitted(data, surrogate=Steps(), max_iter=5).result_.solver)
+        assert "Smoothing" not in repr(fitted(DATA, surrogate=Steps(), max_iter=5).result_.solver)
 
 
 KINKED = [Hinge(), Ramp(), Ramp(2.5), PositivePart(-0.5, 2.0)]

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from fairconstrained import (
-    ConstantDecisionWarning,
     ConvergenceWarning,
     FairLogisticClassifier,
     FairNetworkClassifier,
@@ -153,21 +152,6 @@ def test_decisions_meet_the_bound():
     assert not clf.decision_search_.constant
     score, _ = fitted(kappa=0.02, early_stopping=False)
     assert_array_equal(clf.weights_[:-20], score.weights_[:-20])  # layers before the last one
-
-
-def test_decisions_meet_the_bound_with_confidence():
-    data = make_biased_classification(3000, 4, gap=0.3, class_sep=2.0, random_state=1)
-    clf = FairNetworkClassifier(
-        kappa=0.2, enforce="decision", confidence=0.9, holdout=0.25, early_stopping=False, **TINY
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantDecisionWarning)
-        clf.fit(data[0], data[1], sensitive_features=data[2])
-    held = clf.holdout_indices_
-    assert len(held) == pytest.approx(750, abs=5)
-    assert clf.certificate_.confidence == 0.9
-    assert clf.certificate_.certified
-    assert np.max(clf.certificate_.bounds) <= 1e-12
 
 
 def test_decisions_of_networks_without_a_last_layer():

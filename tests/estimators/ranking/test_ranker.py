@@ -1,4 +1,4 @@
-"""FairRanker: what its attributes mean, its arguments, and its certificate from outside."""
+"""FairRanker: its attributes, arguments and certificate, its goal, and training in batches."""
 
 import warnings
 
@@ -236,8 +236,7 @@ class TestArguments:
         table = pd.DataFrame({"quality": GROUPS, "age": rng.integers(0, 2, len(Y))})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VacuousConstraintWarning)
-            ranker = FairRanker(combine="marginal")
-            ranker.fit(X, Y, query=QUERY, sensitive_features=table)
+            ranker = FairRanker(combine="marginal").fit(X, Y, query=QUERY, sensitive_features=table)
         assert ranker.groups_.tolist() == ["quality=0", "quality=1", "age=0", "age=1"]
         assert 24 < len(ranker.multipliers_) <= 48
         assert ranker.violation_ <= 1e-4

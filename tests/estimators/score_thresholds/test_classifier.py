@@ -11,7 +11,7 @@ from _support.gaps import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+from sklearn.model_selection import KFold, cross_val_predict
 
 from fairconstrained import (
     BoundedGroupLoss,
@@ -257,10 +257,3 @@ def test_a_kappa_that_no_constraint_uses(data, fitted):
     with pytest.warns(InputWarning, match="kappa=0.5 is not used: DisparateImpact") as found:
         clf.fit(X, y, sensitive_features=groups)
     assert found[0].filename == __file__
-
-
-def test_a_splitter_that_needs_groups(data, fitted):
-    X, y, groups = data
-    clf = FairThresholds(LogisticRegression(), cv=GroupKFold(3))
-    with pytest.raises(ValueError, match="needs groups to split the rows by"):
-        clf.fit(X, y, sensitive_features=groups)

@@ -88,17 +88,6 @@ def test_the_favourable_class(per_group, data, fitted):
     )
 
 
-def test_labels_of_any_kind(data):
-    X, y, groups = data
-    named = np.array(["refused", "accepted"], dtype=object)[y]
-    clf = FairThresholds(LogisticRegression(), kappa=0.1, pos_label="accepted", per_group=True)
-    clf.fit(X, named, sensitive_features=groups)
-    assert clf.pos_label_ == "accepted" and clf.classes_.tolist() == ["accepted", "refused"]
-    chosen = clf.predict(X, sensitive_features=groups)
-    assert set(chosen) == {"accepted", "refused"}
-    assert np.mean(chosen == named) > 0.7
-
-
 def test_groups_are_needed_to_predict(data, fitted):
     X, y, groups = data
     clf = FairThresholds(fitted, kappa=0.1, per_group=True, cv="prefit")
@@ -185,18 +174,6 @@ def test_groups_that_a_function_returns_are_matched_by_name(data):
     expected = clf.predict(X)
     order.reverse()
     np.testing.assert_array_equal(clf.predict(X), expected)
-
-
-def test_reports_match_columns_of_groups_by_name(data):
-    X, y, groups = data
-    table = pd.DataFrame({"sex": groups == "a", "old": X[:, 0] > 0.0})
-    clf = FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
-    clf.fit(X, y, sensitive_features=table)
-    reports = [
-        fairness_report(clf, X, y, table[names]).to_frame("summary").loc["accuracy"].iloc[0]
-        for names in (["sex", "old"], ["old", "sex"])
-    ]
-    assert reports[0] == reports[1]
 
 
 def test_labels_that_a_fitted_classifier_does_not_know(data, fitted):
