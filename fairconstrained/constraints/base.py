@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -27,18 +27,12 @@ from fairconstrained.utils.registry import Parametrized, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
+FreeScores = Callable[[TrainingData, Array | None], tuple[Array, TrainingData]]
+"""The unconstrained model: its scores of rows that a constraint is bound to, or of some of them.
 
-class HasScores(Protocol):
-    """The unconstrained model: its scores of the rows that a constraint is bound to."""
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them: their labels, groups and weights.
-
-        Where rows are in shards, bins of a histogram stand for them.
-        """
-
+It returns scores and the rows that have them, with their labels, groups and weights. Where rows are
+in shards, bins of a histogram stand for them.
+"""
 
 WeightedScores = Callable[[], tuple[Array, TrainingData]]
 
@@ -226,7 +220,7 @@ class Constraint(Parametrized):
         self,
         model: Model,
         data: TrainingData,
-        unconstrained: HasScores,
+        unconstrained: FreeScores,
         like: Sequence[Term] | None = None,
     ) -> list[CompositeFunction]:
         """Return the constraint's parts: `build` for each grouping of the rows.
@@ -237,7 +231,7 @@ class Constraint(Parametrized):
         ----------
         model, data
             See `build`.
-        unconstrained : HasScores
+        unconstrained : FreeScores
             The model without constraints.
         like : sequence of Term or None, default=None
             The terms of the parts on the training rows. Their choices are kept, see `as_bound`.
@@ -335,7 +329,7 @@ class Constraint(Parametrized):
         return self
 
     def build_known(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
+        self, model: Model, data: TrainingData, unconstrained: FreeScores
     ) -> CompositeFunction:
         """Return `build` on the rows whose group is known: the others are in no cell.
 
@@ -346,11 +340,11 @@ class Constraint(Parametrized):
         """
         rows = None if data.groups is None else np.flatnonzero(self.known_rows(data.groups))
         if rows is None or len(rows) == len(data.y):
-            scores = partial(unconstrained.weighted_scores, data)
+            scores = partial(unconstrained, data, None)
             return self.settled(scores).build(model, data)
         known = data.take(rows)
         part_of = model.on(known.X)
-        scores = partial(unconstrained.weighted_scores, known, rows)
+        scores = partial(unconstrained, known, rows)
         part = self.settled(scores).build(part_of, known)
         if part.model is part_of and isinstance(part.term, CellMeans):
             place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))

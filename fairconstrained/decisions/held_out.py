@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from fairconstrained.constraints.base import Constraint, HasScores
+from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.constraints.claims import Claim
 from fairconstrained.data.labels import Queries
 from fairconstrained.data.validation import TrainingData
@@ -70,7 +70,7 @@ class HeldOut:
         held_out: TrainingData,
         rows: Array | None,
         model: Model,
-        unconstrained: HasScores,
+        unconstrained: FreeScores,
     ) -> HeldOut:
         """Return the constraints on the held-out rows, with what they chose on the training rows.
 
@@ -86,7 +86,7 @@ class HeldOut:
             The positions of the held-out rows in X, if these are in memory.
         model : Model
             The model on the held-out rows.
-        unconstrained : HasScores
+        unconstrained : FreeScores
             The model without constraints, on the held-out rows.
         """
         parts, claims, before = [], [], []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.constraints.base import HasScores
+from fairconstrained.constraints.base import FreeScores
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.solving import minimize_by_default
@@ -26,27 +26,10 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 
-@dataclass(frozen=True, eq=False)
-class ScoresByRow:
-    """An unconstrained model that has a score for every row, computed on first access.
-
-    Attributes
-    ----------
-    compute : callable
-        Returns the scores.
-    """
-
-    compute: Callable[[], Array]
-
-    @cached_property
-    def _scores(self) -> Array:
-        return self.compute()
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them, see :class:`HasScores`."""
-        return (self._scores if rows is None else self._scores[rows]), data
+def scores_by_row(compute: Callable[[], Array]) -> FreeScores:
+    """Return the scores of an unconstrained model that has one for every row, computed once."""
+    every = cache(compute)
+    return lambda data, rows: (every() if rows is None else every()[rows], data)
 
 
 class Unconstrained:
@@ -70,9 +53,9 @@ class Unconstrained:
         """The solution."""
         return self.minimize(self.problem)
 
-    def on(self, model: Model) -> ScoresByRow:
+    def on(self, model: Model) -> FreeScores:
         """Return the scores of the rows of another model with the same parameters."""
-        return ScoresByRow(lambda: model.forward(self.result.w[: model.n_parameters])[0])
+        return scores_by_row(lambda: model.forward(self.result.w[: model.n_parameters])[0])
 
     @cached_property
     def rows(self) -> ModelPass:
@@ -86,7 +69,7 @@ class Unconstrained:
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
     ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them, see :class:`HasScores`."""
+        """Return scores and the rows that have them, see `FreeScores`."""
         scores, atoms, weight = self._distribution
         if atoms is None or weight is None:
             return (scores if rows is None else scores[rows]), data
@@ -96,29 +79,6 @@ class Unconstrained:
         places[rows] = np.arange(len(rows))
         inside = np.flatnonzero(places[atoms] >= 0)
         return scores[inside], _repeated(data, places[atoms[inside]], weight[inside])
-
-
-@dataclass(frozen=True, eq=False)
-class ClassLogOdds:
-    """The log odds of one of several classes, by the unconstrained model.
-
-    Attributes
-    ----------
-    unconstrained : HasScores
-        The unconstrained model.
-    position : int
-        The class.
-    """
-
-    unconstrained: HasScores
-    position: int
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return log odds and the rows that have them, see :class:`HasScores`."""
-        scores, rows_of_scores = self.unconstrained.weighted_scores(data, rows)
-        return log_odds(scores)[:, self.position], rows_of_scores
 
 
 def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
@@ -157,7 +117,7 @@ def bound_parts(
     constraints: Sequence[Constraint],
     model: Model,
     data: TrainingData,
-    unconstrained: HasScores,
+    unconstrained: FreeScores,
     like: Sequence[CompositeFunction] | None = None,
 ) -> list[CompositeFunction]:
     """Return the constraints on rows; variables of their terms follow the model's in order.
@@ -187,17 +147,22 @@ def _class_parts(
     constraint: Constraint,
     model: Model,
     data: TrainingData,
-    unconstrained: HasScores,
+    unconstrained: FreeScores,
     like: Sequence[Term] | None,
 ) -> list[CompositeFunction]:
     """Return a constraint's parts on the log odds of each of several classes."""
     names = tuple(map(str, data.classes.tolist()))
     by_class = []
+
+    def of_class(k: int, rows: TrainingData, some: Array | None) -> tuple[Array, TrainingData]:
+        scores, rows_of_scores = unconstrained(rows, some)
+        return log_odds(scores)[:, k], rows_of_scores
+
     for k in range(len(names)):
         rows = data.one_versus_rest(k)
         named = constraint.naming(rows.classes)
         terms = None if like is None else [class_terms(term)[k] for term in like]
-        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k), terms))
+        by_class.append(named.parts(model, rows, partial(of_class, k), terms))
     return [
         replace(parts[0], term=ByClass(tuple(part.term for part in parts if part.term), names))
         for parts in zip(*by_class, strict=True)

@@ -20,7 +20,6 @@ from fairconstrained.decisions.population import Certificate, search_with_confid
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import (
-    ScoresByRow,
     Unconstrained,
     bound_parts,
     choices,
@@ -127,11 +126,11 @@ class Fit:
     def constrained(self, constraints: Sequence[Constraint]) -> Fit:
         """Return the fit with other constraints."""
         model, data = self.model, self.data
-        free: Unconstrained | ScoresByRow = self.unconstrained
         if self.split is not None and self.estimator._follows_others:
             data = self.split[1]
             model = model.on(data.X)
-            free = self.unconstrained.on(model)
+        solved = self.unconstrained
+        free = solved.weighted_scores if model is self.model else solved.on(model)
         parts = bound_parts(constraints, model, data, free)
         problem = replace(self.problem, constraints=tuple(parts), n_variables=0)
         return replace(self, constraints=tuple(constraints), problem=problem)

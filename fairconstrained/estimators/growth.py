@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smoothing import steeper_part
-from fairconstrained.estimators.binding import ScoresByRow, bound_parts
+from fairconstrained.estimators.binding import bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
 from fairconstrained.estimators.trees import LossOf, Trees, as_lightgbm_data
@@ -155,7 +155,7 @@ class Growth:
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
         placed = rows.with_features(positions[:, None], lambda features, X: space.add(features))
-        free = ScoresByRow(partial(self._scores_of_free_trees, rows.X))
+        free = scores_by_row(partial(self._scores_of_free_trees, rows.X))
         with without_vacuous_warnings():
             parts = bound_parts(constraints, model, placed, free)
         if self.zero_one:

@@ -118,13 +118,6 @@ def _with_parameters(prefix: str, entry: object, options: dict[str, Any]) -> Con
             f"{prefix}__{next(iter(options))} is a parameter of a constraint, and {prefix}="
             f"{entry!r} is not a constraint: pass its name or an object."
         )
-    valid = known.get_params(deep=False)
-    for name in options:
-        if name.partition("__")[0] not in valid:
-            raise ValueError(
-                f"Invalid parameter '{prefix}__{name}': {type(known).__name__} has the parameters "
-                f"{sorted(valid)}."
-            )
     return known.set_params(**options)
 
 

@@ -82,7 +82,7 @@ class ThresholdFit:
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
     ) -> tuple[Array, TrainingData]:
-        """Return the scores of rows whose features are positions, see :class:`HasScores`."""
+        """Return the scores of rows whose features are positions, see `FreeScores`."""
         return self.scores[data.X], data
 
     @cached_property
@@ -100,7 +100,7 @@ class ThresholdFit:
         """Return the errors of rows and the constraints on them, by the thresholds."""
         model = ThresholdModel(self.scores, *self._codes, data.X)
         wrong = wrong_predictions(data.y, data.loss_weight)
-        parts = bound_parts(self.constraints, model, data, self, like)
+        parts = bound_parts(self.constraints, model, data, self.weighted_scores, like)
         return Problem(CompositeFunction(model, wrong), tuple(parts))
 
     def chosen(self) -> tuple[Problem, DecisionSearch, Certificate | None]:
@@ -126,7 +126,7 @@ class ThresholdFit:
             held_out=held,
             rows=held.X,
             model=model.on(held.X),
-            unconstrained=self,
+            unconstrained=self.weighted_scores,
         )
         return problem, *search_with_confidence(task, test, self.estimator.confidence)
 

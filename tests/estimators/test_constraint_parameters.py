@@ -103,12 +103,12 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("constraint", "name", "said"),
         [
-            ("disparate_impact", "constraint__kappa", "DisparateImpact has the parameters"),
+            ("disparate_impact", "constraint__kappa", "Invalid parameter .kappa. for Disparate"),
             (None, "constraint__ratio", "constraint=None is not a constraint"),
             ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
             (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
             (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
-            (["demographic_parity"], "constraint__0__c", "DemographicParity has the parameters"),
+            (["demographic_parity"], "constraint__0__c", "Invalid parameter .c. for Demographic"),
             ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
         ],
     )
