@@ -55,11 +55,17 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """Return the name and the value of a parameter: a literal of Python, else text."""
+def _pair(text: str) -> tuple[str, str]:
+    """Return a name and its value."""
     name, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as alpha=0.01")
+    return name, value
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Return the name and the value of a parameter: a literal of Python, else text."""
+    name, value = _pair(text)
     if name in OPTION_OF:
         raise argparse.ArgumentTypeError(f"{name} has an option of its own: {OPTION_OF[name]}")
     try:
@@ -100,6 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     column("--target", metavar="COLUMN", help="the column to predict")
     column("--positive", metavar="VALUE", help="its favourable value, against all others")
     column("--sensitive", nargs="+", metavar="COLUMN", help="the columns that make the groups")
+    column(
+        "--reference", nargs="+", metavar="COLUMN=VALUE", type=_pair, default=[],
+        help="the groups that impact ratios compare with (default: those selected most)",
+    )  # fmt: skip
     column("--drop", nargs="+", metavar="COLUMN", default=[], help="columns that are no features")
     column("--weight", metavar="COLUMN", help="the column of the weights of the rows")
     column(
@@ -120,6 +130,11 @@ def _parser() -> argparse.ArgumentParser:
         "--test-size", type=_share, default=0.25,
         help="the share of the rows that is used for testing only (default: %(default)s)",
     )  # fmt: skip
+    add(
+        "--least-share", type=_share, default=0.02,
+        help="groups of a smaller share of the rows are left out of impact ratios "
+        "(default: %(default)s)",
+    )  # fmt: skip
     add("--seed", type=_seed, default=0, help="the seed of the split (default: %(default)s)")
     add("--report", metavar="FILE", help="write a report on the test rows to this HTML file")
     add("--model", metavar="FILE", help="write the fair model to this .skops or .joblib file")
@@ -134,7 +149,7 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     options = parser.parse_args(arguments)
     (constraint,) = resolve_constraints(options.constraint)
     if options.file is None:
-        columns = "target", "positive", "sensitive", "drop", "weight", "encoding"
+        columns = "target", "positive", "sensitive", "reference", "drop", "weight", "encoding"
         idle = [f"--{name}" for name in columns if getattr(options, name)]
         if idle:
             given = " and ".join(idle)

@@ -216,6 +216,12 @@ def run(options: Namespace) -> int:
         use_sensitive=classifier.use_sensitive,
         pass_groups=classifier.group_interactions,
     )
+    for column, value in options.reference:
+        if column not in table.groups or value not in set(table.groups[column]):
+            raise DataError(
+                f"--reference {column}={value}: give one of the columns of --sensitive, "
+                f"{', '.join(options.sensitive)}, and one of its values."
+            )
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
@@ -324,9 +330,13 @@ def _compared(
         start = time.perf_counter()
         models[name] = model.fit(train.X, train.y, **fit_params)
         seconds[name] = time.perf_counter() - start
-    confidence = options.confidence or 0.95
+    asked = {
+        "confidence": options.confidence or 0.95,
+        "reference": dict(options.reference) or None,
+        "least_share": options.least_share,
+    }
     reports = {
-        name: fairness_report(models, part.X, part.y, confidence=confidence, **part.row_data())
+        name: fairness_report(models, part.X, part.y, **asked, **part.row_data())
         for name, part in rows.items()
     }
     return Comparison(options, rows, models, seconds, reports)

@@ -23,6 +23,7 @@ from fairconstrained.utils.validation import check_between, check_confidence, ch
 FOUR_FIFTHS = 4, 5
 BELOW = "below four fifths"
 LEAST_SHARE = 0.02
+LEVELS = ["attribute", "group"]
 _TOPS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _TESTS = ["ratio_low", "ratio_high", "z", "p_value"]
 _MISSING = "ignore_in_constraint"
@@ -50,9 +51,10 @@ class ComparedRows:
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        """Check what a user gives."""
+        """Check what a user gives, the names of reference groups included."""
         check_between("least_share", self.least_share, 0.0, 1.0, "of the rows")
         check_confidence(self.confidence)
+        assert self._groupings
 
     def table(self, selected: Array) -> pd.DataFrame:
         """Return the impact ratios of a selection, (n_rows,) of bool."""
@@ -60,7 +62,7 @@ class ComparedRows:
             title: self._compared(groups, selected, named)[0]
             for title, groups, named in self._groupings
         }
-        return pd.concat(tables, names=["attribute"])
+        return pd.concat(tables, names=LEVELS)
 
     def score_table(self, scores: Array, tops: Sequence[float] = _TOPS) -> pd.DataFrame:
         """Return the impact ratios of scores above the median, and what else scores have."""
@@ -76,7 +78,7 @@ class ComparedRows:
                 rates, _ = self._rates(groups, scores >= self._lowest(scores, top))
                 table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, place) or np.nan)
             tables[title] = table
-        return pd.concat(tables, names=["attribute"])
+        return pd.concat(tables, names=LEVELS)
 
     @cached_property
     def _equal(self) -> bool:
@@ -143,7 +145,7 @@ class ComparedRows:
             "rows": rows, "share": rows / len(groups.codes), "selected": counts,
             "selection_rate": rates, "ratio": ratio,
         }  # fmt: skip
-        table = pd.DataFrame(columns, index=pd.Index(group_labels(groups), name="group"))
+        table = pd.DataFrame(columns, index=group_labels(groups))
         # With weights, counts are those of the effective numbers of rows.
         sizes = np.maximum(np.floor(sizes + 1e-6), 1.0).astype(int)
         cells = list(zip(np.rint(rates * sizes).astype(int).tolist(), sizes.tolist(), strict=True))

@@ -119,6 +119,19 @@ def spaced(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(index=lambda name: str(name).replace("_", " "), level=-1)
 
 
+def parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Return the parts of a table by all levels of its index but the last, with their titles."""
+    above = [*range(table.index.nlevels - 1)]
+    by_title: Any = table.groupby(level=above, sort=False)
+    return [(": ".join(map(str, names)), part.droplevel(above)) for names, part in by_title]
+
+
+def with_p_values(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose p-values do not seem to be zero."""
+    texts = table["p_value"].map(number).replace("0.000", "<0.001")
+    return table.assign(p_value=texts)
+
+
 def with_change(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the change from the first of several columns to the last."""
     change = (table.iloc[:, -1] - table.iloc[:, 0]).map("{:+.3f}".format, na_action="ignore")
@@ -126,7 +139,7 @@ def with_change(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_number(cell: str) -> bool:
-    return cell == "-" or cell.lstrip("+-")[:1].isdigit()
+    return cell == "-" or cell.lstrip("+-<")[:1].isdigit()
 
 
 def percent(value: float, other: float = np.nan) -> str:
@@ -168,6 +181,7 @@ _ENVIRONMENT = jinja2.Environment(
 )
 _ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown, kind=kind)
 _ENVIRONMENT.filters.update(table=Table.of, spaced=spaced, with_change=with_change, line=line)
+_ENVIRONMENT.filters.update(parts=parts, with_p_values=with_p_values)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
+from fairconstrained.metrics.impact import LEAST_SHARE, ComparedRows
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _pictures as pictures
 from fairconstrained.reporting import _tables as tables
@@ -58,6 +60,11 @@ class FairnessReport(Report):
     cost : DataFrame
         For every model but the first: the change of the accuracy with its interval, and the
         numbers of rows whose prediction changes.
+    impact : DataFrame
+        The impact ratios of the decisions; see :func:`~fairconstrained.metrics.impact_ratios`.
+    score_impact : DataFrame
+        Those of the probabilities, of models without any of the scores; see
+        :func:`~fairconstrained.metrics.score_impact_ratios`. Empty for models without scores.
     frontier : DataFrame
         The models of the path, measured on these rows.
     confidence : float
@@ -76,7 +83,10 @@ class FairnessReport(Report):
     ['0', '1', 'all rows']
     """
 
-    _tables = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontier")
+    _tables = (
+        "groups", "gaps", "constraints", "impact", "score_impact", "model", "summary", "cost",
+        "frontier",
+    )  # fmt: skip
     _template = "report"
 
     verdict: Verdict
@@ -89,6 +99,19 @@ class FairnessReport(Report):
     frontier: pd.DataFrame
     notes: tuple[str, ...]
     _evidence: Evidence = field(repr=False)
+    _compared: ComparedRows = field(repr=False)
+
+    @cached_property
+    def impact(self) -> pd.DataFrame:
+        """The impact ratios of the decisions."""
+        table = partial(tables.impact_table, compared=self._compared)
+        return tables.for_every_class(self._evidence, table)
+
+    @cached_property
+    def score_impact(self) -> pd.DataFrame:
+        """The impact ratios of the scores."""
+        table = partial(tables.score_impact_table, compared=self._compared)
+        return tables.for_every_class(self._evidence, table)
 
     @classmethod
     def from_predictions(
@@ -103,6 +126,8 @@ class FairnessReport(Report):
         constraint: Constraints = None,
         groups_missing: str | None = None,
         pos_label: object = None,
+        reference: Any = None,
+        least_share: float = LEAST_SHARE,
     ) -> FairnessReport:
         """Report the fairness of stored predictions.
 
@@ -119,7 +144,7 @@ class FairnessReport(Report):
             taken for probabilities if all are between 0 and 1.
         constraint : str, Constraint, sequence of these or None, default=None
             The constraints to measure; names have the tolerance 0.05.
-        sample_weight, confidence, groups_missing
+        sample_weight, confidence, groups_missing, reference, least_share
             See :func:`fairness_report`.
         pos_label : label or None, default=None
             The positive class; None means the second of the sorted classes, or all of several.
@@ -143,7 +168,8 @@ class FairnessReport(Report):
             y_true, y_pred, y_score, sensitive_features, sample_weight,
             groups_missing=groups_missing,
         )  # fmt: skip
-        return _report(Evidence.of(rows, confidence, constraint, pos_label))
+        compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
+        return _report(Evidence.of(rows, confidence, constraint, pos_label), compared)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
@@ -198,7 +224,7 @@ _FUNCTIONS = {
         costs_in_words, few_groups, meaning_of, tables.model_table, pictures.accuracy_plot,
         pictures.frontier_plot, pictures.gap_plots, pictures.rate_plots, pictures.score_plot,
     )
-}  # fmt: skip
+} | {"impact_in_words": partial(sentence, "impact")}  # fmt: skip
 """What templates call."""
 
 
@@ -214,6 +240,8 @@ def fairness_report(
     path: FairnessPath | None = None,
     groups_missing: str | None = None,
     pos_label: object = None,
+    reference: Any = None,
+    least_share: float = LEAST_SHARE,
 ) -> FairnessReport:
     """Report the fairness of one or several fitted classifiers on given rows.
 
@@ -258,6 +286,12 @@ def fairness_report(
         compares this class with all others, or, if it is None, each class with all others: the
         tables then have a level "class", and constraints a row for all classes together, whose
         intervals have a Bonferroni correction for their number.
+    reference : group, mapping of str to group or None, default=None
+        The group, by attribute, that selection rates are compared with in the tables of impact
+        ratios; None takes that of the highest rate. See
+        :func:`~fairconstrained.metrics.impact_ratios`.
+    least_share : float, default=0.02
+        Groups of a smaller share of the rows are left out of that comparison.
 
     Returns
     -------
@@ -308,12 +342,14 @@ def fairness_report(
             "path must be a FairnessPath, which fairness_path returns, or None; got "
             f"{type(path).__name__}."
         )
+    compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
     evidence = Evidence.of(rows, confidence, constraint, pos_label, X)
-    return _report(evidence, path, X, sensitive_features)
+    return _report(evidence, compared, path, X, sensitive_features)
 
 
 def _report(
     evidence: Evidence,
+    compared: ComparedRows,
     path: FairnessPath | None = None,
     X: MatrixLike | None = None,
     sensitive_features: MatrixLike | None = None,
@@ -332,4 +368,5 @@ def _report(
         confidence=evidence.confidence,
         notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
         _evidence=evidence,
+        _compared=compared,
     )

@@ -196,3 +196,17 @@ def test_a_reader_that_stops_is_no_error(tmp_path):
         run.stdout.close()
         assert run.stderr.read() == b""
     assert run.returncode == 3 and json.loads(written.read_text())["bound_met"] is False
+
+
+def test_impact_ratios_against_a_named_group(file, tmp_path, capsys):
+    figures = tmp_path / "figures.json"
+    options = ["--reference", "group=y", "--least-share", "0.1", "--json", str(figures)]
+    assert main(asked(file, *options)) == 0
+    text = capsys.readouterr().out
+    assert "Impact ratios of the fair model" in text and "group: x" in text
+    records = json.loads(figures.read_text(encoding="utf-8"))["test"]["impact"]
+    kinds = {(line["model"], line["group"]): line["status"] for line in records}
+    assert kinds["fair", "y"] == kinds["unconstrained", "y"] == "reference"
+    for wrong in ("group=z", "sex=y"):
+        assert main(asked(file, "--reference", wrong)) == 1
+        assert f"--reference {wrong}: give one of the columns" in capsys.readouterr().err

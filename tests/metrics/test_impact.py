@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from _support.impact_cases import ATTRIBUTES, CASES, FILE, TOPS
 from scipy.stats import binom
 
 from fairconstrained.metrics import impact_ratios, score_impact_ratios
 from fairconstrained.metrics.exact_tests import ratio_interval
-from tests._support.impact_cases import ATTRIBUTES, CASES, FILE, TOPS
 
 PEERS = json.loads(FILE.read_text())
 
