@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.special import logit
 
 from fairconstrained.decisions.score_line import Line, Measure, Scores, ScoresOnLine, points_between
-from fairconstrained.decisions.smoothing import effective_rows, smooth_part
+from fairconstrained.decisions.smoothing import smooth_part
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -25,7 +25,7 @@ _PRICE = 0.2  # what a unit of expected violation on new rows costs in accuracy
 _ACCURACY_WEIGHT = 0.5  # the decrease of a violation that is worth a unit of accuracy
 _N_POINTS = 512  # of a line at which decisions are counted
 _EVALUATED_SCORES = 1e5  # up to which more points than the least number are evaluated
-_N_LOSSES = 8  # points of a line, of equal accuracy, at which the loss is evaluated
+_N_EVEN = 9  # points at equal distances
 _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
 
 
@@ -249,38 +249,25 @@ class CandidateSearch:
         return found
 
     def _best_of(self, line: Line, points: Array) -> int:
-        """Return the position of the best point: bound first, then merit, then loss."""
+        """Return the position of the best point: bound first, then merit."""
         accuracy, violation, excess = line.values(points)
         merit = accuracy - _PRICE * excess
         met = at_most(violation)
         if not met.any():
             return int(np.argmin(violation - _ACCURACY_WEIGHT * merit))
-        best = np.max(merit[met])
-        ties = np.flatnonzero(met & (merit >= best - ROUNDING))
-        if len(ties) > _N_LOSSES:
-            ties = ties[np.linspace(0, len(ties) - 1, _N_LOSSES).astype(int)]
-        if len(ties) > 1:
-            return int(ties[np.argmin(self._losses(line, points[ties]))])
-        return int(ties[0])
-
-    def _losses(self, line: Line, points: Array) -> list[float]:
-        """Return the problem's objective at points of a line."""
-        (losses,), penalty = line.outputs([self.objective], points), self.problem.objective.penalty
-        return [
-            loss + penalty.value(line.model(t)) for loss, t in zip(losses[0], points, strict=True)
-        ]
+        return int(np.argmax(np.where(met, merit, -np.inf)))
 
     def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
         """Return where a line is evaluated, between the points at which decisions change.
 
-        Where ties are decided by the loss, points at equal distances are added.
+        Rankings change elsewhere as well: points at equal distances are added.
         """
         points = points_between(line.flips(reach), self._many(line), center)
         if center is not None:
             return points
         points = np.clip(points, *reach)
         if not line.exact:
-            points = np.union1d(points, np.linspace(*reach, _N_LOSSES + 1))
+            points = np.union1d(points, np.linspace(*reach, _N_EVEN))
         return points
 
     def _many(self, line: Line) -> int:
@@ -322,18 +309,12 @@ class CandidateSearch:
             t = np.quantile(flips, 1.0 - share if positive else share)
             yield self.evaluate(line.model(t), line.scores(t))
 
-    def sweep_between(
-        self, one: Candidate, other: Candidate, base: Candidate | None = None
-    ) -> Candidate:
-        """Return the best candidate on the line through two, for models with linear scores.
-
-        With a third one as the base, the line through this one in the same direction.
-        """
+    def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
+        """Return the best candidate on the line through two, for models with linear scores."""
         if not self.model.linear:
             return one
-        start = one if base is None else base
         by = tuple(end - begin for begin, end in zip(one.scores, other.scores, strict=True))
-        line = self._line(start.w, other.w - one.w, start.scores, by)
+        line = self._line(one.w, other.w - one.w, one.scores, by)
         reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))
 
@@ -353,13 +334,6 @@ class CandidateSearch:
         """Return the share of errors with probabilities of decisions."""
         errors = CompositeFunction(self.model, wrong_predictions(*self.rows))
         return smooth_part(errors, self.rows[1], self.model.n_rows).term
-
-    @property
-    def has_coarse_rates(self) -> bool:
-        """Whether one row may change a rate by more than the bound on its differences."""
-        terms = [one.term for one in self.measures[1:] if isinstance(one.term, CellMeans)]
-        sizes = [effective_rows(term).min(initial=np.inf) for term in terms]
-        return -self.constant.violation * min(sizes, default=np.inf) < 1.0
 
     def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
         """Return the outputs of measures at a candidate."""

@@ -30,14 +30,14 @@ from fairconstrained.utils.typing import Array
 
 _KINDS = (ClassCandidateSearch, ShardedCandidateSearch, CandidateSearch)
 _N_ROUNDS = 7  # in which sigmoids get narrower
-_MORE_ROUNDS = 8  # at most, while no model meets the bound or one near it is better
+_MORE_ROUNDS = 8  # at most, while models get better, or none near the bound meets it
 _SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
+_LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
+_PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _N_JOINED = 6  # models that are joined to the best one by lines
-_N_DRAWN = 40  # lines in random directions, where rates are coarse
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
-_N_NEAR = 12  # models between which these directions are
 
 
 class SearchTask(Protocol):
@@ -350,11 +350,13 @@ def _run_rounds(
     The models are added to those seen.
     """
     start = _promising(seen) if start.constant else start
-    rounds = SmoothRounds(search, start, _N_ROUNDS, anchor)
+    rounds, merits = SmoothRounds(search, start, _N_ROUNDS, anchor), [-np.inf] * 3
     for k in range(_N_ROUNDS + _MORE_ROUNDS):
         if k == _FIRST_ROUNDS:
             rounds.restart(_promising(seen))
-        if k >= _N_ROUNDS and not _is_short(search, seen):
+        merits.append(search.best.merit)
+        stalled = merits[-1] < merits[-3] + _PROGRESS
+        if k >= _LEAST_ROUNDS and stalled and not _is_short(search, seen):
             return k
         model = rounds.next()
         seen += [model, search.add(model)]
@@ -374,16 +376,10 @@ def _promising(seen: Sequence[Candidate]) -> Candidate:
 
 
 def _join(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
-    """Search lines between the best model and others, and where rates are coarse further lines."""
+    """Search lines between the best model and others."""
     for other in most_promising(seen, _N_JOINED):
         search.sweep_between(search.best, other)
     search.sweep_intercept(search.best)
-    if not (search.has_coarse_rates or _is_short(search, seen)):
-        return
-    random, near = np.random.RandomState(0), most_promising(seen, _N_NEAR)
-    for _ in range(_N_DRAWN):
-        one, other = (near[k] for k in random.choice(len(near), 2, replace=False))
-        search.sweep_between(one, other, search.best)
 
 
 def _rank(search: CandidateSearch, seen: Sequence[Candidate]) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
-from scipy.linalg import block_diag, cholesky, solve_triangular
+from scipy.linalg import block_diag, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Measure
 from fairconstrained.decisions.smoothing import stacked, steeper_part
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import drawn
@@ -22,11 +22,15 @@ _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard d
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _OVERSHOOT = 0.3  # of a violation, per late round: rankings change in steps
-_STEPS = 10  # of L-BFGS in a round; twice as many for rankings, and without the curvature
+_STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
+_MANY_STEPS, _MANY_TRIALS = 20, 40
+_NEAR = 0.1  # below the bound, constraints count in the metric of a round
+_MOST_IN_METRIC = 1000  # constraints; with more a round has the plain metric
 
 ANCHOR = 20.0  # times variables over rows: what it costs to move scores by their spread
 _RIDGE = 1e-3  # of the mean curvature
-_MOST_CURVED = 1000  # variables for which the curvature is a matrix
+_MOST_CURVED = 300  # variables for which the curvature is a matrix
+_ROWS_OF_CURVATURE = 10_000
 _LEAST_SPREAD = 1e-12
 _N_SAMPLED = 4  # rounds on a sample of many rows
 _MOST_ROWS, _FEW_ROWS = 50_000, 2000  # of a smooth problem; of a cell, all of which are taken
@@ -53,8 +57,12 @@ class Coordinates:
         sizes, model = problem.preconditioner, problem.objective.model
         n = model.n_parameters
         loss = Problem(CompositeFunction(model, problem.objective.term), counter=problem.counter)
-        if n > _MOST_CURVED or not loss.twice_differentiable:
+        multiplied = isinstance(model, LinearModel) and model.n_outputs == 1 and model.in_memory
+        known = loss.twice_differentiable or (multiplied and problem.objective.term.curved)
+        if n > _MOST_CURVED or not known:
             return cls(None, sizes)
+        if loss.batchable:
+            loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))
         curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
         curvature /= np.trace(curvature) / n
         curvature.flat[:: n + 1] += _RIDGE
@@ -69,9 +77,38 @@ class Coordinates:
         return w / self.sizes if self.triangle is None else self.triangle @ (w / self.sizes)
 
     def gradient(self, g: Array) -> Array:
-        """Return the gradient in the coordinates for one in the variables."""
+        """Return gradients in the coordinates, (..., n_variables), for those in the variables."""
         g = g * self.sizes
-        return g if self.triangle is None else solve_triangular(self.triangle, g, trans=1)
+        return g if self.triangle is None else solve_triangular(self.triangle, g.T, trans=1).T
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    r"""The symmetric root of :math:`(I + \rho J^\top J)^{-1}`, for the rows J of few constraints.
+
+    In variables z with x = root z the penalty of these constraints has curvature 1 at most, so that
+    L-BFGS need not learn it again in every round.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_rows, n_variables)
+        The right singular vectors of J.
+    factors : ndarray of shape (n_rows,)
+        What the root multiplies them by.
+    """
+
+    basis: Array
+    factors: Array
+
+    @classmethod
+    def of(cls, rows: Array, penalty: float) -> Metric:
+        """Return the metric for the rows J and a penalty parameter."""
+        _, sizes, basis = svd(rows, full_matrices=False)
+        return cls(basis, 1.0 / np.sqrt(1.0 + penalty * sizes**2))
+
+    def root(self, z: Array) -> Array:
+        """Return the root times a vector."""
+        return z + ((self.factors - 1.0) * (self.basis @ z)) @ self.basis
 
 
 class SmoothRounds:
@@ -79,8 +116,9 @@ class SmoothRounds:
 
     Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see
     :func:`~fairconstrained.decisions.smoothing.smooth_part`, with widths h that shrink from round
-    to round. A round is some steps of L-BFGS on the augmented Lagrangian, plus a price for the
-    distance from the first model, :math:`10\, d / n` times its square in d whitened variables.
+    to round. A round is some steps of L-BFGS, in the metric of the constraints near the bound, on
+    the augmented Lagrangian, plus a price for the distance from the first model,
+    :math:`10\, d / n` times its square in d whitened variables.
     Smooth constraints are shifted to those on decisions before every round, and multipliers follow
     the constraints on decisions, so that the last rounds bound decisions. With constraints on
     rankings multipliers follow the shifted constraints, and the loss is added to the share of
@@ -144,12 +182,21 @@ class SmoothRounds:
             late = max(self.n_done - self.n_rounds + 1, 0)
             shift[len(self.objective) :] += _OVERSHOOT * late * np.maximum(strict, 0.0)
         x = self.coordinates.at(self.last.w) / self.unit
-        curved = self.search.counted and self.coordinates.triangle is not None
-        steps, trials = (_STEPS, _STEPS) if curved else (2 * _STEPS, 4 * _STEPS)
-        value = partial(self._value, problem=problem, shift=shift)
-        x = minimize(
-            value, x, method="L-BFGS-B", jac=True, options={"maxiter": steps, "maxfun": trials}
+        metric = self._metric(problem, shift)
+        steps, trials = (_STEPS, _STEPS) if self.search.counted else (_MANY_STEPS, _MANY_TRIALS)
+
+        def value(z: Array) -> tuple[float, Array]:
+            value, gradient = self._value(x + metric.root(z), problem, shift)
+            return value, metric.root(gradient)
+
+        z = minimize(
+            value,
+            np.zeros_like(x),
+            method="L-BFGS-B",
+            jac=True,
+            options={"maxiter": steps, "maxfun": trials},
         ).x
+        x = x + metric.root(z)
         w = problem.domain.project(self.coordinates.variables(self.unit * x))
         self.last = self.search.evaluate(w)
         smooth, strict = self._values(problem, self.last)
@@ -159,6 +206,15 @@ class SmoothRounds:
         self.penalty *= _GROWTH
         self.n_done += 1
         return self.last
+
+    def _metric(self, problem: Problem, shift: Array) -> Metric:
+        """Return the metric of the constraints near the bound at the last model."""
+        at, first = problem.at(self.last.w), len(self.objective)
+        if not self.search.counted or problem.n_constraints > _MOST_IN_METRIC:
+            return Metric(np.zeros((0, problem.n_variables)), np.zeros(0))
+        size = (at.constraints + shift)[first:] + self.multipliers / self.penalty + _NEAR
+        rows = at.constraint_gradients(first + np.flatnonzero(size > 0.0))
+        return Metric.of(self.unit * self.coordinates.gradient(rows), self.penalty)
 
     def _problem(self, width: float) -> Problem:
         """Return a problem whose outputs are the objective's parts and the smooth constraints."""
