@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         MinorityRate,
         PredictiveEquality,
     )
+    from fairconstrained.data.attributes import with_strata
     from fairconstrained.datasets import make_biased_classification, make_biased_ranking
     from fairconstrained.estimators.boosting import FairBoostingClassifier
     from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
@@ -84,6 +85,7 @@ __all__ = [
     "make_biased_classification",
     "make_biased_ranking",
     "make_fairness_scorer",
+    "with_strata",
 ]
 
 _MODULES = {
@@ -97,6 +99,7 @@ _MODULES = {
         "MinorityRate",
         "PredictiveEquality",
     ),
+    "data.attributes": ("with_strata",),
     "datasets": ("make_biased_classification", "make_biased_ranking"),
     "estimators.boosting": ("FairBoostingClassifier",),
     "estimators.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),

@@ -110,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
         "--reference", nargs="+", metavar="COLUMN=VALUE", type=_pair, default=[],
         help="the groups that impact ratios compare with (default: those selected most)",
     )  # fmt: skip
+    column(
+        "--control", nargs="+", metavar="COLUMN", default=[],
+        help="columns of strata, such as income bands: groups are compared within each",
+    )  # fmt: skip
     column("--drop", nargs="+", metavar="COLUMN", default=[], help="columns that are no features")
     column("--weight", metavar="COLUMN", help="the column of the weights of the rows")
     column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -59,6 +59,11 @@ class OptimalityGap:
     reason: str = ""
     data_passes: float = 0.0
     kind: str = "model"
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes of an estimator."""
+        return {"optimality_gap_": self.gap, "optimality_gap_reason_": self.reason}
 
     def __str__(self) -> str:
         """Return a sentence on the gap; empty where there is none."""

@@ -44,6 +44,8 @@ class Table:
         The values of the target: as in the file where classifiers accept them, else as text.
     groups : DataFrame
         The sensitive columns as text.
+    control : DataFrame or None
+        The columns of strata as text.
     weight : Series or None
         The weights of the rows.
     numbers, categories, passed : list of str
@@ -57,6 +59,7 @@ class Table:
     X: pd.DataFrame
     y: pd.Series
     groups: pd.DataFrame
+    control: pd.DataFrame | None
     weight: pd.Series | None
     numbers: list[str]
     categories: list[str]
@@ -72,13 +75,17 @@ class Table:
             X=self.X.iloc[rows],
             y=self.y.iloc[rows],
             groups=self.groups.iloc[rows],
+            control=None if self.control is None else self.control.iloc[rows],
             weight=None if self.weight is None else self.weight.iloc[rows],
         )
 
     def row_data(self) -> dict[str, Any]:
-        """Return groups and weights, as `fit` takes them; a model may read groups from X."""
-        groups = None if self.passed else self.groups
-        return {"sensitive_features": groups, "sample_weight": self.weight}
+        """Return what `fit` takes beside X and y; a model may read groups from X."""
+        return {
+            "sensitive_features": None if self.passed else self.groups,
+            "control_features": self.control,
+            "sample_weight": self.weight,
+        }
 
     def encoder(self) -> ColumnTransformer:
         """Return the encoding of the features; columns with groups pass through."""
@@ -137,8 +144,16 @@ def with_roles(
         left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
     passed = sensitive if pass_groups else []
     X = features.assign(**rows[[name for name in passed if name not in features]])
-    groups = _groups(rows[sensitive])
-    return Table(X, y, groups, weight, numbers, categories, passed, positive, negative, left_out)
+    groups = _groups(rows[sensitive], "sensitive")
+    if len(groups.drop_duplicates()) < 2:
+        raise DataError(
+            f"--sensitive {' '.join(sensitive)}: all rows are in one group, and groups are "
+            "compared with each other. Name a column with two values or more."
+        )
+    control = _groups(rows[options.control], "control") if options.control else None
+    return Table(
+        X, y, groups, control, weight, numbers, categories, passed, positive, negative, left_out
+    )
 
 
 def _check_columns(frame: pd.DataFrame, options: Namespace) -> None:
@@ -150,7 +165,7 @@ def _check_columns(frame: pd.DataFrame, options: Namespace) -> None:
             "column a name of its own."
         )
     roles: dict[str, str] = {}
-    for role in ("sensitive", "target", "weight", "drop"):
+    for role in ("sensitive", "control", "target", "weight", "drop"):
         columns = getattr(options, role) or []
         for column in [columns] if isinstance(columns, str) else columns:
             where = f"--{role} {column}: "
@@ -193,19 +208,14 @@ def _is_date(value: object) -> bool:
         return any(guess_datetime_format(text, dayfirst=first) for first in (False, True))
 
 
-def _groups(columns: pd.DataFrame) -> pd.DataFrame:
-    """Return sensitive columns as text."""
+def _groups(columns: pd.DataFrame, role: str) -> pd.DataFrame:
+    """Return columns of groups or strata as text."""
     for name, n_values in columns.nunique().items():
         if n_values > _MOST_GROUPS:
             raise DataError(
-                f"--sensitive {name}: the column has {n_values} values, and every group "
+                f"--{role} {name}: the column has {n_values} values, and every group "
                 "needs many rows. Bin its values first, for example with pandas.cut."
             )
-    if len(columns.drop_duplicates()) < 2:
-        raise DataError(
-            f"--sensitive {' '.join(map(str, columns))}: all rows are in one group, and groups are "
-            "compared with each other. Name a column with two values or more."
-        )
     return columns.apply(_as_text)
 
 

@@ -167,6 +167,7 @@ class Comparison:
                 "positive": train.positive,
                 "negative": train.negative,
                 "sensitive": options.sensitive,
+                "control": options.control,
                 "training_rows": len(train.y),
                 "test_rows": len(test.y),
                 "left_out": train.left_out,

@@ -249,7 +249,7 @@ class Constraint(Parametrized):
 
     def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
         """Return the groups of each part, see `parts`."""
-        return (groups,) if self.joins_attributes else groups.separate
+        return groups.by_stratum if self.joins_attributes else groups.separate
 
     def known_rows(self, groups: Groups) -> Array:
         """Return which rows the constraint is on: those whose group is known.

@@ -320,7 +320,7 @@ class IntersectionalLossParity(_LossConstraint):
         means_of_groups: Any = sp.diags_array(1.0 / shares) @ inside
         if self.average and names:
             means_of_groups = means_of_groups.mean(axis=0)[None, :]
-            names = ["every group, on average"]
+            names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
         numbers = sp.vstack([sp.csr_array(means_of_groups), totals[None, :]], format="csr")
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
         return measures.Compared([losses], measures.each_group, requirement, y.astype(float))

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from fairconstrained.constraints import Constraint
 from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error, shares_of_others
 from fairconstrained.dask._shards import Part, Workers
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.labels import ScoreConvention, class_weights, encode_labels
@@ -70,8 +71,13 @@ class AtomTable:
         sums = pd.concat([one.sums for one in totals])
         return sums.groupby(np.concatenate(self.positions)).sum()
 
-    def groups(self, estimator: Any, titles: Sequence[Any], counts: Array) -> Groups | None:
-        """Return the groups of the atoms, whose numbers of rows are counts, or None."""
+    def groups(
+        self, estimator: Any, titles: tuple[list[Any], list[Any]], counts: Array
+    ) -> Groups | None:
+        """Return the groups of the atoms, whose numbers of rows are counts, or None.
+
+        `titles` are those of the columns of groups and of strata.
+        """
         columns = [name for name in self.table.columns if name != LABEL]
         if not columns:
             return None
@@ -82,16 +88,18 @@ class AtomTable:
                 n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
         frame = values.infer_objects()
-        frame.columns = pd.Index(titles, tupleize_cols=False)
+        frame.columns = pd.Index([*titles[0], *titles[1]], tupleize_cols=False)
+        n = len(titles[0])
+        groups = frame.iloc[:, :n] if n > 1 else frame.iloc[:, 0]
         return Groups.encode(
-            frame if len(columns) > 1 else frame.iloc[:, 0],
+            with_strata(groups, frame.iloc[:, n:] if titles[1] else None),
             combine=estimator.combine,
             missing=estimator.groups_missing,
         )
 
 
 def atom_data(
-    estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: Sequence[Any]
+    estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: tuple[list[Any], list[Any]]
 ) -> TrainingData:
     """Return training data with one row per atom, without features."""
     if not any(one.moments for one in totals):
@@ -179,7 +187,7 @@ def with_interactions(
     feature_map = feature_map_of(estimator, data)
     if not feature_map.n_groups or data.groups is None:
         return part
-    groups = [data.groups.codes[atoms] for atoms in table.positions]
+    groups = [data.groups.sensitive.codes[atoms] for atoms in table.positions]
     return workers.parts(partial(crossed, feature_map), zip(part[0], groups, strict=True))[0]
 
 

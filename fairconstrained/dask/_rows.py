@@ -159,7 +159,7 @@ class Totals:
 
 
 def prepare(
-    reader: Reader, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    reader: Reader, X: Any, y: Any, sensitive_features: Any, control: Any, sample_weight: Any
 ) -> Prepared:
     """Return the checked rows of a partition; the reader takes features and groups from X."""
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
@@ -169,7 +169,9 @@ def prepare(
         values, source = reader.groups(X), "sensitive_columns"
     # The columns may have another order in some partitions.
     values = in_order(values, reader.group_names, source)
-    table: Any = {} if values is None else _group_table(values, n_rows)
+    table: Any = {}
+    for name, part in (("sensitive_features", values), ("control_features", control)):
+        table |= {} if part is None else _group_table(part, n_rows, name)
     table[LABEL] = check_labels("y", y, X.shape[0])
     frame = pd.DataFrame(table)
     labels = frame[LABEL].drop_duplicates()
@@ -222,16 +224,16 @@ def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
     return (other_shares(block.X, weight, values),)
 
 
-def _group_table(values: Any, n_rows: int) -> dict[str, Any]:
-    """Return the columns of the sensitive attributes, by the names "0", "1", ..."""
-    columns = group_columns(values, "sensitive_features")
+def _group_table(values: Any, n_rows: int, name: str) -> dict[str, Any]:
+    """Return the columns of groups or strata, by the names "sensitive_features 0", ..."""
+    columns = group_columns(values, name)
     lengths = {len(column) for column in columns}
     if lengths != {n_rows}:
         raise ValueError(
-            f"sensitive_features has {len(columns[0])} rows in a partition where y has {n_rows}: "
+            f"{name} has {len(columns[0])} rows in a partition where y has {n_rows}: "
             "give collections with the same partitions."
         )
-    return {str(k): np.asarray(column, dtype=object) for k, column in enumerate(columns)}
+    return {f"{name} {k}": np.asarray(column, dtype=object) for k, column in enumerate(columns)}
 
 
 def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:

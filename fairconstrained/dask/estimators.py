@@ -69,6 +69,7 @@ class DaskLinearClassifier:
         y: Collection,
         sample_weight: Collection | None = None,
         sensitive_features: Collection | None = None,
+        control_features: Collection | None = None,
         *,
         path: bool = False,
     ) -> Fit:
@@ -76,13 +77,14 @@ class DaskLinearClassifier:
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features
+        X, y, sample_weight, sensitive_features, control_features
             See `fit`.
         path : bool, default=False
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         check_options(self)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        given |= {"control_features": control_features}
         partitions = partitions_of(**given, sample_weight=sample_weight)
         columns = SensitiveColumns.of(self)
         columns.check_only_source(sensitive_features)
@@ -94,7 +96,8 @@ class DaskLinearClassifier:
         reader = Reader.of(self._local(), columns, names_of_columns(groups))
         (part,) = workers.parts(partial(prepare, reader), partitions)
         table = _data.AtomTable.merged(part[1])
-        data = _data.atom_data(self, table, part[1], _data.titles_of(groups))
+        titles = _data.titles_of(groups), _data.titles_of(control_features)
+        data = _data.atom_data(self, table, part[1], titles)
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
         draw = _data.held_out_draw(self, data, constraints)

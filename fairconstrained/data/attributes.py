@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.inputs import check_held
+from fairconstrained.data.inputs import check_held, check_same_rows
 from fairconstrained.utils.typing import Array, FrameLike
 
 
@@ -29,9 +29,75 @@ def title_of(column: pd.Series, position: int) -> str:
 
 def names_of_columns(values: object) -> tuple[str, ...]:
     """Return the names of a frame's columns, if they are different strings; else none."""
-    names = tuple(getattr(_as_frame(values), "columns", ()))
+    names = tuple(getattr(split_strata(_as_frame(values))[0], "columns", ()))
     named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
     return names if named else ()
+
+
+_STRATA = "groups and strata"
+_ARGUMENTS = ["sensitive_features", "control_features"]
+
+
+def with_strata(sensitive_features: Any, control_features: Any) -> Any:
+    """Return groups and strata as a frame that can be passed wherever groups are.
+
+    Groups are then compared among the rows of each stratum. ``fit(..., control_features=strata)``
+    does the same; displays, scorers and rows for validation take the frame.
+
+    Parameters
+    ----------
+    sensitive_features : array-like, DataFrame or None
+        The groups; None where an estimator reads them from its `sensitive_columns`.
+    control_features : array-like, DataFrame or None
+        The strata: rows of equal values in all columns are a stratum. With None the groups are
+        returned as they are.
+
+    Returns
+    -------
+    both : DataFrame of shape (n_samples, n_columns)
+        The columns of groups, then those of strata.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of rows differ, or an argument cannot be read as columns.
+
+    Examples
+    --------
+    >>> from fairconstrained import with_strata
+    >>> from fairconstrained.metrics import roc_parity_difference
+    >>> groups, strata = ["a", "b", "a", "b"], ["low", "low", "high", "high"]
+    >>> scores, both = [0.1, 0.1, 0.9, 0.9], with_strata(groups, strata)
+    >>> roc_parity_difference([0, 1, 0, 1], scores, sensitive_features=both)
+    0.0
+    """
+    if control_features is None:
+        return sensitive_features
+    given = dict(zip(_ARGUMENTS, (sensitive_features, control_features), strict=True))
+    check_same_rows(**given)
+    given = {name: values for name, values in given.items() if values is not None}
+    columns = {name: group_columns(values, name) for name, values in given.items()}
+    n_rows = [len(part[0]) for part in columns.values()]
+    if n_rows[0] != n_rows[-1]:
+        raise ValueError(
+            f"control_features has {n_rows[-1]} rows, sensitive_features has {n_rows[0]}: give one "
+            "stratum per row, in the same order."
+        )
+    indexes = [v.index for v in given.values() if isinstance(v, pd.Series | pd.DataFrame)]
+    labels = indexes[0] if indexes else range(n_rows[0])
+    parts = {
+        name: pd.concat([column.set_axis(labels) for column in part], axis=1)
+        for name, part in columns.items()
+    }
+    return pd.concat(parts, axis=1, names=[_STRATA])
+
+
+def split_strata(values: Any) -> tuple[Any, Any]:
+    """Return groups and strata, None for what there is not of them; see `with_strata`."""
+    if not isinstance(values, pd.DataFrame) or values.columns.names[0] != _STRATA:
+        return values, None
+    groups, strata = (values.get(name) for name in _ARGUMENTS)
+    return groups, strata
 
 
 def names_in_fit(estimator: object) -> tuple[str, ...]:
@@ -44,16 +110,16 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
 
     Groups without names of columns, here or in `fit`, are matched by position.
     """
-    values = _as_frame(values)
+    values, strata = split_strata(_as_frame(values))
     titles = names_of_columns(values) if names else ()
     if not titles or titles == names:
-        return values
+        return with_strata(values, strata)
     if set(titles) != set(names):
         raise ValueError(
             f"{name} has the columns {list(titles)}, and the groups in fit had {list(names)}: pass "
             "the columns of fit, or an array, whose columns are matched by position."
         )
-    return values[list(names)]
+    return with_strata(values[list(names)], strata)
 
 
 def group_columns(values: object, name: str) -> list[pd.Series]:

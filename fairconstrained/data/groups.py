@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from fairconstrained.data.attributes import group_columns, names_of_columns, title_of
+from fairconstrained.data.attributes import group_columns, names_of_columns, split_strata, title_of
 from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -49,6 +49,10 @@ class Groups:
         Whether constraints are about every attribute on its own, not about intersections.
     column_names : tuple of str, default=()
         The names of the columns, where a frame has them; see :func:`in_order`.
+    stratified : bool, default=False
+        Whether `attributes` are the strata and the groups, which are compared within each stratum.
+    stratum : str, default=""
+        The stratum whose rows these are, see `by_stratum`.
 
     Examples
     --------
@@ -64,6 +68,9 @@ class Groups:
     'sex=f, old=False'
     >>> Groups.encode(table, combine="marginal").listed.tolist()
     ['sex=f', 'sex=m', 'old=False', 'old=True']
+    >>> from fairconstrained import with_strata
+    >>> Groups.encode(with_strata(table["sex"], table["old"])).listed.tolist()
+    ['f | old=False', 'f | old=True', 'm | old=True']
     """
 
     codes: Array
@@ -72,6 +79,8 @@ class Groups:
     title: str = ""
     marginal: bool = False
     column_names: tuple[str, ...] = ()
+    stratified: bool = False
+    stratum: str = ""
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -79,10 +88,14 @@ class Groups:
 
     def take(self, rows: Array) -> Groups:
         """Return the groups of some rows; a group that none of them has is forgotten."""
-        chosen = self.codes[rows]
-        present = np.unique(chosen[chosen >= 0])
-        codes = np.where(chosen >= 0, np.searchsorted(present, chosen), -1)
-        attributes = tuple(part.take(rows) for part in self.attributes)
+        return self._encoded(lambda codes: codes[rows])
+
+    def _encoded(self, chosen: Callable[[Array], Array]) -> Groups:
+        """Return the groups with other codes; a group that no row has is forgotten."""
+        codes = chosen(self.codes)
+        present = np.unique(codes[codes >= 0])
+        codes = np.where(codes >= 0, np.searchsorted(present, codes), -1)
+        attributes = tuple(part._encoded(chosen) for part in self.attributes)
         return replace(self, codes=codes, names=self.names[present], attributes=attributes)
 
     def widened(self) -> Groups:
@@ -112,14 +125,41 @@ class Groups:
     def separate(self) -> tuple[Groups, ...]:
         """What constraints are bound to, one after the other.
 
-        This is itself; with `marginal` the groups of every attribute, called "attribute=value".
+        This is itself; with `marginal` the groups of every attribute, called "attribute=value";
+        with strata these groups in each stratum.
         """
+        if self.stratified:
+            return tuple(part for stratum in self.by_stratum for part in stratum.separate)
         if not self.marginal:
             return (self,)
         return tuple(
-            replace(part, names=np.array([f"{part.title}={name}" for name in part.names.tolist()]))
+            replace(part, names=np.array(part.titled(part.names.tolist())), stratum=self.stratum)
             for part in self.attributes
         )
+
+    @property
+    def by_stratum(self) -> tuple[Groups, ...]:
+        """The groups in every stratum, with no group for the other rows; or itself."""
+        if not self.stratified:
+            return (self,)
+        strata, groups = self.attributes
+
+        def within(k: int) -> Callable[[Array], Array]:
+            return lambda codes: np.where(strata.codes == k, codes, -1)
+
+        return tuple(
+            replace(groups._encoded(within(k)), stratum=name)
+            for k, name in enumerate(strata.titled(strata.names.tolist()))
+        )
+
+    @property
+    def sensitive(self) -> Groups:
+        """The groups, whatever the stratum."""
+        return self.attributes[1] if self.stratified else self
+
+    def titled(self, names: list[Any]) -> list[str]:
+        """Return names of groups with those of their attributes, "attribute=value"."""
+        return self.called(names) if self.attributes else [f"{self.title}={name}" for name in names]
 
     @cached_property
     def labels(self) -> list[Any]:
@@ -131,6 +171,15 @@ class Groups:
 
         With several attributes these are "attribute=value" for each of them.
         """
+        if self.stratum:
+            bare = replace(self, stratum="").called(names)
+            return [f"{name} | {self.stratum}" for name in bare]
+        if self.stratified and names:
+            each = [list(dict.fromkeys(part)) for part in zip(*names, strict=True)]
+            (of_rows, groups), (inside, members) = self.attributes, each
+            strata = dict(zip(inside, of_rows.titled(inside), strict=True))
+            group = dict(zip(members, groups.called(members), strict=True))
+            return [f"{group[name]} | {strata[stratum]}" for stratum, name in names]
         if not self.attributes:
             return names
         titles = [part.title for part in self.attributes]
@@ -144,12 +193,14 @@ class Groups:
     @property
     def listed(self) -> Array:
         """The names of all groups that constraints are bound to."""
+        if self.stratified:
+            return np.array([name for part in self.separate for name in part.labels])
         return np.concatenate([part.names for part in self.separate])
 
     @property
     def columns(self) -> tuple[Groups, ...]:
         """The groups of every column on its own, also where there is one column only."""
-        return self.attributes or (self,)
+        return self.sensitive.attributes or (self.sensitive,)
 
     @classmethod
     def encode(
@@ -166,16 +217,30 @@ class Groups:
         check_option("groups_missing", missing, GROUPS_MISSING)
         if isinstance(values, Groups):
             return values
-        columns = group_columns(values, name)
+        values, strata = split_strata(values)
+        if values is None and strata is not None:
+            raise ValueError(
+                "control_features are strata in which groups are compared, and there are no "
+                "groups: pass sensitive_features as well, or name sensitive_columns."
+            )
+        options = missing, narrow
+        groups = cls._of_columns(values, name, *options)
+        groups = replace(groups, marginal=combine == "marginal" and len(groups.columns) > 1)
+        if strata is None:
+            return groups
+        crossed = cls.crossed((cls._of_columns(strata, "control_features", *options), groups))
+        same: Any = {"marginal": groups.marginal, "column_names": groups.column_names}
+        return replace(crossed, stratified=True, **same)
+
+    @classmethod
+    def _of_columns(cls, values: Any, name: str, *options: Any) -> Groups:
+        """Return the groups of rows that agree in all columns."""
         encoded = tuple(
-            cls(*_encode_column(column, name, missing, narrow), title=title_of(column, k))
-            for k, column in enumerate(columns)
+            cls(*_encode_column(column, name, *options), title=title_of(column, k))
+            for k, column in enumerate(group_columns(values, name))
         )
-        column_names = names_of_columns(values)
-        if len(encoded) == 1:
-            return replace(encoded[0], column_names=column_names)
-        marginal = combine == "marginal"
-        return replace(cls.crossed(encoded), marginal=marginal, column_names=column_names)
+        groups = encoded[0] if len(encoded) == 1 else cls.crossed(encoded)
+        return replace(groups, column_names=names_of_columns(values))
 
     @classmethod
     def crossed(cls, attributes: tuple[Groups, ...]) -> Groups:
@@ -291,11 +356,12 @@ def check_groups(
     """
     options = {"combine": combine, "missing": missing}
     groups = Groups.encode(values, name=name, narrow=narrow, **options)
-    if groups.marginal and combine != "marginal":
+    joined = groups.marginal or groups.stratified
+    if isinstance(values, Groups) and joined and combine != "marginal":
+        parts = f"{len(groups.columns)} attributes are on their own (combine='marginal')"
         raise ValueError(
-            f"{name}: {len(groups.attributes)} attributes are on their own (combine='marginal'), "
-            "and a constraint is bound to one grouping at a time: bind it to each of "
-            "`groups.separate`."
+            f"{name}: {'there are strata' if groups.stratified else parts}, and a constraint is "
+            "bound to one grouping at a time: bind it to each of `groups.separate`."
         )
     if len(groups.codes) != n_rows:
         raise ValueError(

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
 
+from fairconstrained.data.attributes import split_strata
 from fairconstrained.data.inputs import check_features, check_held, explain_text
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -131,7 +132,7 @@ class SensitiveColumns:
 
     def check_only_source(self, sensitive_features: object) -> None:
         """Raise a ValueError if groups are named here and passed to `fit` as well."""
-        if sensitive_features is not None and self.columns is not None:
+        if split_strata(sensitive_features)[0] is not None and self.columns is not None:
             raise ValueError(
                 "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
                 "the constructor. Give one of them."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.attributes import in_order
+from fairconstrained.data.attributes import in_order, split_strata, with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_squares, check_weight
 from fairconstrained.data.labels import (
@@ -278,12 +278,14 @@ def groups_of(
 
     `columns` are the names that their columns had in `fit`; `options` are those of `check_groups`.
     """
+    passed, strata = split_strata(passed)
     if passed is None:
         options["name"] = "sensitive_columns"
         passed = SensitiveColumns.of(estimator).groups(estimator, X)
         check_same_rows(X=X, sensitive_columns=passed)
-    if passed is None:
+    if passed is None and strata is None:
         return None
+    passed = with_strata(passed, strata)
     passed = in_order(passed, columns, options.get("name", "sensitive_features"))
     options |= {"combine": estimator.combine, "missing": estimator.groups_missing}
     return check_groups(passed, n_rows, **options)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.sensitive_columns import Columns, feature_kind
 from fairconstrained.data.validation import Split, TrainingData
@@ -194,7 +195,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     pos_label: object = None
     bound: bool = True
 
-    __metadata_request__fit: ClassVar = {"sensitive_features": True}
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "control_features": True}
     needs_queries: ClassVar[bool] = False
     most_thresholds: ClassVar[int] = 12
 
@@ -204,6 +205,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         *,
         query: ArrayLike | None = None,
         validation: tuple[Any, ...] = (),
@@ -216,14 +218,15 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features, query
+        X, y, sample_weight, sensitive_features, control_features, query
             See `fit`.
         validation : tuple, default=()
-            X_val, y_val, sample_weight_val, sensitive_features_val and query_val of `fit`.
+            X_val, y_val, sample_weight_val, groups with their strata, and query_val of `fit`.
         path : bool, default=False
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
-        rows = X, y, sensitive_features, sample_weight, query
+        groups = with_strata(sensitive_features, control_features)
+        rows = X, y, groups, sample_weight, query
         data, constraints, split, held_out = check_rows(self, rows, validation, path=path)
         fit = Fit.bind(self, data, constraints, split, path=path)
         if held_out is None:
@@ -238,6 +241,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         query: ArrayLike | None = None,
         gap: BelowOne = 0.005,
         seconds: Positive = 10.0,
@@ -252,7 +256,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features, query
+        X, y, sample_weight, sensitive_features, control_features, query
             The rows that the model was fitted to.
         gap : float, default=0.005
             The gap that suffices.
@@ -272,7 +276,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         check_is_fitted(self)
         check_arguments(type(self).certify, gap=gap, seconds=seconds)
         passed, before = (X, y, sample_weight), self.optimality_gap_
-        fit = copy(self).bind(*passed, sensitive_features, query=query)  # it sets n_features_in_
+        fit = copy(self).bind(*passed, sensitive_features, control_features, query=query)
         at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
         if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
             raise ValueError(
@@ -288,12 +292,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
         progress.close(lambda: fit.attributes(at.w))
         if optimality.gap is not None and (before is None or optimality.gap < before):
-            attributes = {
-                "optimality_gap_": optimality.gap,
-                "optimality_gap_reason_": optimality.reason,
-                "result_": replace(self.result_, optimality=str(optimality)),
-            }
-            self.__dict__ = vars(self) | attributes
+            result = replace(self.result_, optimality=str(optimality))
+            self.__dict__ = vars(self) | optimality.attributes | {"result_": result}
         return optimality
 
     @property

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
@@ -80,6 +81,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -94,6 +96,9 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups; `combine` defines how several columns make groups. Not needed with
             `sensitive_columns` or without a constraint.
+        control_features : array-like or DataFrame or None, default=None
+            Strata, such as income bands: groups are compared among the rows of a stratum, in each
+            of them. Rows of equal values in all columns are a stratum.
 
         Returns
         -------
@@ -105,7 +110,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        return self._fit(X, y, sample_weight, sensitive_features)
+        return self._fit(X, y, sample_weight, sensitive_features, control_features)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, and which label is favourable if that was not chosen."""
@@ -151,18 +156,20 @@ class EarlyStoppedClassifier(FairClassifier):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         X_val: MatrixLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
         sensitive_features_val: MatrixLike | None = None,
+        control_features_val: MatrixLike | None = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features
+        X, y, sample_weight, sensitive_features, control_features
             See :meth:`FairLogisticClassifier.fit`.
-        X_val, y_val, sample_weight_val, sensitive_features_val : array-like or None, default=None
+        X_val, y_val, sample_weight_val, sensitive_features_val, control_features_val : array-like
             The rows that choose when training stops, in place of a share of X. They need
             `early_stopping`.
 
@@ -171,8 +178,10 @@ class EarlyStoppedClassifier(FairClassifier):
         self : FairClassifier
             The fitted estimator.
         """
-        rows = X_val, y_val, sample_weight_val, sensitive_features_val
-        return self._fit(X, y, sample_weight, sensitive_features, validation=rows)
+        groups = sensitive_features, control_features
+        groups_val = with_strata(sensitive_features_val, control_features_val)
+        rows = X_val, y_val, sample_weight_val, groups_val
+        return self._fit(X, y, sample_weight, *groups, validation=rows)
 
 
 def _gives_log_odds(estimator: Any) -> bool:

@@ -53,13 +53,14 @@ class LinearScores(FairEstimator):
         feature_map = feature_map_of(self, data)
         if not feature_map.n_groups or data.groups is None:
             return data
-        names, titles = data.groups.names, data.groups.column_names
+        groups, titles = data.groups.sensitive, data.groups.column_names
+        names = groups.names
 
         def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
             codes = self._group_codes(X, features.shape[0], names, titles)
             return feature_map.expand(features, codes)
 
-        return data.with_features(feature_map.expand(data.X, data.groups.codes), of_other_rows)
+        return data.with_features(feature_map.expand(data.X, groups.codes), of_other_rows)
 
     def _group_codes(
         self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
@@ -85,7 +86,7 @@ class LinearScores(FairEstimator):
             "feature_scale_": shown_scale(feature_map, fit.problem),
         }
         if feature_map.n_groups and fit.data.groups is not None:
-            attributes["groups_"] = fit.data.groups.names
+            attributes["groups_"] = fit.data.groups.sensitive.names
         return attributes
 
     def _variables(self, fit: Fit) -> Array | None:
@@ -207,7 +208,7 @@ def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns.of(estimator)
     crossed = estimator.group_interactions and data.groups is not None
-    n_groups = len(data.groups.names) if crossed and data.groups is not None else 0
+    n_groups = len(data.groups.sensitive) if crossed and data.groups is not None else 0
     return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
@@ -206,11 +207,13 @@ class FairRanker(TreeScores):
         *,
         query: ArrayLike | None = None,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         X_val: MatrixLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
         query_val: ArrayLike | None = None,
         sensitive_features_val: MatrixLike | None = None,
+        control_features_val: MatrixLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -226,9 +229,13 @@ class FairRanker(TreeScores):
             The query of each row: strings, numbers or other labels. Rows need not be sorted.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups. Not needed with `sensitive_columns` or without a constraint.
-        X_val, y_val, sample_weight_val, query_val, sensitive_features_val : array-like or None
+        control_features : array-like or DataFrame or None, default=None
+            Strata in which groups are compared, see :meth:`FairLogisticClassifier.fit`.
+        X_val, y_val, sample_weight_val, query_val : array-like or None, default=None
             The queries that choose the number of trees, in place of a share of those of X. They
             need boosted scores with ``early_stopping=True``.
+        sensitive_features_val, control_features_val : array-like or DataFrame or None, default=None
+            Their groups and strata.
 
         Returns
         -------
@@ -241,9 +248,10 @@ class FairRanker(TreeScores):
             If an argument is not valid, queries or groups are missing, no query has rows of both
             classes, or the solver cannot solve the problem.
         """
-        rows = X_val, y_val, sample_weight_val, sensitive_features_val, query_val
-        groups = sensitive_features
-        return self._fit(X, y, sample_weight, groups, query=query, validation=rows)
+        groups = sensitive_features, control_features
+        groups_val = with_strata(sensitive_features_val, control_features_val)
+        rows = X_val, y_val, sample_weight_val, groups_val, query_val
+        return self._fit(X, y, sample_weight, *groups, query=query, validation=rows)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the scores: rows of a query are ranked by decreasing scores.

@@ -137,10 +137,11 @@ def check_group_sizes(
     for groups in data.groups.separate:
         counts = groups.known if data.counts is None else data.counts[groups.known]
         n_rows, n_groups = int(counts.sum()), len(groups)
-        if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
+        if n_rows >= _FEW_ROWS * n_groups or (n_groups <= 2 and not groups.stratum):
             continue
+        where = f"In the stratum {groups.stratum} the" if groups.stratum else "The"
         warnings.warn(
-            f"The sensitive features make {n_groups} groups of {n_rows} rows, "
+            f"{where} sensitive features make {n_groups} groups of {n_rows} rows, "
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
             f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
             InputWarning,

@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
@@ -217,7 +218,11 @@ class FairThresholds(
     (3,)
     """
 
-    __metadata_request__fit: ClassVar = {"sample_weight": True, "sensitive_features": True}
+    __metadata_request__fit: ClassVar = {
+        "sample_weight": True,
+        "sensitive_features": True,
+        "control_features": True,
+    }
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
     # The options of other estimators, which are not parameters here.
@@ -253,6 +258,7 @@ class FairThresholds(
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the classifier, unless it is fitted already, and choose the thresholds.
@@ -268,6 +274,9 @@ class FairThresholds(
             `fit` gets them if it has such a parameter, with metadata routing if it requests them.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups; not needed with `sensitive_columns` or without a constraint.
+        control_features : array-like or DataFrame or None, default=None
+            Strata in which groups are compared, see :meth:`FairLogisticClassifier.fit`. The rows of
+            a group have the same threshold in all strata.
         **fit_params : object
             Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`.
 
@@ -288,9 +297,12 @@ class FairThresholds(
             passed: dict[str, Any] = {
                 "sample_weight": sample_weight,
                 "sensitive_features": sensitive_features,
+                "control_features": control_features,
             }
             seen = self._seen(X, reset=True)
-            data = TrainingData.check(self, X, y, features=np.arange(_num_samples(seen)), **passed)
+            positions = np.arange(_num_samples(seen))
+            groups = with_strata(sensitive_features, control_features)
+            data = TrainingData.check(self, X, y, groups, sample_weight, features=positions)
             params = routed_params(self, fit_params, **passed)
             tasks = FitTasks(self, (X, y, sample_weight))
             fit = ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)

@@ -141,8 +141,7 @@ def measures(
         "kkt_residual_": result.kkt_residual,
         "gap_": at.gap,
         "decision_gap_": at.decided.gap,
-        "optimality_gap_": solution.optimality.gap,
-        "optimality_gap_reason_": solution.optimality.reason,
+        **solution.optimality.attributes,
         **bound.attributes,
         # without the solver's state, which may be large
         "result_": replace(

@@ -91,8 +91,9 @@ class ThresholdFit:
         groups, codes = self.data.groups, np.zeros(len(self.scores), dtype=int)
         if not self.estimator.per_group or groups is None or self.choosing.groups is None:
             return codes, 1
-        codes[self.data.X] = groups.among(self.choosing.groups.names.tolist())
-        return codes, len(self.choosing.groups) + 1
+        names = self.choosing.groups.sensitive.names.tolist()
+        codes[self.data.X] = groups.sensitive.among(names)
+        return codes, len(names) + 1
 
     def _problem_on(
         self, data: TrainingData, like: Sequence[CompositeFunction] | None = None
@@ -153,7 +154,7 @@ class ThresholdFit:
             "constraint_choices_": choices(self.constraints, problem.constraints, self.choosing),
         }
         if estimator.per_group and groups is not None:
-            attributes["_by_group"] = groups.names.tolist(), search.w[:-1]
+            attributes["_by_group"] = groups.sensitive.names.tolist(), search.w[:-1]
         if part:
             attributes["validation_indices_"] = self.choosing.X
         if self.held is not None:

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from fairconstrained.data.attributes import in_order, names_in_fit
+from fairconstrained.data.attributes import in_order, names_in_fit, split_strata
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -185,6 +185,7 @@ class ThresholdPredictions(BaseEstimator):
             return self.threshold_
         columns, name = SensitiveColumns.of(self), "sensitive_features"
         columns.check_only_source(sensitive_features)
+        sensitive_features, _ = split_strata(sensitive_features)
         if sensitive_features is None:
             name = "sensitive_columns"
             sensitive_features = columns.groups(self, X)

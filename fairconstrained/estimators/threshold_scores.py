@@ -57,7 +57,8 @@ def routed_params(
     """
     splits = hasattr(estimator.cv, "split")
     if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
-        given = {**given, "sensitive_features": None}  # it needs no groups: they may be missing
+        # It needs no groups: they may be missing.
+        given = {**given, "sensitive_features": None, "control_features": None}
     passed = {name: value for name, value in given.items() if value is not None}
     if _routing_enabled():
         routed = process_routing(estimator, "fit", **passed, **fit_params)

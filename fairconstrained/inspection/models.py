@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.attributes import in_order, names_in_fit, names_of_columns
+from fairconstrained.data.attributes import (
+    in_order,
+    names_in_fit,
+    names_of_columns,
+    split_strata,
+    with_strata,
+)
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, last_step
@@ -86,7 +92,7 @@ def output_of(model: Any, method: str, X: Any, sensitive_features: Any) -> Array
         taken = set()
     given: dict[str, Any] = {"random_state": 0} if "random_state" in taken else {}
     if "sensitive_features" in taken and getattr(last, "groups_at_prediction", True):
-        given["sensitive_features"] = sensitive_features
+        given["sensitive_features"], _ = split_strata(sensitive_features)
     if given or method == "decision_margin":  # pipelines pass such arguments on only if routed
         model, X = last_step(model, X)
     output = np.asarray(getattr(model, method)(X, **given))
@@ -106,7 +112,8 @@ def groups_of(
     of a classifier of this library, else "raise". Its parameter `combine` says what several
     attributes mean. Columns have the order of its fit if they have the same names.
     """
-    last, values, name = final_estimator(estimator), sensitive_features, "sensitive_features"
+    last, name = final_estimator(estimator), "sensitive_features"
+    values, strata = split_strata(sensitive_features)
     if values is None:
         name, columns = "sensitive_columns", SensitiveColumns.of(last)
         if columns.columns is None:
@@ -119,7 +126,7 @@ def groups_of(
     if set(names) == set(names_of_columns(values)):  # else these are other attributes
         values = in_order(values, names, name)
     return Groups.encode(
-        values,
+        with_strata(values, strata),
         name=name,
         combine=getattr(last, "combine", "intersection"),
         missing=getattr(last, "groups_missing", "raise") if missing is None else missing,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows
+from fairconstrained.data.attributes import with_strata
+from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -17,11 +18,11 @@ from fairconstrained.utils.validation import check_between, check_ranks
 _ROUNDING = 1e-12  # the error of sums of weights
 
 
-def _cells(*arguments: Any) -> list[tuple[Array, Array]]:
-    """Return checked scores and weights of each group, followed by those of all rows."""
-    _, scores, groups, weight = check_score_rows(*arguments)
-    masks = [groups.codes == k for k in range(len(groups))]
-    return [*((scores[mask], weight[mask]) for mask in masks), (scores, weight)]
+def _cells(*arguments: Any) -> Iterator[list[tuple[Array, Array]]]:
+    """Yield for every stratum the scores and weights of each group, and of all its rows."""
+    for _, scores, groups, weight in by_stratum(check_score_rows(*arguments)):
+        masks = [groups.codes == k for k in range(len(groups))]
+        yield [*((scores[mask], weight[mask]) for mask in masks), (scores, weight)]
 
 
 def roc_parity_difference(
@@ -29,6 +30,7 @@ def roc_parity_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     method: str = "between_groups",
 ) -> float:
@@ -42,7 +44,7 @@ def roc_parity_difference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, sample_weight, method
+    y_true, y_pred, sensitive_features, control_features, sample_weight, method
         See :func:`partial_demographic_parity_difference`.
 
     Returns
@@ -61,8 +63,10 @@ def roc_parity_difference(
     >>> roc_parity_difference(y, scores, sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    rows: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return partial_demographic_parity_difference(y_true, y_pred, method=method, **rows)
+    return partial_demographic_parity_difference(
+        y_true, y_pred, sensitive_features=sensitive_features, control_features=control_features,
+        sample_weight=sample_weight, method=method,
+    )  # fmt: skip
 
 
 def partial_demographic_parity_difference(
@@ -70,6 +74,7 @@ def partial_demographic_parity_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     ranks: tuple[float, float] = (0.0, 1.0),
     method: str = "between_groups",
@@ -94,6 +99,8 @@ def partial_demographic_parity_difference(
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
         The groups. Rows with equal values in all columns form one group.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them, and the largest value is returned.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     ranks : tuple of two floats, default=(0.0, 1.0)
@@ -124,10 +131,14 @@ def partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
-    cells = _cells(y_true, y_pred, sensitive_features, sample_weight)
-    parts = [Ranked(*within_ranks(*cell, (low, high))) for cell in cells]
-    *by_group, overall = (part.share_above(np.unique(cells[-1][0])) for part in parts)
-    return float(compare(np.array(by_group), overall).max())
+
+    def largest(cells: list[tuple[Array, Array]]) -> float:
+        parts = [Ranked(*within_ranks(*cell, (low, high))) for cell in cells]
+        *by_group, overall = (part.share_above(np.unique(cells[-1][0])) for part in parts)
+        return float(compare(np.array(by_group), overall).max())
+
+    groups = with_strata(sensitive_features, control_features)
+    return max(map(largest, _cells(y_true, y_pred, groups, sample_weight)))
 
 
 def weak_partial_demographic_parity_difference(
@@ -135,6 +146,7 @@ def weak_partial_demographic_parity_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     ranks: tuple[float, float] = (0.0, 1.0),
     threshold: float = 0.0,
@@ -151,7 +163,7 @@ def weak_partial_demographic_parity_difference(
 
     Parameters
     ----------
-    y_true, sensitive_features, sample_weight, ranks, method
+    y_true, sensitive_features, control_features, sample_weight, ranks, method
         See :func:`partial_demographic_parity_difference`.
     y_pred : array-like of shape (n_samples,)
         Scores, or predictions coded as 0 and 1 or as -1 and 1.
@@ -179,10 +191,14 @@ def weak_partial_demographic_parity_difference(
     low, high = check_ranks(ranks)
     compare = check_option("method", method, COMPARISONS)
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
-    cells = _cells(y_true, y_pred, sensitive_features, sample_weight)
-    rates = np.array([weight @ (scores > theta) / weight.sum() for scores, weight in cells])
-    inside = np.clip(rates, low, high) / (high - low)
-    return float(compare(inside[:-1], inside[-1]))
+
+    def largest(cells: list[tuple[Array, Array]]) -> float:
+        rates = np.array([weight @ (scores > theta) / weight.sum() for scores, weight in cells])
+        inside = np.clip(rates, low, high) / (high - low)
+        return float(compare(inside[:-1], inside[-1]))
+
+    groups = with_strata(sensitive_features, control_features)
+    return max(map(largest, _cells(y_true, y_pred, groups, sample_weight)))
 
 
 def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:

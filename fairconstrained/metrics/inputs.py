@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,18 @@ def check_rows(
         groups,
         check_weight("sample_weight", sample_weight, len(values), rows=rows),
     )
+
+
+def by_stratum(rows: Rows) -> Iterator[Rows]:
+    """Yield the rows of every stratum, see :func:`with_strata`; without strata all rows."""
+    labels, values, groups, weight = rows
+    if not groups.stratified:
+        yield rows
+        return
+    for part in groups.by_stratum:
+        inside = np.flatnonzero(part.known)
+        of_rows = None if labels is None else labels[inside]
+        yield of_rows, values[inside], part.take(inside), weight[inside]
 
 
 def counted(labels: Array | None, values: Array, groups: Groups, weight: Array) -> Rows:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_class
+from fairconstrained.data.attributes import with_strata
+from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows, positive_class
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -23,21 +28,22 @@ def _above(first: Ranked, second: Ranked) -> float:
     return float(first.weights @ second.share_below(first.scores))
 
 
-def _by_label(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    sensitive_features: MatrixLike,
-    sample_weight: ArrayLike | None,
-    pos_label: object,
-) -> tuple[list[Ranked], list[Ranked], Array]:
-    """Return the scores of the positive and negative rows of each group, and the groups' weights.
+Halves = tuple[list[Ranked], list[Ranked], Array]
+
+
+def _by_label(pos_label: object, *arguments: Any) -> Iterator[Halves]:
+    """Yield for every stratum the scores of each group's positive and negative rows, and weights.
 
     Groups with rows of only one class are left out, with an `UndefinedMetricWarning`.
     """
-    labels, scores, groups, weight = check_score_rows(
-        y_true, y_pred, sensitive_features, sample_weight
-    )
-    positive = labels == positive_class(labels, pos_label)
+    rows = check_score_rows(*arguments)
+    favourable = positive_class(rows[0], pos_label)
+    for labels, scores, groups, weight in by_stratum(rows):
+        yield _halves(labels == favourable, scores, groups, weight)
+
+
+def _halves(positive: Array, scores: Array, groups: Groups, weight: Array) -> Halves:
+    """Return what `_by_label` yields, of the rows of a stratum."""
     positives, negatives, masses = [], [], []
     for k, name in enumerate(groups.labels):
         member = groups.codes == k
@@ -47,7 +53,7 @@ def _by_label(
             warnings.warn(
                 f"Group {name} has no {missing} rows; it is left out of the comparison.",
                 UndefinedMetricWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
             continue
         positives.append(_cell(scores, weight, rows[0]))
@@ -61,6 +67,7 @@ def group_auc_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Return the largest deviation from 1/2 of the AUC between two groups.
@@ -74,7 +81,7 @@ def group_auc_difference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, sample_weight
+    y_true, y_pred, sensitive_features, control_features, sample_weight
         See :func:`~fairconstrained.metrics.partial_demographic_parity_difference`.
 
     Returns
@@ -92,9 +99,13 @@ def group_auc_difference(
     >>> group_auc_difference([0, 1, 0], [0.1, 0.9, 0.3], sensitive_features=["a", "b", "b"])
     0.5
     """
-    _, scores, groups, weight = check_score_rows(y_true, y_pred, sensitive_features, sample_weight)
-    cells = [_cell(scores, weight, groups.codes == k) for k in range(len(groups))]
-    above = [abs(_above(a, b) - 0.5) for k, a in enumerate(cells) for b in cells[:k]]
+    groups = with_strata(sensitive_features, control_features)
+    above = []
+    for _, scores, part, weight in by_stratum(
+        check_score_rows(y_true, y_pred, groups, sample_weight)
+    ):
+        cells = [_cell(scores, weight, part.codes == k) for k in range(len(part))]
+        above += [abs(_above(a, b) - 0.5) for a, b in combinations(cells, 2)]
     return max(above, default=0.0)
 
 
@@ -103,6 +114,7 @@ def inter_group_auc_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
 ) -> float:
@@ -122,6 +134,8 @@ def inter_group_auc_difference(
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
         The groups. Rows with equal values in all columns form one group.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them, and the largest value is returned.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     pos_label : label or None, default=None
@@ -148,13 +162,11 @@ def inter_group_auc_difference(
     >>> inter_group_auc_difference(y, [1.0, 0.5, 0.5, 0.0], sensitive_features=groups)
     0.5
     """
-    positives, negatives, _ = _by_label(
-        y_true, y_pred, sensitive_features, sample_weight, pos_label
-    )
+    groups = with_strata(sensitive_features, control_features)
     gaps = [
         abs(_above(positives[a], negatives[b]) - _above(positives[b], negatives[a]))
-        for a in range(len(positives))
-        for b in range(a)
+        for positives, negatives, _ in _by_label(pos_label, y_true, y_pred, groups, sample_weight)
+        for a, b in combinations(range(len(positives)), 2)
     ]
     return max(gaps, default=0.0)
 
@@ -164,6 +176,7 @@ def intra_group_auc_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     method: str = "between_groups",
@@ -175,7 +188,7 @@ def intra_group_auc_difference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, sample_weight, pos_label
+    y_true, y_pred, sensitive_features, control_features, sample_weight, pos_label
         See :func:`inter_group_auc_difference`.
     method : {"between_groups", "to_overall"}, default="between_groups"
         Compare groups with each other, or each group with the mean of the others, weighted by
@@ -203,11 +216,10 @@ def intra_group_auc_difference(
     0.5
     """
     compare = check_option("method", method, COMPARISONS)
-    positives, negatives, masses = _by_label(
-        y_true, y_pred, sensitive_features, sample_weight, pos_label
-    )
-    aucs = np.array([_above(a, b) for a, b in zip(positives, negatives, strict=True)])
-    if len(aucs) < 2:
-        return 0.0
-    others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)
-    return float(compare(aucs, others))
+    groups, gaps = with_strata(sensitive_features, control_features), [0.0]
+    for positives, negatives, masses in _by_label(pos_label, y_true, y_pred, groups, sample_weight):
+        aucs = np.array([_above(a, b) for a, b in zip(positives, negatives, strict=True)])
+        if len(aucs) > 1:
+            others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)
+            gaps.append(float(compare(aucs, others)))
+    return max(gaps)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import check_rows, counted, positive_class
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
@@ -144,16 +145,18 @@ class Predictions:
 
     def gaps(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return the largest gap of each rate, and the two groups that have it."""
-        labels = group_labels(self.groups)
+        parts = [replace(self, groups=groups) for groups in self.groups.separate]
         rows = {}
         for name in self._measurable(names):
-            rates, sizes = self.cells(name)
-            gap, low, high = largest_gap([(rates, sizes)], confidence)
-            known = len(rates[sizes > 0]) > 0
+            cells = [part.cells(name) for part in parts]
+            gap, low, high = largest_gap(cells, confidence)
+            known = [rates[sizes > 0] for rates, sizes in cells]
+            k = int(np.argmax([np.ptp(rates) if len(rates) else -1.0 for rates in known]))
+            rates, labels = cells[k][0], group_labels(parts[k].groups)
             rows[name] = {
                 "gap": float(gap), "low": float(low), "high": float(high),
-                "highest": labels[np.nanargmax(rates)] if known else "",
-                "lowest": labels[np.nanargmin(rates)] if known else "",
+                "highest": labels[np.nanargmax(rates)] if len(known[k]) else "",
+                "lowest": labels[np.nanargmin(rates)] if len(known[k]) else "",
             }  # fmt: skip
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 
@@ -168,6 +171,7 @@ def group_rates(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     pos_label: object = None,
@@ -182,6 +186,8 @@ def group_rates(
         The predictions.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
         The groups. Rows with equal values in all columns form one group.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them. A row of the table is a group in a stratum.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows. With weights the intervals are approximate: they use the effective
         sample size of Kish.
@@ -211,7 +217,8 @@ def group_rates(
     all rows     5            0.60      0.60
     """
     confidence = check_confidence(confidence)
-    predictions = Predictions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    groups = with_strata(sensitive_features, control_features)
+    predictions = Predictions.check(y_true, y_pred, groups, sample_weight, pos_label)
     return predictions.table(DEFAULT_RATES, confidence)
 
 
@@ -220,6 +227,7 @@ def rate_gaps(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     pos_label: object = None,
@@ -228,7 +236,7 @@ def rate_gaps(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, sample_weight, pos_label
+    y_true, y_pred, sensitive_features, control_features, sample_weight, pos_label
         See :func:`group_rates`.
     confidence : float, default=0.95
         The confidence level of each interval: Newcombe's intervals, with a Bonferroni correction
@@ -251,7 +259,8 @@ def rate_gaps(
     selection_rate  0.17       b      a
     """
     confidence = check_confidence(confidence)
-    predictions = Predictions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    groups = with_strata(sensitive_features, control_features)
+    predictions = Predictions.check(y_true, y_pred, groups, sample_weight, pos_label)
     return predictions.gaps(DEFAULT_RATES, confidence)
 
 

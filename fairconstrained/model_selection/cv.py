@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows, check_weight
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.estimators.rows import check_options, penalty_of
@@ -166,6 +167,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        control_features: MatrixLike | None = None,
         **params: Any,
     ) -> Self:
         """Choose kappa and alpha, and fit the model with them to all rows.
@@ -180,6 +182,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             Weights of the rows, in the fits and in the measures.
         sensitive_features : array-like or DataFrame or None, default=None
             The groups; see :meth:`FairLogisticClassifier.fit`.
+        control_features : array-like or DataFrame or None, default=None
+            Strata in which groups are compared; see :meth:`FairLogisticClassifier.fit`.
         **params : object
             Further arguments of the `split` of `cv`, such as `groups` for `GroupKFold`.
 
@@ -195,10 +199,11 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         TypeError
             If there is an argument that nothing takes.
         """
-        passed = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        groups = with_strata(sensitive_features, control_features)
+        passed = {"sample_weight": sample_weight, "sensitive_features": groups}
         splitting = splitter_params(self, params, **passed)
         with all_or_nothing(self):
-            return self._search((X, y, sample_weight, sensitive_features), splitting)
+            return self._search((X, y, sample_weight, groups), splitting)
 
     def _search(self, given: tuple[Any, ...], splitting: dict[str, Any]) -> Self:
         """Choose among all candidates, for the arguments of `fit`."""

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
@@ -60,6 +61,7 @@ def fairness_path(
     sample_weight: ArrayLike | None = None,
     *,
     sensitive_features: MatrixLike | None = None,
+    control_features: MatrixLike | None = None,
     query: ArrayLike | None = None,
     kappas: ArrayLike | None = None,
     n_kappas: Several = 30,
@@ -68,6 +70,7 @@ def fairness_path(
     y_val: ArrayLike | None = None,
     sample_weight_val: ArrayLike | None = None,
     sensitive_features_val: MatrixLike | None = None,
+    control_features_val: MatrixLike | None = None,
     query_val: ArrayLike | None = None,
     bound: bool = False,
 ) -> FairnessPath:
@@ -95,6 +98,8 @@ def fairness_path(
         The weights of the rows.
     sensitive_features : array-like or DataFrame or None, default=None
         The groups, as in `fit`.
+    control_features : array-like or DataFrame or None, default=None
+        Strata in which groups are compared, as in `fit`.
     query : array-like of shape (n_samples,) or None, default=None
         The query of each row, for rankers.
     kappas : array-like of float or None, default=None
@@ -105,10 +110,12 @@ def fairness_path(
         The number of points if `kappas` is None, at least 2.
     min_ratio : float, default=0.01
         The ratio of the smallest to the largest kappa if `kappas` is None, in (0, 1).
-    X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
+    X_val, y_val, sample_weight_val, query_val : array-like or None
         Validation rows, on which accuracy (``NDCG@10`` of rankers), loss and gaps are measured, in
         the form of the training rows. Where `early_stopping` holds rows back, these take their
         place.
+    sensitive_features_val, control_features_val : array-like, DataFrame or None
+        Their groups and strata.
     bound : bool, default=False
         Whether to compute the `optimality_gap_` of every model.
 
@@ -143,22 +150,22 @@ def fairness_path(
     True
     """
     check_arguments(fairness_path, n_kappas=n_kappas, min_ratio=min_ratio)
-    check_same_rows(
-        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight, query=query
-    )
+    groups = with_strata(sensitive_features, control_features)
+    groups_val = with_strata(sensitive_features_val, control_features_val)
+    check_same_rows(X=X, y=y, sensitive_features=groups, sample_weight=sample_weight, query=query)
     pipeline = None
     if isinstance(estimator, Pipeline):
         _check_followed(estimator[-1])
         rows: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
-        rows |= {"sensitive_features": sensitive_features, "query": query}
+        rows |= {"sensitive_features": groups, "query": query}
         pipeline, X, rows = fitted_steps(clone(estimator), X, rows)
-        y, sample_weight, sensitive_features, query = rows.values()
+        y, sample_weight, groups, query = rows.values()
         estimator = pipeline.steps[-1][1]
         X_val = None if X_val is None else last_step(pipeline, X_val)[1]
     path, far = follow(
-        estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
+        estimator, (X, y, sample_weight, groups), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, query=query,
-        held_out=(X_val, y_val, sample_weight_val, sensitive_features_val, query_val), bound=bound,
+        held_out=(X_val, y_val, sample_weight_val, groups_val, query_val), bound=bound,
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     warn_of_predictions(far, stacklevel=3)
@@ -335,7 +342,8 @@ def _state_gaps(fit: Fit, points: Sequence[_Point]) -> None:
     for fitted, result, *_ in points:
         strict = fit.with_kappa(fitted.kappa)
         gap = strict.optimality(result, strict.problem.uncounted().at(result.w))
-        fitted.optimality_gap_, fitted.optimality_gap_reason_ = gap.gap, gap.reason
+        for name, value in gap.attributes.items():
+            setattr(fitted, name, value)
         fitted.result_ = replace(fitted.result_, optimality=str(gap))
 
 

@@ -74,13 +74,14 @@ def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
 
 
 def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
-    """Return the largest gap of each rate. With marginal groups, names start with the attribute."""
+    """Return the largest gap of each rate; names start with the attribute and the stratum."""
     tables = []
     for part in evidence.rows.predictions(name):
         gaps = part.gaps(DEFAULT_RATES, evidence.confidence)
         gaps.loc[at_most(gaps["gap"], 0.0), ["highest", "lowest"]] = ALL_EQUAL
-        if evidence.rows.groups.marginal:
-            gaps = gaps.rename(f"{part.groups.title}: {{}}".format)
+        of_what = [part.groups.title] * evidence.rows.groups.marginal + [part.groups.stratum]
+        if any(of_what):
+            gaps = gaps.rename(f"{', '.join(filter(None, of_what))}: {{}}".format)
         tables.append(gaps)
     return pd.concat(tables)
 

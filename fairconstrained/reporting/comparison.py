@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from fairconstrained.constraints import QueryParity, resolve_constraints
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.exceptions import without_vacuous_warnings
@@ -41,6 +42,7 @@ def compare(
     y: ArrayLike,
     sensitive_features: MatrixLike | None = None,
     *,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     reference: str | None = None,
@@ -53,7 +55,7 @@ def compare(
     ----------
     models : mapping of str to classifier
         Fitted classifiers by name, of any library, pipelines or searches.
-    X, sample_weight, groups_missing
+    X, control_features, sample_weight, groups_missing
         See :func:`fairness_report`.
     y : array-like of shape (n_samples,)
         The labels.
@@ -122,7 +124,8 @@ def compare(
     first = names[0] if reference is None and names else reference
     if names and first not in names:
         raise ValueError(f"reference={reference!r} is not the name of a model: {names}.")
-    every = collect(models, X, y, sensitive_features, sample_weight, groups_missing=groups_missing)
+    groups = with_strata(sensitive_features, control_features)
+    every = collect(models, X, y, groups, sample_weight, groups_missing=groups_missing)
     collected = every.against_rest(pos_label)
     rows = {name: _row(collected, name, str(first), confidence) for name in names}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
@@ -200,6 +203,7 @@ def compare_rankers(
     y: ArrayLike,
     sensitive_features: MatrixLike | None = None,
     *,
+    control_features: MatrixLike | None = None,
     query: ArrayLike,
     k: int | None = 10,
     confidence: float = 0.95,
@@ -226,7 +230,7 @@ def compare_rankers(
         The number of ranks that count in the NDCG; None counts all.
     confidence : float, default=0.95
         The level of the intervals of the mean NDCG, :math:`m \pm z\, s / \sqrt{n}` for n queries.
-    groups_missing
+    control_features, groups_missing
         See :func:`fairness_report`.
     pos_label : label or None, default=None
         The label of relevant rows; None takes that of the last model, of other libraries the second
@@ -266,9 +270,10 @@ def compare_rankers(
     """
     confidence = check_confidence(confidence)
     named = named_models(models, alone=type(models).__name__)
-    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, query=query)
+    given = with_strata(sensitive_features, control_features)
+    check_same_rows(X=X, y=y, sensitive_features=given, query=query)
     last = list(named.values())[-1]
-    groups = groups_of(last, X, sensitive_features, missing=groups_missing)
+    groups = groups_of(last, X, given, missing=groups_missing)
     n_rows = len(groups.codes)
     labels = check_labels("y", y, n_rows)
     if pos_label is None and hasattr(final_estimator(last), "pos_label_"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
@@ -120,6 +121,7 @@ class FairnessReport(Report):
         y_pred: ArrayLike | Mapping[str, ArrayLike],
         *,
         sensitive_features: MatrixLike | Groups,
+        control_features: MatrixLike | None = None,
         y_score: ArrayLike | Mapping[str, ArrayLike] | None = None,
         sample_weight: ArrayLike | None = None,
         confidence: float = 0.95,
@@ -139,6 +141,8 @@ class FairnessReport(Report):
             The predicted labels; of several models by name.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups.
+        control_features : array-like or DataFrame or None, default=None
+            Strata in which groups are compared, see :func:`fairness_report`.
         y_score : array-like of shape (n_samples,), mapping of str to array-like or None
             The scores of the second of the sorted classes, or (n_samples, n_classes). They are
             taken for probabilities if all are between 0 and 1.
@@ -164,10 +168,10 @@ class FairnessReport(Report):
         [0.5, 1.0, 0.75]
         """
         confidence = check_confidence(confidence)
+        groups = with_strata(sensitive_features, control_features)
         rows = collect_predictions(
-            y_true, y_pred, y_score, sensitive_features, sample_weight,
-            groups_missing=groups_missing,
-        )  # fmt: skip
+            y_true, y_pred, y_score, groups, sample_weight, groups_missing=groups_missing
+        )
         compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
         return _report(Evidence.of(rows, confidence, constraint, pos_label), compared)
 
@@ -234,6 +238,7 @@ def fairness_report(
     y: ArrayLike | None,
     sensitive_features: MatrixLike | None = None,
     *,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     constraint: Constraints = None,
@@ -269,6 +274,9 @@ def fairness_report(
         The labels. Without them the report is on selection rates only.
     sensitive_features : array-like, DataFrame or None, default=None
         The groups; None reads them from the `sensitive_columns` of the classifier.
+    control_features : array-like or DataFrame or None, default=None
+        Strata, such as income bands: groups are compared among the rows of a stratum, in each of
+        them.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The sample weights. With weights the intervals are approximate.
     confidence : float, default=0.95
@@ -334,9 +342,8 @@ def fairness_report(
     gap: demographic_parity    0.20   0.16
     """
     confidence = check_confidence(confidence)
-    rows = collect(
-        estimator, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
-    )
+    groups = with_strata(sensitive_features, control_features)
+    rows = collect(estimator, X, y, groups, sample_weight, groups_missing=groups_missing)
     if path is not None and not isinstance(path, FairnessPath):
         raise ValueError(
             "path must be a FairnessPath, which fairness_path returns, or None; got "
@@ -344,7 +351,7 @@ def fairness_report(
         )
     compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
     evidence = Evidence.of(rows, confidence, constraint, pos_label, X)
-    return _report(evidence, compared, path, X, sensitive_features)
+    return _report(evidence, compared, path, X, groups)
 
 
 def _report(

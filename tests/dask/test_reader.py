@@ -86,7 +86,7 @@ from fairconstrained.dask._rows import make_shard, on_shards, prepare
 reader, request = pickle.load(open(sys.argv[1], "rb"))
 X = pd.DataFrame({"a": np.arange(4.0), "b": [1.0, 0.0, 0.0, 2.0]})
 y, groups = pd.Series([0, 1, 0, 1]), pd.Series([0, 0, 1, 1])
-prepared = prepare(reader, X, y, groups, None)
+prepared = prepare(reader, X, y, groups, None, None)
 shard = make_shard(False, prepared, np.arange(len(prepared.table)))
 _, [sums] = on_shards(request, shard)
 assert all(np.isfinite(one).all() for one in sums)

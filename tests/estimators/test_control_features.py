@@ -1,0 +1,254 @@
+"""Groups that are compared within strata: `control_features` at every door."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.registry_of_objects import CONSTRAINTS
+from sklearn.model_selection import GridSearchCV, KFold
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairRanker,
+    FairThresholds,
+    compare,
+    fairness_path,
+    fairness_report,
+    make_fairness_scorer,
+    metrics,
+    with_strata,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.models import LinearModel
+
+N = 1500
+
+
+def biased_rows(seed=0):
+    """Return rows whose groups differ in two of three strata, in opposite directions."""
+    rng = np.random.default_rng(seed)
+    sex = pd.Series(rng.choice(["f", "m"], N), name="sex")
+    band = pd.Series(rng.choice(["high", "low", "mid"], N), name="band")
+    X = rng.normal(size=(N, 3))
+    X[:, 0] += 1.5 * ((band == "low") & (sex == "f")) + 0.7 * ((band == "high") & (sex == "m"))
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=N) > 0.5).astype(int)
+    return X, y, sex, band
+
+
+X, Y, SEX, BAND = biased_rows()
+GIVEN = {"sensitive_features": SEX, "control_features": BAND}
+
+
+def gaps_within(values, strata=BAND, sex=SEX):
+    """Return the difference of the mean values of two groups in each stratum."""
+    by_cell = pd.Series(np.asarray(values)).groupby([strata.to_numpy(), sex.to_numpy()]).mean()
+    return by_cell.unstack().diff(axis=1).iloc[:, -1].abs()
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda one: repr(one)[:40])
+def test_a_constraint_is_on_each_stratum_as_on_its_rows_alone(constraint):
+    if constraint.needs_queries or not constraint.needs_groups:
+        pytest.skip("it is not on groups of rows of a classifier")
+    groups = Groups.encode(with_strata(SEX, BAND))
+    data = TrainingData(X, 2.0 * Y - 1.0, np.array([0, 1]), groups, np.ones(N))
+    weight = np.random.default_rng(1).normal(size=X.shape[1] + 1)
+    model = LinearModel(X)
+
+    def free(data, rows):
+        scores = model.scores(weight)
+        return (scores if rows is None else scores[rows]), data
+
+    parts = constraint.parts(model, data, free)
+    alone = []
+    for name in ["high", "low", "mid"]:
+        rows = np.flatnonzero(name == BAND)
+        inside = TrainingData(
+            X[rows], data.y[rows], data.classes, Groups.encode(SEX[rows]), np.ones(len(rows))
+        )
+        scores = model.scores(weight)[rows]
+
+        (part,) = constraint.parts(
+            LinearModel(X[rows]), inside, lambda data, _, s=scores: (s, data)
+        )
+        alone.append((part.term, scores))
+    assert len(parts) == len(alone)
+    for part, (term, scores) in zip(parts, alone, strict=True):
+        auxiliary = term.auxiliary_for(lambda w, t=term, s=scores: t.value(s, w))
+        value = part.term.value(part.model.scores(weight), auxiliary)
+        np.testing.assert_allclose(value, term.value(scores, auxiliary), atol=1e-12)
+        assert all("band=" in name for name in map(str, part.term.names))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FairLogisticClassifier(kappa=0.03, enforce="decision"),
+        FairLogisticClassifier("equalized_odds", kappa=0.1, enforce="decision"),
+        FairBoostingClassifier(kappa=0.03, enforce="decision", max_iter=20, random_state=0),
+        FairThresholds(FairLogisticClassifier(None), kappa=0.03),
+        FairThresholds(FairLogisticClassifier(None), kappa=0.03, per_group=True),
+    ],
+    ids=lambda one: repr(one)[:60],
+)
+def test_predictions_meet_the_bound_in_every_stratum(estimator):
+    if isinstance(estimator, FairBoostingClassifier):
+        pytest.importorskip("lightgbm")
+    estimator.fit(X, Y, **GIVEN)
+    per_group = getattr(estimator, "per_group", False)
+    predicted = estimator.predict(X, SEX) if per_group else estimator.predict(X)
+    assert estimator.bound_met_
+    assert estimator.groups_.tolist() == [
+        f"{sex} | band={band}" for band in ("high", "low", "mid") for sex in ("f", "m")
+    ]
+    if getattr(estimator, "constraint", "") != "equalized_odds":
+        assert gaps_within(predicted).max() <= 0.03 + 1e-12
+    else:
+        for label in (0, 1):
+            rows = label == Y
+            gaps = gaps_within(predicted[rows], BAND[rows], SEX[rows])
+            assert gaps.max() <= 0.1 + 1e-12
+
+
+def test_scores_meet_the_bound_in_every_stratum_and_the_bound_on_all_rows_does_not():
+    within = FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
+    overall = FairLogisticClassifier(kappa=0.02).fit(X, Y, sensitive_features=SEX)
+    assert gaps_within(within.predict_proba(X)[:, 1]).max() <= 0.02 + 1e-4
+    assert gaps_within(overall.predict_proba(X)[:, 1]).max() > 0.1
+
+
+def test_strata_of_marginal_groups():
+    race = pd.Series(np.random.default_rng(2).choice(["a", "b"], N), name="race")
+    clf = FairLogisticClassifier(kappa=0.03, combine="marginal", enforce="decision")
+    clf.fit(X, Y, sensitive_features=pd.concat([SEX, race], axis=1), control_features=BAND)
+    predicted = clf.predict(X)
+    assert max(gaps_within(predicted).max(), gaps_within(predicted, sex=race).max()) <= 0.03 + 1e-12
+    assert "race=a | band=low" in clf.groups_
+
+
+def test_one_stratum_is_none_and_names_of_strata_do_not_matter():
+    fits = [
+        FairLogisticClassifier(kappa=0.02, **given).fit(
+            X, Y, sensitive_features=SEX, control_features=c
+        )
+        for given, c in [
+            ({}, None),
+            ({}, np.zeros(N)),
+            ({"constraint": "demographic_parity"}, BAND),
+            ({}, BAND.map({"high": "z", "mid": "b", "low": "c"})),
+            ({}, pd.DataFrame({"low": BAND == "low", "high": BAND == "high"})),
+        ]
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)
+    np.testing.assert_allclose(fits[2].coef_, fits[3].coef_, rtol=1e-5)
+    np.testing.assert_allclose(fits[2].coef_, fits[4].coef_, rtol=1e-5)
+
+
+def test_the_doors_of_model_selection():
+    clf = FairLogisticClassifier(kappa=0.02)
+    fitted = clf.fit(X, Y, **GIVEN)
+    path = fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02])
+    np.testing.assert_allclose(path.coefs[-1], fitted.coef_.ravel(), rtol=1e-3, atol=1e-4)
+    held = {f"{name}_val": values for name, values in GIVEN.items()}
+    measured = fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02], X_val=X, y_val=Y, **held)
+    np.testing.assert_allclose(
+        measured.validation["val_decision_gap"][-1], gaps_within(fitted.predict(X)).max(), atol=1e-3
+    )
+    searched = FairLogisticClassifierCV(kappas=[0.1, 0.02], cv=KFold(3), max_gap=0.1).fit(
+        X, Y, **GIVEN
+    )
+    assert searched.groups_.tolist() == fitted.groups_.tolist()
+    grid = GridSearchCV(clf, {"kappa": [0.1, 0.02]}, cv=KFold(3)).fit(X, Y, **GIVEN)
+    assert grid.best_estimator_.groups_.tolist() == fitted.groups_.tolist()
+    scorer = make_fairness_scorer(metrics.roc_parity_difference)
+    score = scorer(clf, X, Y, sensitive_features=with_strata(SEX, BAND))
+    within = metrics.roc_parity_difference(Y, clf.predict(X), **GIVEN)
+    assert score == pytest.approx(-within)
+
+
+def test_reports_compare_within_strata():
+    clf = FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
+    widest = gaps_within(clf.predict(X)).max()
+    report = fairness_report(clf, X, Y, SEX, control_features=BAND)
+    assert report.constraints["decisions"].iloc[0] == pytest.approx(widest)
+    assert len(report.to_frame("groups")) == 7
+    assert "f | band=low" in report.to_html()
+    table = compare({"fair": clf}, X, Y, SEX, control_features=BAND)
+    assert table["selection_rate_gap"].iloc[0] == pytest.approx(widest)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.roc_parity_difference,
+        metrics.partial_demographic_parity_difference,
+        metrics.weak_partial_demographic_parity_difference,
+        metrics.group_auc_difference,
+        metrics.inter_group_auc_difference,
+        metrics.intra_group_auc_difference,
+    ],
+)
+def test_a_metric_is_the_largest_over_strata(metric):
+    weight = np.random.default_rng(3).integers(1, 4, N)
+    rows = [np.flatnonzero(name == BAND) for name in ("high", "low", "mid")]
+    each = [metric(Y[r], X[r, 0], sensitive_features=SEX[r], sample_weight=weight[r]) for r in rows]
+    assert metric(Y, X[:, 0], sample_weight=weight, **GIVEN) == pytest.approx(max(each))
+
+
+def test_tables_of_rates_have_the_largest_gap_within_a_stratum():
+    predicted = (X[:, 0] > 0).astype(int)
+    gaps = metrics.rate_gaps(Y, predicted, **GIVEN)
+    within = gaps_within(predicted)
+    assert gaps.loc["selection_rate", "gap"] == pytest.approx(within.max())
+    assert gaps.loc["selection_rate", "highest"].endswith(f"band={within.idxmax()}")
+    assert len(metrics.group_rates(Y, predicted, **GIVEN)) == 7
+
+
+def test_rankers_compare_within_strata():
+    query = np.repeat(np.arange(N // 15), 15)
+    ranker = FairRanker("group_auc", kappa=0.02).fit(X, Y, query=query, **GIVEN)
+    scores = ranker.predict(X)
+    assert metrics.group_auc_difference(Y, scores, **GIVEN) < 0.08
+    free = FairRanker(None).fit(X, Y, query=query).predict(X)
+    assert metrics.group_auc_difference(Y, free, **GIVEN) > 0.2
+
+
+def test_strata_with_groups_from_columns_and_on_dask():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=SEX)
+    named = FairLogisticClassifier(kappa=0.02, sensitive_columns=["sex"])
+    named.fit(frame, Y, control_features=BAND)
+    fitted = FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
+    np.testing.assert_allclose(named.coef_[:, :3], fitted.coef_, rtol=1e-6)
+    array = pytest.importorskip("dask.array")
+    from fairconstrained import dask as on_dask
+
+    def parts(values):
+        return array.from_array(np.asarray(values), chunks=500)
+
+    local = on_dask.FairLogisticClassifier(kappa=0.02).fit(
+        parts(X), parts(Y), sensitive_features=parts(SEX), control_features=parts(BAND)
+    )
+    np.testing.assert_allclose(local.coef_, fitted.coef_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"control_features": BAND}, "there are no groups: pass sensitive_features"),
+        ({"sensitive_features": SEX, "control_features": BAND[:-1]}, "control_features has 1499"),
+        (
+            {"sensitive_features": SEX, "control_features": BAND.where(BAND != "low")},
+            "control_feat",
+        ),
+    ],
+)
+def test_strata_that_cannot_be_used(given, message):
+    with pytest.raises(ValueError, match=message):
+        FairLogisticClassifier().fit(X, Y, **given)
+
+
+def test_strata_of_few_rows_are_named():
+    few = BAND.mask(np.arange(N) < 6, "rare")
+    with pytest.warns(UserWarning, match="In the stratum band=rare"):
+        FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=SEX, control_features=few)
