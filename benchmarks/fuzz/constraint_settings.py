@@ -11,6 +11,8 @@ from benchmarks.fuzz.drawing import KAPPAS, Rng, maybe, one_of
 from fairconstrained import constraints as public
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 
+Draw = Callable[[Rng], Any]
+
 
 def _against(rng: Rng) -> str:
     return "overall" if maybe(rng, 0.2) else "pairs"
@@ -27,111 +29,81 @@ def _own_kappa(rng: Rng) -> float | None:
     return None if maybe(rng, 0.7) else one_of(rng, KAPPAS)
 
 
-def _rate(kind: type) -> Callable[[Rng], Any]:
+def _options(rng: Rng, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options, each drawn by a function or one of a list."""
+    return {
+        name: drawn(rng) if callable(drawn) else one_of(rng, drawn)
+        for name, drawn in options.items()
+    }
+
+
+def _of(kind: type, **options: Any) -> Draw:
+    """Return what draws constraints of a kind."""
+    return lambda rng: kind(**_options(rng, options))
+
+
+_SHARED = {"surrogate": _surrogate, "against": _against}
+
+
+def _rate(kind: type) -> Draw:
+    ratios, differences = {"ratio": [0.0, 0.5, 0.8, 1.0]}, {"kappa": _own_kappa}
+
     def draw(rng: Rng) -> Any:
-        common = {"surrogate": _surrogate(rng), "against": _against(rng)}
-        if maybe(rng, 0.15):
-            return kind(ratio=one_of(rng, [0.0, 0.5, 0.8, 1.0]), **common)
-        return kind(_own_kappa(rng), **common)
+        return kind(**_options(rng, _SHARED | (ratios if maybe(rng, 0.15) else differences)))
 
     return draw
-
-
-def _disparate_impact(rng: Rng) -> Any:
-    ratio = one_of(rng, [0.8, 0.8, 0.5, 1.0, 0.0])
-    return public.DisparateImpact(ratio, surrogate=_surrogate(rng), against=_against(rng))
-
-
-def _calibration(rng: Rng) -> Any:
-    return public.CalibrationParity(
-        _own_kappa(rng), surrogate=_surrogate(rng), against=_against(rng)
-    )
 
 
 def _balanced(rng: Rng) -> Any:
     beta = one_of(rng, [1.0, 1.0, 0.5, 2.0])
     r = None if maybe(rng, 0.6) else float(rng.uniform(min(1.0, beta) + 0.02, 1.0 + beta))
-    return public.BalancedRate(r, beta, surrogate=_surrogate(rng), against=_against(rng))
+    return public.BalancedRate(r, beta, **_options(rng, _SHARED))
 
 
-def _minority(rng: Rng) -> Any:
-    c = one_of(rng, [None, None, 0.0, 0.1, 0.3, 0.5])
-    return public.MinorityRate(c, surrogate=_surrogate(rng))
+_SURROGATES = ["quadratic", "quadratic", "sigmoid", "ramp", Sigmoid(0.5)]
+_PAIRS = {"kappa": [None, 0.0, 0.02, 0.1, 0.5, 2.0], "surrogate": _SURROGATES, "against": _against}
+_THRESHOLDS = [None, [0.0], [-1.0, 0.0, 1.0], np.linspace(-2.0, 2.0, 21).tolist()]
+_RANKS = ["auto", (0.0, 0.25), (0.05, 0.3), (0.3, 0.7), (0.0, 1.0), (0.7, 1.0)]
+_RANGES = {"kappa": _own_kappa, "surrogate": _surrogate, "ranks": _RANKS}
 
-
-def _group_loss(rng: Rng) -> Any:
-    loss = one_of(rng, ["logistic", "hinge", "truncated_logistic", "quadratic"])
-    return public.BoundedGroupLoss(one_of(rng, [0.3, 0.5, 0.6, 0.69, 0.8, 1.0]), loss=loss)
-
-
-def _intersectional(rng: Rng) -> Any:
-    return public.IntersectionalLossParity(
-        _own_kappa(rng),
-        loss=one_of(rng, ["hinge", "logistic", "truncated_logistic", "quadratic"]),
-        membership=one_of(rng, ["crossed", "crossed", "columns", "thresholds"]),
-        thresholds=one_of(rng, [10, 3, [0.25]]),
-        min_share=one_of(rng, [0.01, 0.1, 0.0]),
-        average=maybe(rng, 0.2),
-    )
-
-
-def _pairwise(kind: type) -> Callable[[Rng], Any]:
-    def draw(rng: Rng) -> Any:
-        surrogate = one_of(rng, ["quadratic", "quadratic", "sigmoid", "ramp", Sigmoid(0.5)])
-        kappa = one_of(rng, [None, 0.0, 0.02, 0.1, 0.5, 2.0])
-        return kind(kappa, surrogate=surrogate, against=_against(rng))
-
-    return draw
-
-
-def _roc(rng: Rng) -> Any:
-    grid = [None, [0.0], [-1.0, 0.0, 1.0], np.linspace(-2.0, 2.0, 21).tolist()]
-    options = {"surrogate": _surrogate(rng), "against": _against(rng)}
-    return public.ROCParity(
-        _own_kappa(rng),
-        thresholds=one_of(rng, grid),
-        n_thresholds=one_of(rng, [400, 20]),
-        **options,
-    )
-
-
-def _ranks(rng: Rng) -> Any:
-    return one_of(rng, ["auto", (0.0, 0.25), (0.05, 0.3), (0.3, 0.7), (0.0, 1.0), (0.7, 1.0)])
-
-
-def _partial(rng: Rng) -> Any:
-    return public.PartialDemographicParity(
-        _own_kappa(rng),
-        surrogate=_surrogate(rng),
-        ranks=_ranks(rng),
-        n_ranks=one_of(rng, [10, 10, 3, 1]),
-    )
-
-
-def _weak_partial(rng: Rng) -> Any:
-    return public.WeakPartialDemographicParity(
-        _own_kappa(rng), surrogate=_surrogate(rng), ranks=_ranks(rng)
-    )
-
-
-DRAW: dict[str, Callable[[Rng], Any]] = {
+DRAW: dict[str, Draw] = {
     "demographic_parity": _rate(public.DemographicParity),
     "equal_opportunity": _rate(public.EqualOpportunity),
     "predictive_equality": _rate(public.PredictiveEquality),
     "equalized_odds": _rate(public.EqualizedOdds),
     "error_rate_parity": _rate(public.ErrorRateParity),
-    "calibration_parity": _calibration,
-    "disparate_impact": _disparate_impact,
+    "calibration_parity": _of(public.CalibrationParity, kappa=_own_kappa, **_SHARED),
+    "disparate_impact": _of(public.DisparateImpact, ratio=[0.8, 0.8, 0.5, 1.0, 0.0], **_SHARED),
     "balanced_rate": _balanced,
-    "minority_rate": _minority,
-    "bounded_group_loss": _group_loss,
-    "intersectional_loss": _intersectional,
-    "group_auc": _pairwise(public.GroupAUCParity),
-    "inter_group_auc": _pairwise(public.InterGroupAUCParity),
-    "intra_group_auc": _pairwise(public.IntraGroupAUCParity),
-    "roc_parity": _roc,
-    "partial_dp": _partial,
-    "weak_partial_dp": _weak_partial,
+    "minority_rate": _of(
+        public.MinorityRate, c=[None, None, 0.0, 0.1, 0.3, 0.5], surrogate=_surrogate
+    ),
+    "bounded_group_loss": _of(
+        public.BoundedGroupLoss,
+        bound=[0.3, 0.5, 0.6, 0.69, 0.8, 1.0],
+        loss=["logistic", "hinge", "truncated_logistic", "quadratic"],
+    ),
+    "intersectional_loss": _of(
+        public.IntersectionalLossParity,
+        kappa=_own_kappa,
+        loss=["hinge", "logistic", "truncated_logistic", "quadratic"],
+        membership=["crossed", "crossed", "columns", "thresholds"],
+        thresholds=[10, 3, [0.25]],
+        min_share=[0.01, 0.1, 0.0],
+        average=[False] * 4 + [True],
+    ),
+    "group_auc": _of(public.GroupAUCParity, **_PAIRS),
+    "inter_group_auc": _of(public.InterGroupAUCParity, **_PAIRS),
+    "intra_group_auc": _of(public.IntraGroupAUCParity, **_PAIRS),
+    "roc_parity": _of(
+        public.ROCParity,
+        kappa=_own_kappa,
+        thresholds=_THRESHOLDS,
+        n_thresholds=[400, 20],
+        **_SHARED,
+    ),
+    "partial_dp": _of(public.PartialDemographicParity, **_RANGES, n_ranks=[10, 10, 3, 1]),
+    "weak_partial_dp": _of(public.WeakPartialDemographicParity, **_RANGES),
 }
 
 
