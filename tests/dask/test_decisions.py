@@ -226,30 +226,35 @@ class TestConfidence:
         )
 
     def test_the_draw_depends_on_seed_and_partition_only(self, rows):
-        rows = [part[:900] for part in rows]
-        options = {"kappa": 0.9, "chunks": 300}  # few steps of the search
+        rows = [part[:450] for part in rows]
+        options = {"kappa": 0.9, "chunks": 150}  # few steps of the search
         first, held = self.fitted(rows, **options)
         again, same = self.fitted(rows, **options)
         np.testing.assert_array_equal(same, held)
         np.testing.assert_array_equal(again.coef_, first.coef_)
-        weight = np.where(np.arange(900) < 300, 0.0, 1.0)
+        weight = np.where(np.arange(450) < 150, 0.0, 1.0)
         weighted = (*rows[:2], weight, rows[3])
         model, other = self.fitted(weighted, weighted=True, random_state=1, **options)
         assert np.any(other != held)
-        assert len({tuple(held[start : start + 300]) for start in (0, 300, 600)}) == 3
+        assert len({tuple(held[start : start + 150]) for start in (0, 150, 300)}) == 3
         assert model.certificate_.n_held_out == np.sum(other & (weight > 0.0))
 
-    def test_frames(self, rows):
-        X, y, _, groups = rows
-        table = pd.DataFrame(X).add_prefix("x").assign(label=y, group=groups)[:600]
-        table.index = pd.Index(np.arange(600) + 7)
+    def test_rows_are_named_after_a_fit_with_confidence(self, rows):
+        X, y, _, groups = (part[:300] for part in rows)
+        table = pd.DataFrame(X).add_prefix("x").assign(label=y, group=groups)
+        table.index = pd.Index(np.arange(300) + 7)
         frame = dd.from_pandas(table, npartitions=3)
         features = frame.drop(columns=["label", "group"])
-        model = FairLogisticClassifier(**{**SURE, "kappa": 0.9})
-        model.fit(features, frame["label"], sensitive_features=frame["group"])
+        given = {"y": frame["label"], "sensitive_features": frame["group"]}
+        model = FairLogisticClassifier(kappa=0.9).fit(features, **given)
+        with pytest.raises(NotFittedError):
+            model.held_out_rows(features)
+        model.set_params(**{**SURE, "kappa": 0.9}).fit(features, **given)
         held = model.held_out_rows(features).compute()
         assert held.index.tolist() == table.index.tolist()
         assert held.sum() == model.certificate_.n_held_out
+        with pytest.raises(TypeError, match="X must be a dask array"):
+            model.held_out_rows(X)
 
     def test_few_rows(self):
         X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
@@ -266,12 +271,3 @@ class TestConfidence:
             self.fitted(rows, constraint="group_auc")
         with pytest.raises(ValueError, match=r"use enforce='decision'"):
             self.fitted(rows, enforce="score")
-
-    def test_rows_are_named_after_a_fit_with_confidence(self, rows):
-        X, y, _, groups = (da.from_array(part, chunks=400) for part in rows)
-        model = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-        with pytest.raises(NotFittedError):
-            model.held_out_rows(X)
-        model, _ = self.fitted(rows, kappa=0.9)
-        with pytest.raises(TypeError, match="X must be a dask array"):
-            model.held_out_rows(rows[0])

@@ -168,27 +168,21 @@ def assert_unbiased(term, scores, v, draws):
         assert_allclose(back, on_scores(term, scores, v), rtol=1e-10, atol=1e-12)
 
 
-def test_batches_of_one_row_are_unbiased(summed, scores, rng):
-    v = rng.normal(size=summed.n_outputs)
-    assert_unbiased(
-        summed, scores, v, [(np.array([i]), np.full(1, float(N_ROWS))) for i in range(N_ROWS)]
-    )
-
-
-def test_batches_with_repeated_rows_are_unbiased(summed, scores, rng):
-    v = rng.normal(size=summed.n_outputs)
-    pairs = [
+SINGLE = [(np.array([i]), np.full(1, float(N_ROWS))) for i in range(N_ROWS)]
+DRAWS = {
+    "one row": SINGLE,
+    "two rows, repeated ones too": [
         (np.array([i, j]), np.full(2, N_ROWS / 2)) for i in range(N_ROWS) for j in range(N_ROWS)
-    ]
-    assert_unbiased(summed, scores, v, pairs)
+    ],
+    "one of the first three rows and two of the others": [
+        (np.array([i % 3, 3 + i, 3 + (i + 4) % 9]), np.array([3.0, 4.5, 4.5])) for i in range(9)
+    ],
+}
 
 
-def test_stratified_batches_with_weights_are_unbiased(summed, scores, rng):
-    """One row of the first three and two of the others are drawn."""
-    v = rng.normal(size=summed.n_outputs)
-    weights = np.array([3.0, 4.5, 4.5])
-    cycle = [(np.array([i % 3, 3 + i, 3 + (i + 4) % 9]), weights) for i in range(9)]
-    assert_unbiased(summed, scores, v, cycle)
+@pytest.mark.parametrize("draws", DRAWS)
+def test_batches_are_unbiased(summed, draws, scores, rng):
+    assert_unbiased(summed, scores, rng.normal(size=summed.n_outputs), DRAWS[draws])
 
 
 def test_statistics_and_gradients_of_shards_add_up(summed, scores, rng):
@@ -298,9 +292,7 @@ def test_a_term_may_take_scores_of_several_classes(rng):
     term = NeymanPearson(np.arange(N_ROWS) % 3, np.full(N_ROWS, 3.0 / N_ROWS))
     scores, v = rng.normal(size=(N_ROWS, 3)), rng.normal(size=3)
     assert_allclose(on_scores(term, scores, v), gradient(term, scores, v), rtol=1e-6, atol=1e-9)
-    assert_unbiased(
-        term, scores, v, [(np.array([i]), np.full(1, float(N_ROWS))) for i in range(N_ROWS)]
-    )
+    assert_unbiased(term, scores, v, SINGLE)
 
 
 def test_the_zero_one_version_is_a_term(term, scores):
