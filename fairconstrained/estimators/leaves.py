@@ -24,13 +24,11 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.solving import with_beta
 from fairconstrained.estimators.tree_parameters import (
-    TreeParameters,
     categorical_mask,
     check_codes,
     check_lightgbm_params,
     lightgbm_parameters,
     monotone_signs,
-    thread_count,
 )
 from fairconstrained.estimators.trees import (
     LogLoss,
@@ -95,12 +93,81 @@ class TreeScores(FairEstimator):
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
-        check_trees(self, self._trees, data)
+        trees, names = self._trees, seen_columns(self)
+        check_lightgbm_params(trees)
+        is_category = np.isin(names, list(self.categories_))
+        self.is_categorical_ = categorical_mask(
+            trees.categorical_features, names.tolist(), is_category
+        )
+        kept = SensitiveColumns.of(self).kept(self)
+        check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
-        """Return the problem of the leaf values of trees that are grown here, and these."""
-        return leaf_problem(self, self._trees, data, **growing)
+    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Grown]:
+        """Return the problem of the leaf values of trees that are grown here, and these.
+
+        The variables are the values of the leaves, tree after tree, then the intercept, which is
+        the score before the first tree. Where only the last trees have variables, the first
+        variable is the factor of the trees before them. The penalty is the squared distance from
+        the boosted values.
+        """
+        grown, alpha = self._growth(data, **growing).run(), float(self._trees.alpha)
+        values, lengths = grown.trees.values(), grown.trees.lengths
+        model = LeafModel.of(
+            grown.trees.features(),
+            data.X,
+            data.loss_weight,
+            values,
+            grown.scores,
+            curvature=grown.curvature,
+            alpha=alpha * lengths**2,
+            fit_intercept=getattr(self, "fit_intercept", True),
+        )
+        n = model.n_coefficients
+        penalty: Penalty = Proximity(values[:n] * lengths, alpha)
+        domain: Domain = WholeSpace()
+        if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
+            penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
+        start = np.append(values[: model.n_parameters], grown.auxiliary)
+        objective = loss_part(self, model, data).add(Leading(penalty, n))
+        first = Start(start, grown.multipliers)
+        return Problem(objective, domain=domain), replace(grown, first=first)
+
+    def _growth(
+        self,
+        data: TrainingData,
+        *,
+        constraints: Sequence[Constraint],
+        split: Split | None,
+        path: bool,
+    ) -> Growth:
+        """Return the boosting iterations under constraints that do not come later."""
+        trees, free = self._trees, path or self.goal == "fairness"
+        kept = SensitiveColumns.of(self).kept(self)
+        # As with LightGBM's own estimators, fits without a random_state are alike.
+        source = check_random_state(self.random_state or 0)
+        parameters = lightgbm_parameters(trees, source)
+        if trees.monotone_constraints is not None:
+            columns = seen_columns(self).tolist(), self.is_categorical_
+            signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
+            parameters["monotone_constraints"] = signs[kept].tolist()
+        seen = seen_columns(self)[kept].tolist()
+        names = seen if hasattr(self, "feature_names_in_") else []
+        codes = np.flatnonzero(self.is_categorical_[kept]).tolist() or "auto"
+        return Growth(
+            trees,
+            parameters,
+            {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes},
+            self._tree_loss,
+            data if split is None else split[0],
+            () if free else constraints,
+            None if split is None else split[1],
+            categories=_saved([self.categories_[k] for k in self.categories_ if k in seen]),
+            follows_others=self._follows_others,
+            zero_one=self.enforce == "decision",
+            n_fitted=None if free else trees.n_fitted_trees,
+            seed=source.randint(2**31 - 1),
+        )
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values and the number of trees."""
@@ -133,13 +200,11 @@ class TreeScores(FairEstimator):
         if first and _are_kept(self, grown, problem, first):
             solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
             result, at = solver.solve(problem, warm=first, callback=callback)
-            why = (
-                "whose predictions meet the constraints"
-                if problem.n_constraints
-                else "unconstrained"
-            )
+            met = "whose predictions meet the constraints"
             message = (
-                f"{len(grown.trees.sizes)} boosted trees, {why}: leaf values were not fitted again."
+                f"{len(grown.trees.sizes)} boosted trees, "
+                f"{met if problem.n_constraints else 'unconstrained'}: "
+                "leaf values were not fitted again."
             )
             return replace(result, status=Status.CONVERGED, message=message), at
         warm = first if warm is None else warm
@@ -194,83 +259,6 @@ def _are_kept(estimator: Any, grown: Grown, problem: Problem, first: Start) -> b
     scores = at.scores_of(problem.objective)
     constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))
     return at.zero_one_violation == 0.0 and not constant
-
-
-def check_trees(estimator: Any, trees: TreeParameters, data: TrainingData) -> None:
-    """Check the parameters of trees and the codes of categories; sets `is_categorical_`."""
-    check_lightgbm_params(trees)
-    names = seen_columns(estimator)
-    is_category = np.isin(names, list(estimator.categories_))
-    estimator.is_categorical_ = categorical_mask(
-        trees.categorical_features, names.tolist(), is_category
-    )
-    kept = SensitiveColumns.of(estimator).kept(estimator)
-    check_codes(data.X, estimator.is_categorical_[kept], names[kept].tolist())
-
-
-def leaf_problem(
-    estimator: TreeScores,
-    trees: Any,
-    data: TrainingData,
-    *,
-    constraints: Sequence[Constraint],
-    split: Split | None,
-    path: bool,
-) -> tuple[Problem, Grown]:
-    """Grow trees under an estimator's constraints, and return the problem of their leaf values.
-
-    The variables are the values of the leaves, tree after tree, then the intercept, which is the
-    score before the first tree. Where only the last trees have variables, the first variable is the
-    factor of the trees before them. The penalty is the squared distance from the boosted values.
-    """
-    free = path or estimator.goal == "fairness"  # constraints come later, and need all leaves
-    kept = SensitiveColumns.of(estimator).kept(estimator)
-    # As with LightGBM's own estimators, fits without a random_state are alike.
-    source = check_random_state(estimator.random_state or 0)
-    seen = seen_columns(estimator)[kept].tolist()
-    names = seen if hasattr(estimator, "feature_names_in_") else []
-    codes = np.flatnonzero(estimator.is_categorical_[kept]).tolist()
-    parameters = lightgbm_parameters(trees, source.randint(2**31 - 1), thread_count(trees.n_jobs))
-    if trees.monotone_constraints is not None:
-        columns = seen_columns(estimator).tolist(), estimator.is_categorical_
-        signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
-        parameters["monotone_constraints"] = signs[kept].tolist()
-    grown = Growth(
-        trees,
-        parameters,
-        {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes or "auto"},
-        estimator._tree_loss,
-        data if split is None else split[0],
-        () if free else constraints,
-        None if split is None else split[1],
-        categories=_saved(
-            [values for name, values in estimator.categories_.items() if name in seen]
-        ),
-        follows_others=estimator._follows_others,
-        zero_one=estimator.enforce == "decision",
-        n_fitted=None if free else trees.n_fitted_trees,
-        seed=source.randint(2**31 - 1),
-    ).run()
-    values, lengths = grown.trees.values(), grown.trees.lengths
-    model = LeafModel.of(
-        grown.trees.features(),
-        data.X,
-        data.loss_weight,
-        values,
-        grown.scores,
-        curvature=grown.curvature,
-        alpha=trees.alpha * lengths**2,
-        fit_intercept=getattr(estimator, "fit_intercept", True),
-    )
-    n = model.n_coefficients
-    penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
-    domain: Domain = WholeSpace()
-    if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
-        penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
-    start = np.append(values[: model.n_parameters], grown.auxiliary)
-    objective = loss_part(estimator, model, data).add(Leading(penalty, n))
-    problem = Problem(objective, domain=domain)
-    return problem, replace(grown, first=Start(start, grown.multipliers))
 
 
 def _saved(categories: list[list[Any]]) -> list[list[Any]]:

@@ -40,11 +40,26 @@ from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
+_SENSITIVE = {
+    "zero": "a coefficient of zero for columns that the model does not use",
+    "leave_out": "columns that the model does not use are left out",
+}
+
+
+# From a loss to scikit-learn's linear classifier that minimises it.
+_COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
+    Logistic: LogisticRegression,
+    Hinge: partial(LinearSVC, loss="hinge"),
+    SquaredHinge: partial(LinearSVC, loss="squared_hinge"),
+    Quadratic: partial(SGDClassifier, loss="squared_error"),
+}
+
 
 class LinearScores(FairEstimator):
     """Estimators whose scores may be linear, with coefficients of their own for every group."""
 
     loss: Any
+    domain: Any
     fit_intercept: bool
     group_interactions: bool
 
@@ -71,8 +86,24 @@ class LinearScores(FairEstimator):
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
     def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, None]:
-        """Return the problem without constraints."""
-        return linear_problem(self, data), None
+        """Return the problem without constraints, for rows or shards of rows."""
+        options: Any = {
+            "penalty": penalty_of(self.alpha),
+            "domain": self.domain or WholeSpace(),
+            "fit_intercept": self.fit_intercept,
+        }
+        model: LinearModel
+        if isinstance(data, ShardedData):
+            scale = data.feature_scale
+            no_rows = np.empty((0, len(scale.mean))), np.empty(0)
+            plain, penalty, domain = linear_model(*no_rows, known=scale, **options)
+            model = ShardedLinearModel.of(plain, data.shards, data.sample_weight)
+        else:
+            n_outputs = len(data.classes) if data.several_classes else 1
+            model, penalty, domain = linear_model(
+                data.X, data.loss_weight, n_outputs=n_outputs, **options
+            )
+        return Problem(loss_part(self, model, data).add(penalty), domain=domain), None
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return coefficients, intercepts and feature scales in the units of X."""
@@ -80,10 +111,13 @@ class LinearScores(FairEstimator):
         convention = fit.data.convention
         assert isinstance(model, LinearModel)
         coef, intercept = feature_map.fold(*model.coefficients(w))
+        scale = np.ones(feature_map.n_features)  # where the penalty is in the units of X
+        if fit.problem.domain.whole_space and model.scale is not None:
+            scale[feature_map.kept] = model.scale[: len(feature_map.kept)]
         attributes = {
             "coef_": convention.sign * coef,
             "intercept_": convention.shown(intercept) + 0.0,  # no negative zeros
-            "feature_scale_": shown_scale(feature_map, fit.problem),
+            "feature_scale_": scale,
         }
         if feature_map.n_groups and fit.data.groups is not None:
             attributes["groups_"] = fit.data.groups.sensitive.names
@@ -193,7 +227,29 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
         >>> np.allclose(plain.predict_proba(X), fair.predict_proba(X))
         True
         """
-        return exported(self, sensitive)
+        check_is_fitted(self)
+        check_option("sensitive", sensitive, _SENSITIVE)
+        plain = _counterpart(self)
+        if self.group_interactions:
+            raise ValueError(
+                f"{type(self).__name__} was fitted with group_interactions=True: it has "
+                f"coefficients for each of {self.coef_.shape[0]} groups, and "
+                f"{type(plain).__name__} has one row of them for all. Fit with "
+                "group_interactions=False, or deploy the model as it is, with pickle or skops."
+            )
+        kept = np.arange(self.n_features_in_)
+        if sensitive == "leave_out":
+            kept = SensitiveColumns.of(self).kept(self)
+        plain.classes_ = self.classes_.copy()
+        plain.coef_ = np.ascontiguousarray(coefficients(self)[:, kept])
+        plain.intercept_ = np.array(self.intercept_, dtype=plain.coef_.dtype)
+        plain.n_features_in_ = len(kept)
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_[kept]
+        several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
+        plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32) if several else self.n_iter_
+        moved = getattr(self, "score_threshold_", 0.0) != 0.0  # several classes have no threshold
+        return _cut_elsewhere(plain, self) if moved else plain
 
 
 def linear_scores(estimator: Any, features: Features) -> Array:
@@ -210,36 +266,6 @@ def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
     crossed = estimator.group_interactions and data.groups is not None
     n_groups = len(data.groups.sensitive) if crossed and data.groups is not None else 0
     return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
-
-
-def shown_scale(feature_map: FeatureMap, problem: Problem) -> Array:
-    """Return the feature scales that the penalty refers to, 1 where it is in the units of X."""
-    model, scale = problem.objective.model, np.ones(feature_map.n_features)
-    assert isinstance(model, LinearModel)
-    if problem.domain.whole_space and model.scale is not None:
-        scale[feature_map.kept] = model.scale[: len(feature_map.kept)]
-    return scale
-
-
-def linear_problem(estimator: Any, data: TrainingData) -> Problem:
-    """Return the problem of linear scores without constraints, for rows or shards of rows."""
-    options: Any = {
-        "penalty": penalty_of(estimator.alpha),
-        "domain": estimator.domain or WholeSpace(),
-        "fit_intercept": estimator.fit_intercept,
-    }
-    model: LinearModel
-    if isinstance(data, ShardedData):
-        scale = data.feature_scale
-        no_rows = np.empty((0, len(scale.mean))), np.empty(0)
-        plain, penalty, domain = linear_model(*no_rows, known=scale, **options)
-        model = ShardedLinearModel.of(plain, data.shards, data.sample_weight)
-    else:
-        n_outputs = len(data.classes) if data.several_classes else 1
-        model, penalty, domain = linear_model(
-            data.X, data.loss_weight, n_outputs=n_outputs, **options
-        )
-    return Problem(loss_part(estimator, model, data).add(penalty), domain=domain)
 
 
 def linear_model(
@@ -280,50 +306,6 @@ def linear_model(
         model, domain = model.in_units(factors), stretched
         penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
     return model, LeadingPenalty(penalty, n), LeadingDomain(domain, n)
-
-
-_SENSITIVE = {
-    "zero": "a coefficient of zero for columns that the model does not use",
-    "leave_out": "columns that the model does not use are left out",
-}
-
-
-# From a loss to scikit-learn's linear classifier that minimises it.
-_COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
-    Logistic: LogisticRegression,
-    Hinge: partial(LinearSVC, loss="hinge"),
-    SquaredHinge: partial(LinearSVC, loss="squared_hinge"),
-    Quadratic: partial(SGDClassifier, loss="squared_error"),
-}
-
-
-def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
-    """Return scikit-learn's linear classifier with the coefficients of a fitted model."""
-    check_is_fitted(model)
-    check_option("sensitive", sensitive, _SENSITIVE)
-    plain = _counterpart(model)
-    if model.group_interactions:
-        raise ValueError(
-            f"{type(model).__name__} was fitted with group_interactions=True: it has coefficients "
-            f"for each of {model.coef_.shape[0]} groups, and {type(plain).__name__} has one row of "
-            "them for all. Fit with group_interactions=False, or deploy the model as it is, with "
-            "pickle or skops."
-        )
-    kept = (
-        SensitiveColumns.of(model).kept(model)
-        if sensitive == "leave_out"
-        else np.arange(model.n_features_in_)
-    )
-    plain.classes_ = model.classes_.copy()
-    plain.coef_ = np.ascontiguousarray(coefficients(model)[:, kept])
-    plain.intercept_ = np.array(model.intercept_, dtype=plain.coef_.dtype)
-    plain.n_features_in_ = len(kept)
-    if hasattr(model, "feature_names_in_"):
-        plain.feature_names_in_ = model.feature_names_in_[kept]
-    several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
-    plain.n_iter_ = np.array([model.n_iter_], dtype=np.int32) if several else model.n_iter_
-    moved = getattr(model, "score_threshold_", 0.0) != 0.0  # several classes have no threshold
-    return _cut_elsewhere(plain, model) if moved else plain
 
 
 def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.population import Certificate
-from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.network_training import (
@@ -22,8 +22,10 @@ from fairconstrained.estimators.network_training import (
     fitted_network,
     is_sound,
     iterations,
-    search_of_last_layer,
+    last_layer,
+    refit,
     with_fitted_last_layer,
+    with_last_layer,
 )
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss
@@ -288,9 +290,25 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         return self._train(problem, fit)[0]
 
     def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
-        """Return the search of the last layer, with all others fixed, or else of all weights."""
-        search = search_of_last_layer(fit, result, penalty_of(self.alpha))
-        return super()._decided(fit, result) if search is None else search
+        """Return the search of the last layer, with all others fixed, or else of all weights.
+
+        The constraints hold on its scores as well, so that the search starts from the solution. The
+        unconstrained model is that of the fixed layers.
+        """
+        last = last_layer(fit.problem, result.w, penalty_of(self.alpha))
+        if last is None:
+            return super()._decided(fit, result)
+        problem, start, lift = last
+        first = refit(problem, Start(start, result.multipliers), result.solver.tol)
+        n = problem.objective.model.n_parameters
+        free = refit(problem.with_constraints(()), Start(first.w[:n]), result.solver.tol)
+        task = DecisionTask(problem, first, fit.data.y, fit.data.loss_weight, free.w[:n])
+        held_out = fit.held_out
+        if held_out is not None:
+            parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
+            held_out = replace(held_out, constraints=tuple(parts))
+        search, certificate = fit.searched(task, held_out)
+        return replace(search, w=lift(search.w)), certificate
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores.

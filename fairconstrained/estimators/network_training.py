@@ -13,8 +13,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.population import Certificate
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.fit import Fit
@@ -237,11 +235,11 @@ def with_fitted_last_layer(
     if last is None:
         return solution
     linear, start, lift = last
-    refit = _refit(linear, Start(start), tol)
-    if _worth(refit, tol) >= _worth(result, tol):
+    again = refit(linear, Start(start), tol)
+    if _worth(again, tol) >= _worth(result, tol):
         return solution
-    after = problem.at(lift(refit.w))
-    measured = Measured.of(Iterate(after, refit.multipliers, result.n_iter), tol)
+    after = problem.at(lift(again.w))
+    measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
     status, feasible = result.status, measured.violation <= tol
     if feasible and validated:
         status = Status.VALIDATED
@@ -249,40 +247,15 @@ def with_fitted_last_layer(
         status = Status.STALLED
     repaired = result.with_point(measured, status)
     message = f"{repaired.message} The last layer was fitted once more."
-    passes = result.data_passes + refit.data_passes
+    passes = result.data_passes + again.data_passes
     return replace(repaired, message=message, data_passes=passes), after
 
 
-def _refit(linear: Problem, start: Start, tol: float) -> Result:
+def refit(linear: Problem, start: Start, tol: float) -> Result:
     """Return the solution of the problem of a last layer, with all that `best_of` tries."""
     options = SimpleNamespace(solver="auto", max_iter=None, random_state=None)
     solver = default_solver(linear).with_options(tol=tol)
     return best_of(solver, linear, options, warm=start)[0]
-
-
-def search_of_last_layer(
-    fit: Fit, result: Result, penalty: Penalty
-) -> tuple[DecisionSearch, Certificate | None] | None:
-    """Return the search of the last layer with all others fixed, None if there is no such layer.
-
-    The constraints hold on its scores as well, so that the search starts from the solution. The
-    unconstrained model is that of the fixed layers.
-    """
-    last = last_layer(fit.problem, result.w, penalty)
-    if last is None:
-        return None
-    problem, start, lift = last
-    first = _refit(problem, Start(start, result.multipliers), result.solver.tol)
-    n = problem.objective.model.n_parameters
-    free = problem.with_constraints(())
-    unconstrained = _refit(free, Start(first.w[:n]), result.solver.tol)
-    task = DecisionTask(problem, first, fit.data.y, fit.data.loss_weight, unconstrained.w[:n])
-    held_out = fit.held_out
-    if held_out is not None:
-        parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
-        held_out = replace(held_out, constraints=tuple(parts))
-    search, certificate = fit.searched(task, held_out)
-    return replace(search, w=lift(search.w)), certificate
 
 
 def is_sound(problem: Problem, result: Result) -> bool:

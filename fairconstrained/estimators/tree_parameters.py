@@ -121,15 +121,15 @@ def import_lightgbm() -> ModuleType:
     return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
-def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str, Any]:
-    """Return LightGBM's parameters for an estimator."""
+def lightgbm_parameters(estimator: Any, random_state: np.random.RandomState) -> dict[str, Any]:
+    """Return LightGBM's parameters for an estimator, with a seed that is drawn."""
     return {
         "deterministic": True,
         "verbosity": -1,
         **{name: getattr(estimator, name) for name in _PASSED},
         **(estimator.lightgbm_params or {}),
-        "seed": seed,
-        "num_threads": num_threads,
+        "seed": random_state.randint(2**31 - 1),
+        "num_threads": thread_count(estimator.n_jobs),
         "feature_pre_filter": False,
         "metric": "none",
     }
