@@ -24,15 +24,8 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
-from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
-from fairconstrained.estimators.solution import (
-    far_predictions,
-    warn_of,
-    warn_of_equal_predictions,
-    warn_of_one_side,
-    warn_of_other_solver,
-    warn_of_predictions,
-)
+from fairconstrained.estimators.selection_rate import limits_of, solved
+from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.estimators.solving import (
     Attributes,
     Progress,
@@ -41,7 +34,6 @@ from fairconstrained.estimators.solving import (
     sampled_start,
     with_beta,
 )
-from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
@@ -347,53 +339,23 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         with all_or_nothing(self):
             warn_of_unused_kappa(self, stacklevel=5)
             fit = self.bind(*rows, **others)
+
+            def minimize(fit: Fit, first: Start | None) -> tuple[Result, Evaluation]:
+                problem, start = fit.wanted()
+                return self._minimize(
+                    problem,
+                    rows[:3],
+                    fit.attributes,
+                    fit.solve,
+                    variables=self._variables(fit) if self.warm_start else None,
+                    first=start if first is None else first,
+                )
+
             with limited_threads(fit.data.X):
-                fit, result, at = self._solved(fit, rows[:3])
+                fit, result, at = solved(fit, minimize)
                 solution = fit.enforced(result, limits_of(fit))
                 if self.bound:
                     solution = replace(solution, optimality=fit.optimality(result, at))
             fit.store(self, solution, like=at)
-            loss = resolve_objective("loss", self.loss)
-            if not (loss.determines_intercept or fit.data.several_classes):
-                w = solution.result.w[: fit.problem.n_variables]
-                warn_of_one_side(fit.problem, w, result.solver.tol, stacklevel=5)
-            promised = solution.certificate or solution.search
-            if promised is not None:
-                warn_of_other_solver([result], stacklevel=5)
-                promised.warn(stacklevel=5)
-                return self
-            warn_of(solution.result, stacklevel=5)
-            if self.goal == "accuracy" and not self.needs_queries:
-                far = far_predictions(fit.constraints, fit.data, at)
-                warn_of_predictions(far, stacklevel=5)
-                if loss.determines_intercept:
-                    warn_of_equal_predictions(
-                        fit.constraints,
-                        lambda: at.model_pass(fit.model).distribution()[0],
-                        lambda: fit.unconstrained.weighted_scores(fit.data)[0],
-                        stacklevel=5,
-                    )
-            return self
-
-    def _solved(self, fit: Fit, passed: Any) -> tuple[Fit, Result, Evaluation]:
-        """Return the fit, at the threshold that selects its share, its solution and evaluation.
-
-        `passed` is X, y and sample_weight as passed to `fit`.
-        """
-        rate, first, passes = rate_of(fit), None, 0.0
-        if rate is not None:
-            fit, first, passes = settle(fit, rate)
-        problem, start = fit.wanted()
-        result, at = self._minimize(
-            problem,
-            passed,
-            fit.attributes,
-            fit.solve,
-            variables=self._variables(fit) if self.warm_start else None,
-            first=start if first is None else first,
-        )
-        if rate is not None:
-            result = replace(result, data_passes=result.data_passes + passes)
-            fit, result = cut_exactly(fit, rate, result, at)
-            at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
-        return fit, result, at
+            warn_of_fit(fit, solution, result, at)
+        return self

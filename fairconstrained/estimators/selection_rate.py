@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -73,6 +74,26 @@ def moved_variables(problem: Problem, w: Array, by: float) -> Array:
     w = np.array(w)
     w[: problem.n_variables] -= by * direction
     return w
+
+
+def solved(
+    fit: Fit,
+    minimize: Callable[[Fit, Start | None], tuple[Result, Evaluation]],
+    first: Start | None = None,
+) -> tuple[Fit, Result, Evaluation]:
+    """Return the fit at the threshold that selects its share, its solution, the evaluation there.
+
+    `minimize` returns the solution of a fit, and the evaluation there, from a start; `first` is
+    that of the first one.
+    """
+    rate = rate_of(fit)
+    if rate is None:
+        return fit, *minimize(fit, first)
+    fit, start, passes = settle(fit, rate, first)
+    result, at = minimize(fit, start)
+    result = replace(result, data_passes=result.data_passes + passes)
+    fit, result = cut_exactly(fit, rate, result, at)
+    return fit, result, fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
 
 
 def settle(

@@ -21,6 +21,7 @@ from fairconstrained.exceptions import (
     InfeasibleConstraintWarning,
     InputWarning,
 )
+from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.utils.execution import in_fold
@@ -148,6 +149,30 @@ def measures(
             result, state=None, bound=bound.text, optimality=str(solution.optimality)
         ),
     }
+
+
+def warn_of_fit(fit: Any, solution: Solution, result: Result, at: Evaluation) -> None:
+    """Warn of what a fit did not find; `result` is the solution on scores, `at` the evaluation."""
+    estimator, data, problem = fit.estimator, fit.data, fit.problem
+    loss = resolve_objective("loss", estimator.loss)
+    if not (loss.determines_intercept or data.several_classes):
+        w = solution.result.w[: problem.n_variables]
+        warn_of_one_side(problem, w, result.solver.tol, stacklevel=6)
+    promised = solution.certificate or solution.search
+    if promised is not None:
+        warn_of_other_solver([result], stacklevel=6)
+        promised.warn(stacklevel=6)
+        return
+    warn_of(solution.result, stacklevel=6)
+    if estimator.goal == "accuracy" and not estimator.needs_queries:
+        warn_of_predictions(far_predictions(fit.constraints, data, at), stacklevel=6)
+        if loss.determines_intercept:
+            warn_of_equal_predictions(
+                fit.constraints,
+                lambda: at.model_pass(fit.model).distribution()[0],
+                lambda: fit.unconstrained.weighted_scores(data)[0],
+                stacklevel=6,
+            )
 
 
 def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:

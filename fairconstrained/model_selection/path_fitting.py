@@ -18,7 +18,7 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
+from fairconstrained.estimators.selection_rate import rate_of, solved
 from fairconstrained.estimators.solution import (
     Solution,
     far_predictions,
@@ -27,9 +27,8 @@ from fairconstrained.estimators.solution import (
     warn_of_predictions,
 )
 from fairconstrained.estimators.solving import several_solutions
-from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._family import (
+from fairconstrained.model_selection._points import (
     ORDER,
     Rows,
     SolvedPoint,
@@ -203,14 +202,13 @@ def follow(
     with limited_threads(fit.data.X):
         chosen = _grid(fit, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
-        rate = rate_of(fit)
-        if rate is None:
+        if rate_of(fit) is None:
             points = list(_points(fit, chosen, validation))
             _improve(fit, points, validation)
             if bound:
                 _state_gaps(fit, points)
         else:
-            points = list(_points_at_share(fit, rate, chosen, held_out))
+            points = list(_points_at_share(fit, chosen, held_out))
     estimators, results, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
@@ -298,9 +296,7 @@ def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point
         yield _point(here, (result, at), validation, training)
 
 
-def _points_at_share(
-    fit: Fit, rate: SelectionRate, kappas: Array, held_out: Sequence[Any]
-) -> Iterator[_Point]:
+def _points_at_share(fit: Fit, kappas: Array, held_out: Sequence[Any]) -> Iterator[_Point]:
     """Yield the point of every tolerance where a share of the rows is selected.
 
     The threshold is another one at every point. Iterations start from that of the last point.
@@ -309,14 +305,11 @@ def _points_at_share(
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
         warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
-        fit, start, passes = settle(fit, rate, warm)
-        result, at = fit.solve(warm=start)
-        fit, result = cut_exactly(fit, rate, result, at)
-        result = replace(result, data_passes=result.data_passes + passes)
-        warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
+        fit, result, at = solved(fit, lambda fit, start: fit.solve(warm=start), warm)
+        warm = Start(result.w)
         validation = validation_rows(fit, *held_out)
         training = _training_rows(fit)
-        yield _point(fit, (result, here), validation, training)
+        yield _point(fit, (result, at), validation, training)
 
 
 def _training_rows(fit: Fit) -> Rows:
