@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.leaves import TreeScores
-from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
+from fairconstrained.estimators.tree_parameters import TreeParameters
 from fairconstrained.utils.typing import Array, MatrixLike
 
 
@@ -209,11 +209,6 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         importances = np.zeros(self.n_features_in_, dtype=int)
         importances[SensitiveColumns.of(self).kept(self)] = self.booster_.feature_importance()
         return importances
-
-    @property
-    def feature_kind(self) -> FeatureKind:
-        """What it accepts as features, for developers."""
-        return TreeFeatures(self.categorical_features)
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores, the log odds of the second class.

@@ -10,7 +10,7 @@ from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.estimators.leaves import TreeScores
 from fairconstrained.estimators.linear import LinearScores
 from fairconstrained.estimators.network_training import NetworkScores
-from fairconstrained.estimators.tree_parameters import TreeFeatures, TreeParameters
+from fairconstrained.estimators.tree_parameters import TreeParameters
 from fairconstrained.utils.parameter_constraints import OpenShare
 from fairconstrained.utils.registry import Parametrized, resolve
 
@@ -107,11 +107,6 @@ class BoostedScores(TreeParameters, RankerModel):
     """
 
     constraint_fraction: OpenShare | None = None
-
-    @property
-    def feature_kind(self) -> FeatureKind:
-        """Numbers, missing values and categories."""
-        return TreeFeatures(self.categorical_features)
 
     def kind(self, ranker: Any) -> type[Any]:
         """Return that scores are those of trees; check that the ranker has no layers."""

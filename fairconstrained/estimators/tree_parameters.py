@@ -57,6 +57,11 @@ class TreeParameters:
     n_fitted_trees: Count | None = 25
     n_jobs: Jobs = None
 
+    @property
+    def feature_kind(self) -> FeatureKind:
+        """What is accepted as features, for developers: numbers, missing values and categories."""
+        return TreeFeatures(self.categorical_features)
+
 
 _PASSED = (  # LightGBM has these names too, for parameters with other main names
     *("learning_rate", "num_leaves", "max_depth", "min_child_samples", "min_child_weight"),
