@@ -211,8 +211,9 @@ def by_solver(rows: pd.DataFrame) -> pd.DataFrame:
         "passes": grouped.passes.median().map("{:.0f}".format),
         "CPU seconds": grouped["CPU seconds"].median().map("{:.2f}".format),
     }
-    table = pd.DataFrame(shown).unstack("data").reindex(judged.solver.unique())
-    table.columns = [f"{data}: {name}" for name, data in table.columns]
+    of_data = {name: pd.DataFrame(shown).xs(name, level="data") for name in judged.data.unique()}
+    table = pd.concat(of_data, axis=1).reindex(judged.solver.unique())
+    table.columns = [": ".join(names) for names in table.columns]
     return table.rename_axis("solver").reset_index()
 
 

@@ -155,6 +155,7 @@ def draw(left: Any, right: Any, lines: pd.DataFrame, e9: pd.DataFrame, e10: pd.D
         names = some.experiment + ", " + some.method
         left.plot(some[kind] / some.published, names, "o", color=colour, label=label)
     left.axvline(1.0, color="black", linewidth=0.8)
+    left.invert_yaxis()
     left.set_xlabel("objective over the published one, a9a")
     left.legend()
     ranks = pd.concat([e9.assign(of="E9"), e10.assign(of="E10")])

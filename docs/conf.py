@@ -38,7 +38,16 @@ autodoc_typehints = "none"  # the lists of parameters have the types
 toc_object_entries_show_parents = "hide"
 
 html_sidebars = {  # pages without pages below them
-    page: [] for page in ("index", "install", "tour", "glossary", "contributing", "changelog")
+    page: []
+    for page in (
+        "index",
+        "install",
+        "tour",
+        "glossary",
+        "contributing",
+        "changelog",
+        "from_0_2_to_0_3",
+    )
 }
 html_theme = "pydata_sphinx_theme"
 html_title = "fairconstrained"

@@ -62,8 +62,8 @@ class Page:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-        with rc_context({"svg.hashsalt": "fairconstrained", "font.size": 9}):
-            figure = Figure((10.5, 4.2), layout="constrained")
+        with rc_context({"svg.hashsalt": "fairconstrained", "font.size": 8}):
+            figure = Figure((8.0, 3.8), layout="constrained")
             axes = figure.subplots(1, 2)
             for ax in axes:
                 ax.spines[["top", "right"]].set_visible(False)
