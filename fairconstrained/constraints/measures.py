@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.cell_means import CellMeans, Ratios, cell_matrix
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
+from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _SMALL = 4096  # entries up to which matrices are dense, and names are listed
@@ -110,22 +111,49 @@ def _with_mean(shares: Array) -> Matrix:
     return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
 
 
-def _with_each_other(n: int) -> tuple[Family, ...]:
-    return ((range(n), range(n)),)
+def _with_each_other(part: Measures) -> tuple[Family, ...]:
+    return ((range(len(part)), range(len(part))),)
 
 
-def _with_the_overall(n: int) -> tuple[Family, ...]:
+def _with_the_overall(part: Measures) -> tuple[Family, ...]:
     """Return every group and all rows, then all rows and every group."""
+    n = len(part)
     groups, every = range(n), range(n, n + 1)
     return ((groups, every), (every, groups)) if n > 1 else ()
 
 
-def each_group(n: int) -> tuple[Family, ...]:
+def each_group(part: Measures) -> tuple[Family, ...]:
     """Return every group and all rows, for a requirement on groups, or on these two in order."""
-    return ((range(n), range(n, n + 1)),)
+    return ((range(len(part)), range(len(part), len(part) + 1)),)
+
+
+def _with_a_group(name: str, part: Measures) -> tuple[Family, ...]:
+    """Return every group and the one of a name, then this one and every group."""
+    if name not in part.groups:
+        return ()
+    k = list(part.groups).index(name)
+    others, it = (range(k), range(k + 1, len(part))), range(k, k + 1)
+    sides = [(side, it) for side in others if side] + [(it, side) for side in others if side]
+    return tuple(sides)
 
 
 COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_overall}
+
+
+def comparison(
+    against: object, groups: Groups, warn: Callable[[str], None]
+) -> Callable[[Measures], tuple[Family, ...]]:
+    """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
+    if against in COMPARISONS:
+        return COMPARISONS[str(against)]
+    bare = map(str, replace(groups, stratum="").labels)
+    labels = dict(zip(bare, map(str, groups.labels), strict=True))
+    if str(against) not in labels:
+        has = f"against={against!r} is neither 'pairs' nor 'overall', nor one of the groups"
+        if not groups.stratum and not in_fold():
+            raise ValueError(f"{has} {[*labels]}.")
+        warn(f"{has} that have rows here {[*labels.values()]}; nothing is compared.")
+    return partial(_with_a_group, labels.get(str(against), ""))
 
 
 @dataclass(frozen=True)
@@ -174,7 +202,7 @@ class Compared:
     measures : sequence of Measures
         Numbers are compared within each entry.
     families : callable
-        The number n of groups -> families of pairs of them, in which n stands for all rows.
+        Measures of n groups -> families of pairs of these, in which n stands for all rows.
     requirement : Requirement
         The bound on all pairs.
     signs : ndarray of shape (n_rows,) or None, default=None
@@ -185,7 +213,7 @@ class Compared:
     """
 
     measures: Sequence[Measures]
-    families: Callable[[int], tuple[Family, ...]]
+    families: Callable[[Measures], tuple[Family, ...]]
     requirement: Requirement
     signs: Array | None = None
     claimed: Mapping[str, Any] = field(default_factory=dict)
@@ -204,7 +232,7 @@ class Compared:
         """The matrix of first m_a + second m_b for all pairs, within each entry of the measures."""
         families, below = [], 0
         for part in self.measures:
-            for pair in self.families(len(part)):
+            for pair in self.families(part):
                 a, b = (range(side.start + below, side.stop + below) for side in pair)
                 families.append((a, b))
             below += len(part) + 1

@@ -10,7 +10,6 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
@@ -34,8 +33,8 @@ class RateParity(Constraint):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
         or the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the rate of all rows of the event.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, all rows of the event, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
         The gap of the predictions is then the shortfall 1 - rate_a / rate_b, and its bound is 1 -
@@ -78,7 +77,8 @@ class RateParity(Constraint):
     @property
     def gap_title(self) -> str:  # type: ignore[override]
         """The rates that are compared, as a difference or a ratio."""
-        of = "two groups'" if self.against == "pairs" else "a group's and all rows'"
+        named = {"pairs": "two groups'", "overall": "a group's and all rows'"}
+        of = named.get(self.against, f"another group's and {self.against}'s")
         rates = " or ".join(f"{RATES[name].title}s" for name in self.rates) or "rates"
         if self.ratio is not None:
             return f"1 minus the smallest ratio of {of} {rates}"
@@ -96,7 +96,7 @@ class RateParity(Constraint):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         requirement = self._requirement()
-        against = check_option("against", self.against, measures.COMPARISONS)
+        against = measures.comparison(self.against, groups, self._warn)
         return measures.Compared(self._measures(y, groups, weight), against, requirement)
 
     def _requirement(self) -> measures.Requirement:
@@ -133,8 +133,8 @@ class DemographicParity(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
@@ -171,8 +171,8 @@ class EqualOpportunity(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
@@ -207,8 +207,8 @@ class PredictiveEquality(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
@@ -243,8 +243,8 @@ class EqualizedOdds(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 

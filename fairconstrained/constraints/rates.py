@@ -16,7 +16,6 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers
 
@@ -38,8 +37,8 @@ class ErrorRateParity(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall error rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall error rate, or the group of this name.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of two error rates, in [0, 1]; see
         :class:`~fairconstrained.constraints.parity.RateParity`.
@@ -95,8 +94,8 @@ class DisparateImpact(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
 
     References
     ----------
@@ -142,8 +141,8 @@ class CalibrationParity(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with all rows.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, all rows, or the group of this name.
 
     References
     ----------
@@ -199,8 +198,8 @@ class BalancedRate(RateParity):
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
         The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
         the sigmoid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the overall rate.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the overall rate, or the group of this name.
 
     References
     ----------
@@ -266,8 +265,8 @@ class ROCParity(Constraint):
         The grid, of scores minus the decision threshold. None takes the grid above.
     n_thresholds : int, default=400
         The number of thresholds of that grid.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other or with the rate of all rows.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, the rate of all rows, or the group of this name.
 
     References
     ----------
@@ -327,7 +326,7 @@ class ROCParity(Constraint):
         )
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        against = check_option("against", self.against, measures.COMPARISONS)
+        against = measures.comparison(self.against, groups, self._warn)
         requirement = measures.difference(self.checked_kappa())
         claimed = {"thresholds": self._grid(), "one_output": False}
         rates = [self._means(groups, weight)]

@@ -305,3 +305,33 @@ class TestInAnEstimator:
         assert fairest.result_.converged
         assert fairest.objective_ <= 1.05 * free.objective_ * (1.0 + 1e-4)
         assert fairest.gap_ < term.gap(free.decision_function(X)).max() - 0.001
+
+
+@pytest.mark.parametrize("constraint", [DemographicParity, EqualizedOdds, ErrorRateParity])
+@pytest.mark.parametrize("settings", [{"kappa": 0.1}, {"ratio": 0.8}])
+def test_against_a_group_has_the_pairs_of_that_group(constraint, settings):
+    rng = np.random.default_rng(0)
+    groups, y = rng.choice(["a", "b", "c", "d"], 200), rng.choice([-1.0, 1.0], 200)
+    rows = y, groups, rng.uniform(1.0, 2.0, 200)
+    scores = rng.normal(size=200)
+    every, named = (
+        constraint(**settings, against=against).bind(*rows) for against in ("pairs", "b")
+    )
+    values = dict(zip(every.names, every.value(scores), strict=True))
+    with_b = {name for name in every.names if "(b" in name}
+    assert set(named.names) == with_b and 0 < len(with_b) < len(values)
+    assert_allclose(named.value(scores), [values[name] for name in named.names])
+
+
+def test_against_a_group_that_no_row_has():
+    with pytest.raises(ValueError, match="against='z' is neither 'pairs' nor"):
+        DemographicParity(against="z").bind(None, np.array(["a", "b"]), np.ones(2))
+
+
+def test_against_a_group_bounds_the_distance_to_it_alone():
+    X, y, _ = make_biased_classification(1500, gap=0.4, random_state=0)
+    groups = np.where(X[:, 0] > 0.8, "c", np.where(X[:, 1] > 0.0, "a", "b"))
+    clf = FairLogisticClassifier(DemographicParity(0.05, against="a"), enforce="decision")
+    rates = [clf.fit(X, y, sensitive_features=groups).predict(X)[groups == g].mean() for g in "abc"]
+    assert clf.bound_met_
+    assert max(abs(rate - rates[0]) for rate in rates) <= 0.05 + 1e-12
