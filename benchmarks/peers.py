@@ -36,7 +36,7 @@ from benchmarks.harness.frontier import (
 )
 from benchmarks.harness.options import ROOT, Default, add_choice
 from benchmarks.harness.pages import Page, boxes
-from benchmarks.harness.peer_worker import NOTIONS, OURS, PEERS, SEES, TREES
+from benchmarks.harness.peer_worker import NOTIONS, OURS, PEERS
 from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
 
@@ -191,34 +191,18 @@ def run(options: Namespace) -> None:
         print(f"not run: {peer}: {reason}")
 
 
-REFERENCES = {  # what a fit is timed against
-    "linear": "ours, decisions",
-    SEES: "ours, thresholds by group",
-    TREES: "ours boosted, decisions",
-}
-
-
-def seconds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the CPU seconds of every method on every task, over ours of its kind."""
-    task = ["data", "notion", "kind"]
-    means = rows.groupby([*task, "method"], sort=False)["CPU seconds"].mean().reset_index()
-    ours = means[means.method == means.kind.map(REFERENCES)].set_index(task)["CPU seconds"]
-    return means.assign(ratio=means["CPU seconds"] / means.set_index(task).index.map(ours))
-
-
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return who is ahead of whom, and medians of the CPU seconds."""
-    times = seconds(rows).groupby("method").ratio.median().map("{:.2g}".format)
+    """Return who is ahead of whom, and medians of the CPU seconds of a fit."""
+    seconds = rows.groupby("method")["CPU seconds"].median().map("{:.2g}".format)
     shown = summary(rows)
-    return shown.assign(**{"CPU seconds over ours": shown.method.map(times)})
+    return shown.assign(**{"CPU seconds": shown.method.map(seconds)})
 
 
 def draw(differences: Any, times: Any, rows: pd.DataFrame) -> None:
     """Draw differences of accuracy, and CPU seconds."""
     draw_differences(differences, rows)
-    ratios = seconds(rows)
-    ours = [name for name in ratios.method if name.startswith("ours")]
-    boxes(times, ratios.ratio, ratios.method, "CPU seconds of a fit, over ours of its kind", ours)
+    ours = [name for name in rows.method if name.startswith("ours")]
+    boxes(times, rows["CPU seconds"], rows.method, "CPU seconds of a fit", ours)
     times.set_xscale("log")
 
 

@@ -151,7 +151,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
     """Draw the differences of all comparisons, a box for every method."""
     judged = rows[rows["ours is"].isin(JUDGED)]
-    label = "our accuracy less theirs at the same fairness, in points"
+    label = "our accuracy less theirs, in points"
     boxes(ax, 100.0 * judged.difference, judged.method, label)
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.set_xscale("symlog", linthresh=1.0)
