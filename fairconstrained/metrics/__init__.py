@@ -9,6 +9,7 @@ The cost is O(n log n); it is multiplied by the number of groups if groups are c
 other. Ties count one half in pairwise probabilities.
 """
 
+from fairconstrained.metrics.calibration import group_calibration, predictive_parity_difference
 from fairconstrained.metrics.distributions import (
     partial_demographic_parity_difference,
     roc_parity_difference,
@@ -37,6 +38,7 @@ from fairconstrained.metrics.rates import (
 __all__ = [
     "class_error_rates",
     "group_auc_difference",
+    "group_calibration",
     "group_rates",
     "impact_ratios",
     "inter_group_auc_difference",
@@ -45,6 +47,7 @@ __all__ = [
     "neyman_pearson_error",
     "pairwise_error",
     "partial_demographic_parity_difference",
+    "predictive_parity_difference",
     "query_ndcg",
     "query_pairwise_errors",
     "query_parity_difference",

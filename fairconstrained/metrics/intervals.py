@@ -159,11 +159,17 @@ def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
     (array([0.0524]), array([0.3339]))
     """
     rates, sizes = np.asarray(rates, dtype=float), np.asarray(sizes, dtype=float)
-    low, high = wilson(rates, sizes, float(norm.ppf(0.5 + 0.5 * confidence)))
-    a, b = np.triu_indices(len(rates), 1)
-    value = rates[a] - rates[b]
-    down = value - np.hypot(rates[a] - low[a], high[b] - rates[b])
-    up = value + np.hypot(high[a] - rates[a], rates[b] - low[b])
+    limits = wilson(rates, sizes, float(norm.ppf(0.5 + 0.5 * confidence)))
+    return differences(Interval(rates, *limits))
+
+
+def differences(each: Interval) -> Interval:
+    """Return the intervals of the differences of all pairs, from that of each; see `newcombe`."""
+    values, low, high = each
+    a, b = np.triu_indices(len(values), 1)
+    value = values[a] - values[b]
+    down = value - np.hypot(values[a] - low[a], high[b] - values[b])
+    up = value + np.hypot(high[a] - values[a], values[b] - low[b])
     return Interval(value, down, up)
 
 
@@ -194,9 +200,15 @@ def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Inte
     n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in compared)
     each = 1.0 - (1.0 - confidence) / n_pairs
     pairs = [newcombe(r, n, each) for r, n in compared]
-    value, low, high = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    gap = largest_of(Interval(*(np.concatenate(parts) for parts in zip(*pairs, strict=True))))
+    return gap._replace(high=np.minimum(gap.high, 1.0))
+
+
+def largest_of(pairs: Interval) -> Interval:
+    """Return the largest absolute difference, from simultaneous intervals of all differences."""
+    value, low, high = pairs
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return Interval(np.abs(value).max(), least.max(), np.minimum(np.maximum(-low, high), 1.0).max())
+    return Interval(np.abs(value).max(), least.max(), np.maximum(-low, high).max())
 
 
 def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -> Interval:

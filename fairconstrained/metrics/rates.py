@@ -63,7 +63,9 @@ RATES: Mapping[str, Rate] = {
     "precision": Rate(_selected, _positive, "precision"),
     "base_rate": Rate(_all, _positive, "rate of positive labels"),
 }
-DEFAULT_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
+DEFAULT_RATES = (
+    "selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "precision",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +123,11 @@ class Predictions:
 
     def table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return counts and rates: a row for each group, and one for all rows."""
-        together = Groups(np.zeros_like(self.groups.codes), np.array(["all rows"]))
-        by_group = self._table(names, confidence)
-        overall = Predictions(self.labels, self.predictions, together, self.weight)
-        return pd.concat([by_group, overall._table(names, confidence)])
+        return pd.concat([part._table(names, confidence) for part in (self, self.together())])
+
+    def together(self) -> Predictions:
+        """Return all rows as one group."""
+        return replace(self, groups=all_rows(self.groups))
 
     def _table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         known, codes, n = self.groups.known, self.groups.codes, len(self.groups)
@@ -159,6 +162,11 @@ class Predictions:
                 "lowest": labels[np.nanargmin(rates)] if len(known[k]) else "",
             }  # fmt: skip
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
+
+
+def all_rows(groups: Groups) -> Groups:
+    """Return the rows of groups, known or not, as one group."""
+    return Groups(np.zeros_like(groups.codes), np.array(["all rows"]))
 
 
 def group_labels(groups: Groups) -> list[str]:
@@ -201,8 +209,8 @@ def group_rates(
     rates : DataFrame
         A row for each group, and a last row for all rows. The columns are the counts rows,
         positive_labels and positive_decisions (the number of positive predictions), and the rates
-        selection_rate, true_positive_rate, false_positive_rate and accuracy, each with its bounds
-        ``_low`` and ``_high``.
+        selection_rate, true_positive_rate, false_positive_rate, accuracy and precision, each with
+        its bounds ``_low`` and ``_high``.
 
     Examples
     --------

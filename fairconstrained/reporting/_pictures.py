@@ -166,7 +166,7 @@ def accuracy_plot(evidence: Evidence) -> list[RatePlot]:
     if rows.labels is None:
         return []
     outputs = {
-        name: replace(output, labels=rows.right(output), positive=True)
+        name: replace(output, labels=rows.right(output), probabilities=None, positive=True)
         for name, output in rows.outputs.items()
     }
     right = replace(rows, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs)

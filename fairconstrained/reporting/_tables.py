@@ -12,9 +12,10 @@ from scipy.stats import norm
 
 from fairconstrained.inspection.assessment import ALL_EQUAL, Finding, constraints_of
 from fairconstrained.inspection.deciding import Cell
+from fairconstrained.metrics.calibration import Calibrated
 from fairconstrained.metrics.impact import LEVELS, ComparedRows
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
-from fairconstrained.metrics.rates import DEFAULT_RATES
+from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, line, render, sentence
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
@@ -73,11 +74,32 @@ def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
+def _calibrated(evidence: Evidence, name: str, part: Predictions) -> list[Calibrated]:
+    """Return labels and probabilities of a model; nothing without either."""
+    probabilities = evidence.rows.outputs[name].probability
+    if part.labels is None or probabilities is None:
+        return []
+    return [Calibrated(part.labels, probabilities, part.groups, part.weight)]
+
+
+def calibration_table(evidence: Evidence, name: str) -> pd.DataFrame:
+    """Return the calibration in the large of all groups; empty without labels or probabilities."""
+    parts = evidence.rows.predictions(name)
+    every = [each for part in parts for each in _calibrated(evidence, name, part)]
+    tables = [each.table(evidence.confidence) for each in every]
+    if not tables:
+        return pd.DataFrame(index=pd.Index([], name="group"))
+    return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
+
+
 def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the largest gap of each rate; names start with the attribute and the stratum."""
     tables = []
     for part in evidence.rows.predictions(name):
         gaps = part.gaps(DEFAULT_RATES, evidence.confidence)
+        for calibrated in _calibrated(evidence, name, part):
+            gap = pd.DataFrame(calibrated.gap(evidence.confidence), index=["calibration"])
+            gaps = pd.concat([gaps, gap]).rename_axis("rate")
         gaps.loc[at_most(gaps["gap"], 0.0), ["highest", "lowest"]] = ALL_EQUAL
         of_what = [part.groups.title] * evidence.rows.groups.marginal + [part.groups.stratum]
         if any(of_what):

@@ -51,10 +51,13 @@ class FairnessReport(Report):
         the predictions with its confidence interval, the groups with the largest gap, and the
         verdict.
     gaps : DataFrame
-        The largest gap of each rate; see
-        :func:`~fairconstrained.metrics.rate_gaps`.
+        The largest gap of each rate; see :func:`~fairconstrained.metrics.rate_gaps`. For models
+        with probabilities also that of the calibration.
     groups : DataFrame
         Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`.
+    calibration : DataFrame
+        The mean label minus the mean probability by group; see
+        :func:`~fairconstrained.metrics.group_calibration`. Empty without labels or probabilities.
     summary : DataFrame
         Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model; of
         several classes accuracy, balanced accuracy, log loss and the largest gaps.
@@ -85,8 +88,8 @@ class FairnessReport(Report):
     """
 
     _tables = (
-        "groups", "gaps", "constraints", "impact", "score_impact", "model", "summary", "cost",
-        "frontier",
+        "groups", "gaps", "calibration", "constraints", "impact", "score_impact", "model",
+        "summary", "cost", "frontier",
     )  # fmt: skip
     _template = "report"
 
@@ -94,6 +97,7 @@ class FairnessReport(Report):
     model: pd.DataFrame
     constraints: pd.DataFrame
     gaps: pd.DataFrame
+    calibration: pd.DataFrame
     groups: pd.DataFrame
     summary: pd.DataFrame
     cost: pd.DataFrame
@@ -368,6 +372,7 @@ def _report(
         model=tables.for_every_model(evidence, tables.model_table),
         constraints=tables.for_every_class(evidence, tables.constraints_table, together=True),
         gaps=tables.for_every_class(evidence, tables.gaps_table),
+        calibration=tables.for_every_class(evidence, tables.calibration_table),
         groups=tables.for_every_class(evidence, tables.groups_table),
         summary=tables.summary_table(evidence),
         cost=tables.cost_table(evidence),

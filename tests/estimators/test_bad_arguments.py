@@ -192,7 +192,8 @@ def solver(kind):
 
 
 def metric(function):
-    predicted = X[:, 0] if function.__name__ not in OF_LABELS else (X[:, 0] > 0) * 1
+    scores = 1.0 / (1.0 + np.exp(-X[:, 0]))
+    predicted = scores if function.__name__ not in OF_LABELS else (X[:, 0] > 0) * 1
 
     def call(name, value):
         rows = {"y_true": Y, "y_pred": predicted, "sensitive_features": GROUPS, "query": QUERY}
@@ -205,6 +206,7 @@ def metric(function):
 
 OF_LABELS = (
     "class_error_rates", "group_rates", "impact_ratios", "neyman_pearson_error", "rate_gaps",
+    "predictive_parity_difference",
 )  # fmt: skip
 UNLABELLED = {"impact_ratios", "score_impact_ratios"}  # labels may be None
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None

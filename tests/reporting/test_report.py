@@ -163,7 +163,7 @@ def test_every_kind_of_model():
         report = fairness_report(other.fit(X, Y), X, Y, GROUPS)
         assert report.constraints.empty and report.model.empty
         assert "What was asked" not in str(report)
-        assert len(report.gaps) == 4
+        assert len(report.gaps) == 5 + len(report.calibration.head(1))
 
 
 def test_model_without_scores():
