@@ -165,6 +165,7 @@ OF_METRICS = {
     "y_true": LABELS,
     "y_pred": LABELS,
     "sensitive_features": MEMBERS,
+    "control_features": MEMBERS,
     "sample_weight": WEIGHTS,
     "method": [*CHOICE, None],
     "ranks": OF_CONSTRAINTS["ranks"],

@@ -207,7 +207,7 @@ def test_the_search_box_finds_groups(browser, pages):
         ".filter(one => one.offsetParent).map(one => one.dataset.group)"
     )
     first = browser.execute_script(shown)
-    assert len(first) == 4 * 8
+    assert len(first) == 5 * 8
     box = browser.find_element("css selector", ".search input")
     box.send_keys("REGION 1")
     assert set(browser.execute_script(shown)) == {f"region 1{k}" for k in range(10)}
