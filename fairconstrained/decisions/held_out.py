@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.utils import check_random_state
 
 from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.constraints.claims import Claim
-from fairconstrained.data.labels import Queries
+from fairconstrained.data.splits import FEW_ROWS, divided
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.base import Model
@@ -20,10 +19,8 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.utils.numerics import by_first_row
 from fairconstrained.utils.typing import Array, RandomState
 
-_FEW_ROWS = 10  # smaller groups are not divided separately
 _SHARES = tuple(np.arange(2, 11) / 20.0)
 _POWER = 4.0  # standard deviations between the first candidate and the limit of the test
 _WIDTH = 0.15  # the largest part of the room that the test may take, where rows suffice
@@ -219,7 +216,7 @@ def hold_out(
     groups = np.zeros(len(data.y), dtype=int)
     if data.groups is not None and not data.groups.marginal:
         groups = data.groups.codes
-    few = len(np.unique(groups)) * _FEW_ROWS > len(groups)
+    few = len(np.unique(groups)) * FEW_ROWS > len(groups)
     if few or any(one.share is not None for one in claims):
         groups = np.zeros_like(groups)
     return divided(data, groups, share, random_state)
@@ -271,66 +268,3 @@ def expected_share(claims: Sequence[Claim]) -> float:
         if power > most:
             best, most = share, power
     return best
-
-
-def split(
-    data: TrainingData, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train on, other rows, and the positions of the latter.
-
-    The share is taken of every group and label, as nearly as their rows allow; of every label where
-    groups and labels have fewer than ten rows each on average. Rows of one query stay together.
-
-    Parameters
-    ----------
-    data : TrainingData
-        All rows.
-    share : float
-        The share of the other rows, in (0, 1).
-    random_state : int, RandomState or None
-        Chooses the rows.
-    """
-    if data.query is not None:
-        return _split_queries(data, data.query, share, random_state)
-    groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
-    cells = 2 * groups + (data.y > 0)
-    if len(np.unique(cells)) * _FEW_ROWS > len(cells) and groups.any():
-        cells = (data.y > 0).astype(int)
-    return divided(data, cells, share, random_state)
-
-
-def divided(
-    data: TrainingData, cells: Array, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows without a share of every cell, that share, and its positions."""
-    random, held = check_random_state(random_state), np.zeros(len(cells), dtype=bool)
-    cells = by_first_row(cells)
-    for cell in range(cells.max(initial=-1) + 1):
-        rows = random.permutation(np.flatnonzero(cells == cell))
-        held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
-    kept, out = np.flatnonzero(~held), np.flatnonzero(held)
-    return data.take(kept), data.take(out), out
-
-
-def _split_queries(
-    data: TrainingData, queries: Queries, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows of most queries, those of a share of the queries, and their positions.
-
-    Queries with rows of both classes are divided on their own, so that both parts have some.
-    """
-    n = len(queries)
-    counts = [np.bincount(queries.codes[side], minlength=n) for side in (data.y > 0, data.y < 0)]
-    both = (counts[0] > 0) & (counts[1] > 0)
-    if both.sum() < 2:
-        raise ValueError(
-            "early_stopping and constraint_fraction set queries aside, and fewer than two of them "
-            "have rows of both classes: use early_stopping=False and constraint_fraction=None."
-        )
-    random, held = check_random_state(random_state), np.zeros(n, dtype=bool)
-    for kind in (both, ~both):
-        found = random.permutation(np.flatnonzero(kind))
-        held[found[: min(max(round(share * len(found)), 1), max(len(found) - 1, 0))]] = True
-    out = held[queries.codes]
-    kept, aside = np.flatnonzero(~out), np.flatnonzero(out)
-    return data.take(kept), data.take(aside), aside

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.splits import split
 from fairconstrained.data.validation import Split, TrainingData
-from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin

@@ -18,13 +18,17 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.sensitive_columns import Columns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.threshold_fit import ThresholdFit
 from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
-from fairconstrained.estimators.threshold_scores import check_threshold_options, routed_params
+from fairconstrained.estimators.threshold_scores import (
+    check_threshold_options,
+    has_own_columns,
+    routed_params,
+)
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     FitTasks,
@@ -92,7 +96,8 @@ class FairThresholds(
         or fewer where fewer suffice for the test.
     sensitive_columns : str, int, list of these, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
-        groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
+        groups. With None the groups are passed to `fit`, and with `per_group` to `predict`. `fit`
+        of the classifier gets the groups if it takes `sensitive_features`.
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the classifier. For a classifier that is
         already fitted, use True if they were among its features, and for one that has
@@ -303,6 +308,8 @@ class FairThresholds(
             positions = np.arange(_num_samples(seen))
             groups = with_strata(sensitive_features, control_features)
             data = TrainingData.check(self, X, y, groups, sample_weight, features=positions)
+            if sensitive_features is None and not has_own_columns(self.estimator):
+                passed["sensitive_features"] = SensitiveColumns.of(self).groups(self, X)
             params = routed_params(self, fit_params, **passed)
             tasks = FitTasks(self, (X, y, sample_weight))
             fit = ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)

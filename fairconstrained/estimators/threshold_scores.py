@@ -41,6 +41,11 @@ def limits(scores: Array, method: str) -> tuple[float, float]:
     return far, -far
 
 
+def has_own_columns(estimator: Any) -> bool:
+    """Return whether a classifier finds the groups in columns of X itself."""
+    return getattr(final_estimator(estimator), "sensitive_columns", None) is not None
+
+
 def routed_params(
     estimator: Any, fit_params: Mapping[str, Any], **given: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:

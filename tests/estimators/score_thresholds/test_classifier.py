@@ -8,6 +8,7 @@ from _support.gaps import (
     equal_opportunity_difference,
     equalized_odds_difference,
 )
+from numpy.testing import assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
@@ -17,6 +18,7 @@ from fairconstrained import (
     BoundedGroupLoss,
     ConstantDecisionWarning,
     EqualizedOdds,
+    FairLogisticClassifier,
     FairThresholds,
     InfeasibleConstraintWarning,
     InputWarning,
@@ -257,3 +259,14 @@ def test_a_kappa_that_no_constraint_uses(data, fitted):
     with pytest.warns(InputWarning, match="kappa=0.5 is not used: DisparateImpact") as found:
         clf.fit(X, y, sensitive_features=groups)
     assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+def test_a_classifier_that_takes_groups_gets_those_of_sensitive_columns(per_group):
+    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
+    table, inner = np.column_stack([X, groups]), FairLogisticClassifier(kappa=0.1)
+    column = X.shape[1]
+    clf = FairThresholds(inner, per_group=per_group, sensitive_columns=column).fit(table, y)
+    passed = FairThresholds(inner, per_group=per_group).fit(X, y, sensitive_features=groups)
+    assert_array_equal(clf.estimator_.coef_, passed.estimator_.coef_)
+    assert_array_equal(clf.predict(table), passed.predict(X, groups))
