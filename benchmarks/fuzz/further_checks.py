@@ -188,24 +188,19 @@ def check_path(case: Case, outcome: Outcome) -> Iterator[Failure]:
     if not converged.all() and not outcome.warned_of("ConvergenceWarning"):
         yield Failure("misleading status", "points did not converge, and no warning was issued")
     best = np.inf
-    for k in np.argsort(path.kappas):
-        model = path.estimator_at(int(k))
+    for k in (int(k) for k in np.argsort(path.kappas) if converged[k]):
+        model = path.estimator_at(k)
         scores = model.decision_function(outcome.data.X)
         point = Outcome(model, outcome.data, outcome.settings, scores=scores)
         measured = measure(point)
-        if (
-            measured is not None
-            and converged[k]
-            and measured.violation > point.tol + rounding(outcome)
-        ):
+        if measured is not None and measured.violation > point.tol + rounding(outcome):
             text = f"violation {measured.violation:.3g} at kappa {path.kappas[k]:.4g}"
             yield Failure("silent violation", text)
         value = objective(point)
-        if converged[k] and value > 1.02 * best + 1e-4:
+        if value > 1.02 * best + 1e-4:
             text = f"objective {value:.5g} at kappa {path.kappas[k]:.4g}, {best:.5g} below it"
             yield Failure("worse than a neighbour", text)
-        if converged[k]:
-            best = min(best, value)
+        best = min(best, value)
 
 
 def check_cross_validated(case: Case, outcome: Outcome) -> Iterator[Failure]:
