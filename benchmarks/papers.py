@@ -7,6 +7,7 @@ Results are kept: what is known is not run again.
 
 from __future__ import annotations
 
+import re
 import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
@@ -37,21 +38,13 @@ TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
 def add_options(parser: ArgumentParser) -> None:
     """Add experiments, budgets and splits."""
     add_choice(parser, "--only", EXPERIMENTS, quick=EXPERIMENTS, help="experiments")
-    parser.add_argument("--data", nargs="+", metavar="NAME", help="E1 to E6: these data only")
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="E1 to E6: these methods only")
-    add_choice(parser, "--kinds", KINDS, quick=KINDS, help="E1 to E6: with paper(), by default")
+    text = 'E1 to E6: lines that a pattern is found in, such as "a9a, x.* SSG default"'
+    parser.add_argument("--lines", default="", metavar="PATTERN", help=text)
     most = "the most data passes of a run, below those that the paper names"
     parser.add_argument("--passes", type=float, default=Default(np.inf, 100.0), help=most)
     ranks = rank_parity.RANKS
     add_choice(parser, "--rank-data", ranks, quick=["law_school"], help="data sets of E9 and E10")
     add_numbers(parser, "--seeds", [0, 1, 2, 3, 4], [0], "of the splits of E7, E9 and E10")
-
-
-def is_chosen(line: Line, options: Namespace) -> bool:
-    """Return whether a line is to be run."""
-    chosen = line.experiment in options.only
-    chosen &= options.data is None or line.data.split(",")[0] in options.data
-    return chosen and (options.methods is None or line.method in options.methods)
 
 
 def solve(setup: Setup, solver: Solver, passes: float, *, rewritten: bool) -> Row:
@@ -110,12 +103,12 @@ def run(options: Namespace) -> None:
     """Run what is not known; write papers.md, and tables for E7 to E10."""
     store, table = Store(options.out / "papers"), []
     for line in all_lines():
-        if is_chosen(line, options):
+        if line.experiment in options.only:
             names = ("experiment", "data", "method")
             head: Row = {name: getattr(line, name) for name in names}
             runs = {"published": line.published} if line.published else {}
-            for kind in options.kinds:
-                if kind == "default" or line.paper is not None:
+            for kind in ("default",) if line.paper is None else KINDS:
+                if re.search(options.lines, " ".join((*head.values(), kind))):
                     runs[kind] = figures(line, kind, options, store)
             for kind, known in runs.items():
                 shown = {name: known.get(name, "") for name in FIGURES}

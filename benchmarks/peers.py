@@ -4,7 +4,7 @@ Linear models, five tolerances each (as many settings for peers as for ours; met
 tolerance have one point, GridSearch has its ten models). Splits are 70:30, stratified by group and
 label. The columns that hold the groups are not features; "sees the group" marks methods that
 need it to predict. Every package runs in a process of its own, in the environment that
-``--python NAME=PATH`` gives, by default this one. A package that is not installed is listed as
+``--python PACKAGE=PATH`` gives, by default this one. A package that is not installed is listed as
 missing. Results are kept: what is known is not run again.
 """
 
@@ -116,7 +116,7 @@ def measured(data: str, notion: str, peer: str, options: Namespace, store: Store
     if known is not None:
         return known
     tasks = [_task(data, notion, seed) for seed in range(options.splits)]
-    results = run_worker(options.pythons.get(peer, sys.executable), peer, tasks)
+    results = run_worker(options.pythons.get(PEERS[peer].package, sys.executable), peer, tasks)
     print(data, notion, peer, results if isinstance(results, str) else "done", flush=True)
     if isinstance(results, str):
         return {"missing": results}
@@ -155,21 +155,19 @@ def add_options(parser: ArgumentParser) -> None:
         "--python",
         nargs="+",
         default=[],
-        metavar="NAME=PATH",
+        metavar="PACKAGE=PATH",
         help="the interpreter that has the package of a peer, for example fairret=/env/bin/python",
     )
 
 
 def interpreters(pairs: list[str]) -> dict[str, str]:
-    """Return the interpreters by method from ``PACKAGE=PATH`` or ``METHOD=PATH``."""
-    paths = {}
-    for pair in pairs:
-        name, _, path = pair.partition("=")
-        named = [peer for peer, one in PEERS.items() if name in (peer, one.package)]
-        if not named or not path:
-            packages = ", ".join(sorted({one.package for one in PEERS.values()}))
-            raise SystemExit(f"--python {pair}: give PACKAGE=PATH, PACKAGE one of {packages}")
-        paths.update(dict.fromkeys(named, path))
+    """Return the interpreters by package, from ``PACKAGE=PATH``."""
+    paths = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    packages = {one.package for one in PEERS.values()}
+    if len(paths) < len(pairs) or not packages.issuperset(paths):
+        raise SystemExit(
+            f"--python: give PACKAGE=PATH, PACKAGE one of {', '.join(sorted(packages))}"
+        )
     return paths
 
 
