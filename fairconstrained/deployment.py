@@ -33,10 +33,11 @@ from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.provenance import provenance
 from fairconstrained.utils.registry import Parametrized
 from fairconstrained.utils.typing import Array
 
-__all__ = ["to_sklearn", "trusted_types"]
+__all__ = ["provenance", "to_sklearn", "trusted_types"]
 
 _CONVERTIBLE = (FairLogisticClassifier, FairHingeClassifier)
 

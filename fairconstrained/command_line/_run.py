@@ -34,6 +34,7 @@ from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.forms import aligned, number, plain, render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
+from fairconstrained.utils.provenance import provenance
 from fairconstrained.utils.typing import Array
 
 NOT_MET = 3
@@ -86,6 +87,16 @@ class Comparison:
         """The classifier with the constraint."""
         classifier: FairLogisticClassifier = self.models["fair"][-1]
         return classifier
+
+    def with_origin(self, seed: int) -> Pipeline:
+        """Return the fair model, which says in `provenance_` where it comes from."""
+        train, test = self.rows.values()
+        model = self.models["fair"]
+        model.provenance_ = provenance(
+            model, train.X, train.y, train.groups, train.weight,
+            training_rows=len(train.y), held_out_rows=len(test.y), seed_of_the_split=seed,
+        )  # fmt: skip
+        return model
 
     def figures(self) -> list[dict[str, Any]]:
         """Return accuracy, selection rates and gaps, for each model and its rows.
@@ -235,7 +246,7 @@ def run(options: Namespace) -> int:
         warnings.simplefilter("ignore")  # they would repeat the notes
         writers: dict[str, Callable[[Path], object]] = {
             "report": lambda file: file.write_text(result.reports["test"].to_html(), "utf-8"),
-            "model": partial(write_model, result.models["fair"]),
+            "model": partial(write_model, result.with_origin(options.seed)),
             "json": lambda file: file.write_text(result.as_json(), "utf-8"),
             "path": result.draw_path,
         }

@@ -25,6 +25,7 @@ from fairconstrained.inspection.proxies import hidden_columns, proxies
 from fairconstrained.metrics.intervals import Interval, weighted_share
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step
+from fairconstrained.utils.provenance import provenance
 from fairconstrained.utils.typing import MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
@@ -136,6 +137,18 @@ class Evidence:
             rates = [groups.cells("selection_rate")[0] for groups in rows.predictions()]
             gaps += [np.nanmax(each) - np.nanmin(each) for each in rates]
         return float(max(gaps))
+
+    def origin(self, X: MatrixLike | None) -> dict[str, str]:
+        """Return where the models and the rows come from."""
+        rows = self.rows
+        groups = [np.append(part.names, "unknown")[part.codes] for part in rows.groups.columns]
+        models = {name: output.model for name, output in rows.outputs.items()}
+        predicted = [output.labels for output in rows.outputs.values()]
+        seen = not self.several_classes and any(map(self.trained_here, self.names))
+        return provenance(
+            models, X, rows.labels, *groups, rows.weight, *predicted,
+            rows=len(rows.weight), held_out="no, training rows" if seen else "not known",
+        )  # fmt: skip
 
     def trained_here(self, name: str) -> bool:
         """Return whether the gaps of a model are those of its training rows to the last digits."""

@@ -75,6 +75,9 @@ class FairnessReport(Report):
         The confidence level of the intervals.
     notes : tuple of str
         Remarks on how to read the values.
+    provenance : dict of str to str
+        Versions, date, command, hashes of data and parameters; see
+        :func:`~fairconstrained.deployment.provenance`.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class FairnessReport(Report):
     cost: pd.DataFrame
     frontier: pd.DataFrame
     notes: tuple[str, ...]
+    provenance: dict[str, str]
     _evidence: Evidence = field(repr=False)
     _compared: ComparedRows = field(repr=False)
 
@@ -193,6 +197,7 @@ class FairnessReport(Report):
             "sentences": self._sentences(),
             "notes": list(self.notes),
             "proxies": evidence.proxies,
+            "provenance": self.provenance,
         }
 
     def _sentences(self) -> list[str]:
@@ -379,6 +384,7 @@ def _report(
         frontier=frontier_of(evidence, path, X, sensitive_features),
         confidence=evidence.confidence,
         notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
+        provenance=evidence.origin(X),
         _evidence=evidence,
         _compared=compared,
     )
