@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
 from fairconstrained.data.inputs import check_held, check_same_rows
 from fairconstrained.utils.typing import Array, FrameLike
@@ -22,9 +24,10 @@ def check_titles(titles: list[Any], name: str) -> None:
             )
 
 
-def title_of(column: pd.Series, position: int) -> str:
-    """Return the name of a column, for instance "sex", or what stands for one."""
-    return column.name if isinstance(column.name, str) else f"attribute {position}"
+def title_of(column: pd.Series, position: int, argument: str) -> str:
+    """Return the name of a column of an argument, for instance "sex", or what stands for one."""
+    what = "stratum" if argument == _ARGUMENTS[1] else "attribute"
+    return column.name if isinstance(column.name, str) else f"{what} {position}"
 
 
 def names_of_columns(values: object) -> tuple[str, ...]:
@@ -183,3 +186,30 @@ def _filled(values: object) -> object:
     filled = np.array(values, dtype=object)
     filled[np.ma.getmaskarray(cast("Array", values))] = None
     return filled
+
+
+def check_alike(column: pd.Series, name: str) -> None:
+    """Raise if the values of a column are of several types, or rows of values differ in length."""
+    if column.dtype != object:
+        return
+    if isinstance(column.iloc[0], tuple | list):
+        lengths = [len(row) if isinstance(row, tuple | list) else 1 for row in column]
+        k = next((k for k, length in enumerate(lengths) if length != lengths[0]), 0)
+        if k:
+            raise ValueError(
+                f"{name} has rows of several values, and they differ in length: row 0 has "
+                f"{lengths[0]}, {column.iloc[0]!r}, and row {k} has {lengths[k]}, "
+                f"{column.iloc[k]!r}. Give every row a value of each attribute, None where it is "
+                "not known."
+            )
+    if infer_dtype(column) not in ("mixed", "mixed-integer"):
+        return
+    named = ((bool | np.bool_, "bools"), (Number, "numbers"), (str, "strings"))
+    types = set(map(type, column))
+    kinds = {next((what for k, what in named if issubclass(t, k)), t.__name__) for t in types}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{name} has values of several types in one column ({', '.join(sorted(kinds))}): the "
+            "same group may be written in two ways. Convert them to one type, for instance with "
+            "`astype(str)`."
+        )

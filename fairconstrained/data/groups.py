@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
 
-from fairconstrained.data.attributes import group_columns, names_of_columns, split_strata, title_of
+from fairconstrained.data.attributes import (
+    check_alike,
+    group_columns,
+    names_of_columns,
+    split_strata,
+    title_of,
+)
 from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -172,11 +177,10 @@ class Groups:
         With several attributes these are "attribute=value" for each of them.
         """
         if self.stratum:
-            bare = replace(self, stratum="").called(names)
-            return [f"{name} | {self.stratum}" for name in bare]
+            return [f"{name} | {self.stratum}" for name in replace(self, stratum="").called(names)]
         if self.stratified and names:
-            each = [list(dict.fromkeys(part)) for part in zip(*names, strict=True)]
-            (of_rows, groups), (inside, members) = self.attributes, each
+            (of_rows, groups), each = self.attributes, zip(*names, strict=True)
+            inside, members = (list(dict.fromkeys(part)) for part in each)
             strata = dict(zip(inside, of_rows.titled(inside), strict=True))
             group = dict(zip(members, groups.called(members), strict=True))
             return [f"{group[name]} | {strata[stratum]}" for stratum, name in names]
@@ -236,7 +240,7 @@ class Groups:
     def _of_columns(cls, values: Any, name: str, *options: Any) -> Groups:
         """Return the groups of rows that agree in all columns."""
         encoded = tuple(
-            cls(*_encode_column(column, name, *options), title=title_of(column, k))
+            cls(*_encode_column(column, name, *options), title=title_of(column, k, name))
             for k, column in enumerate(group_columns(values, name))
         )
         groups = encoded[0] if len(encoded) == 1 else cls.crossed(encoded)
@@ -267,7 +271,7 @@ class Groups:
 
 
 def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
-    """Return the error that says what missing sensitive attributes may mean."""
+    """Return the error that says what missing attributes may mean."""
     return ValueError(
         f"{name} has missing values in {n_missing} of {n_rows} rows. Choose what they mean: "
         "groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts these rows "
@@ -287,7 +291,7 @@ def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> 
             "needs some known values."
         )
     known = column[~unknown] if n_missing else column
-    _check_alike(known, name)
+    check_alike(known, name)
     try:
         if narrow and not n_missing:
             names, codes = codes_in_blocks(len(known), lambda rows: known.iloc[rows].to_numpy())
@@ -310,33 +314,6 @@ def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> 
         )
     every[unknown] = len(names)
     return every, np.append(names.astype(object), MISSING)
-
-
-def _check_alike(column: pd.Series, name: str) -> None:
-    """Raise if the values of a column are of several types, or rows of values differ in length."""
-    if column.dtype != object:
-        return
-    if isinstance(column.iloc[0], tuple | list):
-        lengths = [len(row) if isinstance(row, tuple | list) else 1 for row in column]
-        k = next((k for k, length in enumerate(lengths) if length != lengths[0]), 0)
-        if k:
-            raise ValueError(
-                f"{name} has rows of several values, and they differ in length: row 0 has "
-                f"{lengths[0]}, {column.iloc[0]!r}, and row {k} has {lengths[k]}, "
-                f"{column.iloc[k]!r}. Give every row a value of each attribute, None where it is "
-                "not known."
-            )
-    if infer_dtype(column) not in ("mixed", "mixed-integer"):
-        return
-    named = ((bool | np.bool_, "bools"), (Number, "numbers"), (str, "strings"))
-    types = set(map(type, column))
-    kinds = {next((what for k, what in named if issubclass(t, k)), t.__name__) for t in types}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"{name} has values of several types in one column ({', '.join(sorted(kinds))}): the "
-            "same group may be written in two ways. Convert them to one type, for instance with "
-            "`astype(str)`."
-        )
 
 
 def check_groups(
@@ -377,11 +354,15 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     """Raise if groups that are compared are no groups: values that hardly any two rows share."""
     from fairconstrained.utils.execution import in_fold  # workers have no scikit-learn
 
-    for part in groups.separate:
+    named = [("sensitive features make {} groups", part, groups) for part in groups.separate]
+    if groups.stratified:
+        strata = groups.attributes[0]
+        named.insert(0, ("control features make {} strata", strata, strata))
+    for text, part, columns in named:
         if len(part) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(
-                f"The sensitive features make {len(part)} groups of {n_rows} rows: a group is a "
-                f"value that many rows share. Instead {advice_on_groups(groups)}."
+                f"The {text.format(len(part))} of {n_rows} rows: each is a value that many rows "
+                f"share. Instead {advice_on_groups(columns)}."
             )
 
 

@@ -249,6 +249,15 @@ class TrainingData:
             raise ValueError(
                 "sensitive_features_val is missing: the gaps of X_val need its groups."
             )
+        if (
+            groups is not None
+            and self.groups is not None
+            and groups.stratified != self.groups.stratified
+        ):
+            raise ValueError(
+                "control_features_val must hold the strata of X_val if, and only if, "
+                "control_features holds those of X."
+            )
         if (query is None) != (self.query is None):
             raise ValueError(
                 "query_val must hold the query of each row of X_val, as query does for X."

@@ -134,12 +134,15 @@ def check_group_sizes(
     if data.groups is None or not (by_group or any(each.compares_groups for each in constraints)):
         return
     check_shared(data.groups, data.n_rows)
+    few = []
     for groups in data.groups.separate:
         counts = groups.known if data.counts is None else data.counts[groups.known]
         n_rows, n_groups = int(counts.sum()), len(groups)
-        if n_rows >= _FEW_ROWS * n_groups or (n_groups <= 2 and not groups.stratum):
-            continue
-        where = f"In the stratum {groups.stratum} the" if groups.stratum else "The"
+        if n_rows < _FEW_ROWS * n_groups and (n_groups > 2 or groups.stratum):
+            few.append((groups, n_rows, n_groups))
+    for groups, n_rows, n_groups in few[: 1 if data.groups.stratified else None]:
+        others = f" and {len(few) - 1} others" * (len(few) > 1)
+        where = f"In the stratum {groups.stratum}{others} the" if groups.stratum else "The"
         warnings.warn(
             f"{where} sensitive features make {n_groups} groups of {n_rows} rows, "
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "

@@ -248,6 +248,17 @@ def test_strata_that_cannot_be_used(given, message):
         FairLogisticClassifier().fit(X, Y, **given)
 
 
+def test_numbers_that_rows_do_not_share_are_no_strata():
+    with pytest.raises(ValueError, match="The control features make 1500 strata of 1500 rows"):
+        FairLogisticClassifier().fit(X, Y, sensitive_features=SEX, control_features=X[:, 0])
+
+
+def test_rows_for_validation_have_strata_too():
+    rows = {"X_val": X, "y_val": Y, "sensitive_features_val": SEX}
+    with pytest.raises(ValueError, match="control_features_val must hold the strata"):
+        fairness_path(FairLogisticClassifier(), X, Y, **GIVEN, **rows)
+
+
 def test_strata_of_few_rows_are_named():
     few = BAND.mask(np.arange(N) < 6, "rare")
     with pytest.warns(UserWarning, match="In the stratum band=rare"):
