@@ -23,8 +23,9 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
@@ -32,12 +33,13 @@ from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
-from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.meta_estimators import best_estimator, last_step
+from fairconstrained.utils.parameter_constraints import Count, check_arguments
 from fairconstrained.utils.provenance import provenance
 from fairconstrained.utils.registry import Parametrized
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike
 
-__all__ = ["provenance", "to_sklearn", "trusted_types"]
+__all__ = ["provenance", "reasons", "to_sklearn", "trusted_types"]
 
 _CONVERTIBLE = (FairLogisticClassifier, FairHingeClassifier)
 
@@ -175,6 +177,97 @@ def _selection(model: FairLinearClassifier) -> ColumnTransformer:
     select = ColumnTransformer([("seen", "passthrough", columns)]).set_output(transform="default")
     example = np.zeros((1, model.n_features_in_))
     return select.fit(example if names is None else pd.DataFrame(example, columns=names))
+
+
+def reasons(
+    model: Any, X: MatrixLike, n: Count = 4, *, reference: MatrixLike | None = None
+) -> pd.DataFrame:
+    r"""Return the features that count most against each row, with their contributions.
+
+    With the score s of the favourable class and contributions :math:`c_j(x)` that sum to it, the
+    contribution of a feature is its difference from the mean over reference rows,
+    :math:`c_j(x) - \bar c_j`. The contributions of all features sum to :math:`s(x) - \bar s`. They
+    are :math:`w_j (x_j - \bar x_j)` of a linear model, and SHAP values of trees.
+
+    Parameters
+    ----------
+    model : classifier or ranker, Pipeline that ends in one, or search
+        A fitted linear model with one vector of coefficients, of this library or of scikit-learn,
+        boosted trees of this library, or thresholds on one of these.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        The rows.
+    n : int, default=4
+        The number of features for each row; fewer if the model has fewer.
+    reference : array-like, DataFrame or sparse matrix, default=None
+        The rows that these are compared with, such as those that were selected; None takes X.
+
+    Returns
+    -------
+    reasons : DataFrame
+        Indexed by row (of X, from 0) and rank (from 1): the columns feature, value (as the model
+        sees it) and contribution, in the unit of `decision_function`, the most negative first.
+
+    Raises
+    ------
+    TypeError
+        If the contributions to the model's score are not known.
+
+    References
+    ----------
+    S. M. Lundberg, S.-I. Lee, "A unified approach to interpreting model predictions", 2017.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.deployment import reasons
+    >>> X, y, groups = make_biased_classification(300, random_state=0)
+    >>> clf = FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+    >>> table = reasons(clf, X[:2], n=3, reference=X)
+    >>> table.index.to_list()
+    [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
+    """
+    check_arguments(reasons, n=n)
+    last, names, values, parts = _contributions(model, X)
+    *_, compared = _contributions(model, X if reference is None else reference)
+    favourable = getattr(last, "pos_label_", None)
+    sign = -1.0 if favourable is not None and favourable != last.classes_[-1] else 1.0
+    parts = sign * (parts - compared.mean(axis=0))
+    first = np.argsort(parts, axis=1, kind="stable")[:, :n]
+    rows = np.arange(len(parts))[:, None]
+    ranks = range(1, first.shape[1] + 1)
+    index = pd.MultiIndex.from_product([rows[:, 0], ranks], names=["row", "rank"])
+    columns = {
+        "feature": names[first].ravel(),
+        "value": values[rows, first].ravel(),
+        "contribution": parts[rows, first].ravel(),
+    }
+    return pd.DataFrame(columns, index=index)
+
+
+def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]:
+    """Return the last step of a model, names and values of its features, and their parts of scores.
+
+    The parts are (n_rows, n_features), in the direction of ``classes_[1]``.
+    """
+    last, X = last_step(model, X)
+    thresholds = last
+    while not hasattr(last, "coef_") and hasattr(last, "estimator_"):  # of thresholds
+        last, X = last_step(last.estimator_, last._seen(X) if hasattr(last, "_seen") else X)
+    check_is_fitted(last)
+    columns = SensitiveColumns.of(last)
+    features = columns.features(last, X, reset=False)
+    names, kept = seen_columns(last), columns.kept(last)
+    values = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
+    if hasattr(last, "booster_"):
+        parts = np.asarray(last.booster_.predict(values, pred_contrib=True))[:, :-1]
+    elif hasattr(last, "coef_") and np.size(last.coef_) == np.shape(last.coef_)[-1]:
+        parts = values * np.ravel(last.coef_)[kept]
+    else:
+        raise TypeError(
+            f"reasons: the contributions to the scores of {type(last).__name__} are not known. "
+            "Pass a linear model of two classes without group_interactions, or boosted trees."
+        )
+    return thresholds, np.asarray(names)[kept], values, parts
 
 
 def trusted_types() -> list[str]:

@@ -18,11 +18,13 @@ from sklearn.svm import LinearSVC
 
 from fairconstrained import (
     EqualizedOdds,
+    FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
+    FairThresholds,
     make_biased_classification,
 )
-from fairconstrained.deployment import to_sklearn, trusted_types
+from fairconstrained.deployment import reasons, to_sklearn, trusted_types
 from fairconstrained.domains import L1Ball
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
@@ -304,3 +306,49 @@ def test_the_threshold_of_a_pipeline_is_kept(frame):
     plain = to_sklearn(model, sensitive="leave_out")
     assert np.array_equal(plain.predict(X.drop(columns="sex")), model.predict(X))
     assert_equal_outputs(plain, model, X)
+
+
+def every_reason(model, rows, reference=None):
+    """Return the contributions of all features, (n_rows, n_features), by name."""
+    table = reasons(model, rows, n=100, reference=reference)
+    return table.set_index("feature", append=True)["contribution"].droplevel("rank").unstack()
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_reasons_of_linear_models_sum_to_the_difference_of_scores(pos_label):
+    clf = FairLogisticClassifier(kappa=0.1, pos_label=pos_label)
+    clf.fit(X, Y, sensitive_features=GROUPS)
+    sign = 1.0 if pos_label else -1.0
+    scores, selected = sign * clf.decision_function(X), X[clf.predict(X) == pos_label]
+    mean = sign * clf.decision_function(selected).mean()
+    parts = every_reason(clf, X, selected)
+    np.testing.assert_allclose(parts.sum(axis=1), scores - mean, atol=1e-9)
+    exact = sign * clf.coef_[0] * (X - selected.mean(axis=0))
+    np.testing.assert_allclose(parts.to_numpy(), exact, atol=1e-9)
+    table = reasons(clf, X[:5], n=2, reference=selected)
+    np.testing.assert_allclose(table["contribution"].loc[:, 1], exact[:5].min(axis=1), atol=1e-9)
+    assert table["feature"].loc[3, 1] == exact[3].argmin() and len(table) == 10
+    assert table["value"].loc[3, 1] == X[3, exact[3].argmin()]
+
+
+def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
+    pytest.importorskip("lightgbm")
+    table = pd.DataFrame(X, columns=list("abcd")).assign(group=np.where(GROUPS == 1, "g", "h"))
+    trees = FairBoostingClassifier(n_estimators=10, sensitive_columns=["group"], random_state=0)
+    trees.fit(table, Y)
+    parts = every_reason(trees, table)
+    assert parts.columns.tolist() == list("abcd")
+    scores = trees.decision_function(table)
+    np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    thresholds = FairThresholds(pipeline)
+    thresholds.fit(X, Y, sensitive_features=GROUPS)
+    scores = thresholds.decision_function(X)
+    parts = every_reason(thresholds, X)
+    np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
+
+
+def test_reasons_that_are_not_known():
+    several = FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(TypeError, match="contributions to the scores of FairLogisticClassifier"):
+        reasons(several, X)
