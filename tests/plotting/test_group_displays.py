@@ -240,7 +240,7 @@ def test_models_differ_without_colour_and_rows_do_not_overlap(model):
     }
     assert len(set(looks.values())) == 3
     places = sorted(y for dots in display.dots_.values() for y in dots.get_ydata())
-    assert len(places) == 3 * 3 * 4
+    assert len(places) == 3 * 3 * len(display.metrics)
     assert all(second - first > 0.2 for first, second in pairwise(places))
 
 
