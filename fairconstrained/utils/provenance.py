@@ -7,6 +7,7 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from fairconstrained.utils.meta_estimators import named_models
 
-_PACKAGES = ("fairconstrained", "numpy", "scipy", "pandas", "scikit-learn")
+_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn")
 _OPTIONAL = ("lightgbm", "torch", "dask")
 
 
@@ -48,12 +49,17 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
     ('random_state=3', 'b0ab0f8f')
     """
     used = [*_PACKAGES, *(name for name in _OPTIONAL if name in sys.modules)]
-    origin = {name: version(name) for name in used} | {
-        "python": platform.python_version(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(sys.argv),
-        "data": data_hash(*data),
-    }
+    library = import_module("fairconstrained").__version__  # it need not be installed
+    origin = (
+        {"fairconstrained": library}
+        | {name: version(name) for name in used}
+        | {
+            "python": platform.python_version(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": shlex.join(sys.argv),
+            "data": data_hash(*data),
+        }
+    )
     for name, model in named_models(models).items() if models is not None else ():
         of = f" of {name}" if name else ""
         parameters = model.get_params() if hasattr(model, "get_params") else {}

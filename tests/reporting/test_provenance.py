@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
 
+import fairconstrained
 from fairconstrained import FairLogisticClassifier, fairness_report, make_biased_classification
 from fairconstrained.__main__ import main
 from fairconstrained.deployment import provenance, trusted_types
@@ -21,7 +22,7 @@ MODEL = FairLogisticClassifier(kappa=0.1, random_state=4).fit(X, Y, sensitive_fe
 def test_a_report_says_where_it_comes_from():
     report = fairness_report(MODEL, X, Y, GROUPS)
     origin = report.provenance
-    assert origin["fairconstrained"] == version("fairconstrained")
+    assert origin["fairconstrained"] == fairconstrained.__version__
     assert origin["scipy"] == version("scipy") and origin["seeds"] == "random_state=4"
     assert (origin["rows"], origin["held out"]) == ("300", "no, training rows")
     for text in (report.to_html(), report.to_markdown()):
