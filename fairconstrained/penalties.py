@@ -10,7 +10,7 @@ import numpy as np
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
-from fairconstrained.utils.registry import Parametrized
+from fairconstrained.utils.registry import Parametrized, joined
 from fairconstrained.utils.typing import Array
 
 __all__ = [
@@ -229,16 +229,11 @@ class _Rounded(Penalty):
         return self._jump * float(corner_subgradient_error(w, self.width).sum())
 
 
-def _of_terms(joined: Any, name: str) -> Any:
-    """Return a property that joins those of a penalty's terms."""
-    return property(lambda penalty: joined(getattr(term, name) for term in penalty.terms))
-
-
 class Sum(Penalty):
     """The sum of penalties, a list, which has the properties that all of them have."""
 
-    smooth, convex = _of_terms(all, "smooth"), _of_terms(all, "convex")
-    quadratic, modulus = _of_terms(all, "quadratic"), _of_terms(sum, "modulus")
+    smooth, convex = joined("terms", "smooth"), joined("terms", "convex")
+    quadratic, modulus = joined("terms", "quadratic"), joined("terms", "modulus", sum)
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms

@@ -310,7 +310,7 @@ def claims_of(compared: Compared) -> list[Claim]:
     shares = [share for part in compared.measures for share in (*part.shares.tolist(), None)]
     end = "" if compared.claimed.get("one_output", True) else ", all thresholds"
     claims = []
-    for a, b, name in zip(*compared.ends(), compared.texts(), strict=True):
+    for a, b, name in zip(*compared.pairs.ends(), compared.texts(), strict=True):
         share = None
         pair: tuple[Sample, ...] = samples[a], samples[b]
         coefficients: tuple[float, ...] = factors

@@ -240,10 +240,6 @@ class Compared:
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
         return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 
-    def ends(self) -> tuple[Array, Array]:
-        """Return the positions of both numbers of all pairs."""
-        return self.pairs.ends(np.arange(self.pairs.shape[0]))
-
     def texts(self, marks: Sequence[str] = ("",)) -> PairNames:
         """Return the inequality of every pair, for each mark at the end of the numbers' names."""
         names = [name for part in self.measures for name in part.names]
@@ -270,7 +266,7 @@ class Compared:
         few = math.prod(pairs.shape) <= _SMALL
         constant: Array | float = requirement.constant
         if pairs.origin is not None:
-            a, b = self.ends()
+            a, b = pairs.ends()
             constant = constant + pairs.first * pairs.origin[a] + pairs.second * pairs.origin[b]
         return requirement.kind(
             self.cells,

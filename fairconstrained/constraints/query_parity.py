@@ -126,7 +126,7 @@ class QueryParity(Constraint):
         self._warn_of_queries(len(np.unique(of_query)), queries, positive)
         weights = weight[first] * weight[second]
         weights /= np.bincount(cells, weights, minlength=2 * len(kinds))[cells]
-        output_queries: Array | None = np.repeat(of_query, 2)
+        output_blocks: Array | None = np.repeat(of_query, 2)
         start, titles = "", groups.labels
         places = [f" | query {queries.names[k]}" for k in of_query]
         if check_switch("average", self.average):
@@ -134,7 +134,7 @@ class QueryParity(Constraint):
             codes = np.ravel(codes)
             weights /= np.bincount(codes)[codes[cells // 2]]
             cells = 2 * codes[cells // 2] + cells % 2
-            output_queries, start, places = None, "mean over queries of ", [""] * len(kinds)
+            output_blocks, start, places = None, "mean over queries of ", [""] * len(kinds)
         names = tuple(
             f"{start}error({a}+, {b}-{place}) - error({b}+, {a}-{place}) <= {kappa:g}"
             for place, (g, h) in zip(places, kinds.tolist(), strict=True)
@@ -146,7 +146,7 @@ class QueryParity(Constraint):
             differences(first, second, len(y)),
             queries.codes,
             loss,
-            output_queries,
+            output_blocks,
             combination=sp.csr_array(sp.kron(sp.eye_array(len(kinds)), both_ways, format="csr")),
             offset=np.full(len(names), kappa),
             names=names,

@@ -141,14 +141,11 @@ class ModelPass:
 
     def rows(self, of: TermPass, outputs: Array, beside: TermPass | None) -> Jacobian:
         """Return the gradients of some outputs of a term."""
-        slopes, term = self.slopes(of, beside, len(outputs)), of.term
+        slopes = self.slopes(of, beside, len(outputs))
+        weights = of.term.rows_of(of.statistics, outputs)
         if slopes is not None:
             on_model, on_own = slopes
-            rows = term.rows_times(of.statistics, outputs, on_model)
-            if not term.n_auxiliary:
-                return rows, np.zeros((len(outputs), 0))
-            return rows, term.rows_times(of.statistics, outputs, on_own)
-        weights = term.rows_of(of.statistics, outputs)
+            return np.asarray(weights @ on_model), np.asarray(weights @ on_own)
         table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
         used = np.flatnonzero(table.any(axis=0))
         if len(used) >= len(table):

@@ -19,6 +19,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.base import common_blocks
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import by_first_row, joint_codes
+from fairconstrained.utils.registry import joined
 from fairconstrained.utils.typing import Array, RandomState
 
 
@@ -27,11 +28,6 @@ class EvaluationCounter:
     """Counts the rows that forward passes have read."""
 
     rows: float = 0.0
-
-
-def _all_parts(ability: str) -> cached_property[bool]:
-    """Return whether the objective and all constraints have an ability."""
-    return cached_property(lambda problem: all(getattr(p, ability) for p in problem.parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +133,12 @@ class Problem:
         """The data passes made so far: one means that every row was read once."""
         return self.counter.rows / max(self.n_rows, 1)
 
-    smooth = _all_parts("smooth")
-    smoothable = _all_parts("smoothable")
-    batchable = _all_parts("batchable")
-    convex = _all_parts("convex")
-    weakly_convex = _all_parts("weakly_convex")
-    difference_of_convex = _all_parts("difference_of_convex")
+    smooth = joined("parts", "smooth")
+    smoothable = joined("parts", "smoothable")
+    batchable = joined("parts", "batchable")
+    convex = joined("parts", "convex")
+    weakly_convex = joined("parts", "weakly_convex")
+    difference_of_convex = joined("parts", "difference_of_convex")
 
     @cached_property
     def twice_differentiable(self) -> bool:

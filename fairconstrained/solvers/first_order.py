@@ -156,7 +156,7 @@ class Rows:
             return
         for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True):
             self._draws.append(_strata(strata, size) if blocks is None else _blocks(blocks, size))
-        codes = [part.term.output_blocks() for part in problem.constraints]
+        codes = [part.term.output_blocks for part in problem.constraints]
         if not self.all_constraints and len(self._draws) == 1 and all(c is not None for c in codes):
             self._outputs = [grouped(np.asarray(c), problem.n_rows) for c in codes]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pullback = Callable[[Array], tuple[Array, Array]]
 NO_AUXILIARY = np.zeros(0)
@@ -27,8 +27,8 @@ class Term(ABC):
 
     Attributes
     ----------
-    n_rows, n_outputs : int
-        The numbers of rows of the scores and of outputs.
+    n_rows, n_outputs, n_statistics : int
+        The numbers of rows of the scores, of outputs and of statistics.
     names : sequence of str
         A description of each output.
     n_auxiliary : int
@@ -48,10 +48,13 @@ class Term(ABC):
         the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
     factored : bool
         Whether pullbacks of a shardable term are a :class:`FactoredPullback`.
+    output_blocks : ndarray of int of shape (n_outputs,) or None
+        The block whose rows determine each output; None if outputs depend on several blocks.
     """
 
     n_rows: int
     n_outputs: int
+    n_statistics: int
     names: Sequence[str]
     n_auxiliary: int = 0
     smooth: bool = False
@@ -60,11 +63,7 @@ class Term(ABC):
     curved: bool = False
     shardable: bool = False
     factored: bool = False
-
-    @property
-    def n_statistics(self) -> int:
-        """The number of statistics."""
-        return len(self.forward(np.zeros(self.n_rows), self.auxiliary_start)[0])
+    output_blocks: Array | None = None
 
     @property
     def smoothable(self) -> bool:
@@ -119,15 +118,14 @@ class Term(ABC):
         full[outputs] = v
         return self.head_vjp(statistics, full)
 
-    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
-        """Return the gradients of some outputs in the statistics, (n_chosen, n_statistics)."""
+    def rows_of(self, statistics: Array, outputs: Array) -> Any:
+        """Return the gradients of some outputs in the statistics, (n_chosen, n_statistics).
+
+        They are an array, sparse, or :class:`~fairconstrained.terms.ordered_pairs.OrderedPairs`.
+        """
         units = np.equal.outer(outputs, np.arange(self.n_outputs)).astype(float)
         rows = [self.head_vjp(statistics, unit) for unit in units]
         return np.reshape(rows, (len(outputs), len(statistics)))
-
-    def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
-        """Return the gradients of some outputs, given those of the statistics."""
-        return np.asarray(self.rows_of(statistics, outputs) @ table)
 
     def largest(
         self, statistics: Array, least: float, most: int, *, distinct: bool = False
@@ -192,13 +190,6 @@ class Term(ABC):
 
     def blocks(self) -> Array | None:
         """Return codes from 0, (n_rows,), of rows that batches hold together, such as queries."""
-        return None
-
-    def output_blocks(self) -> Array | None:
-        """Return the block whose rows determine each output, (n_outputs,).
-
-        None if outputs depend on rows of several blocks.
-        """
         return None
 
     def take_outputs(self, rows: Array, outputs: Array) -> Term:

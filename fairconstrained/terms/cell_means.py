@@ -112,7 +112,7 @@ class CellMeans(OnCells, FunctionAverages):
     curved = property(attrgetter("function.twice_differentiable"))
 
     @property
-    def n_statistics(self) -> int:
+    def n_statistics(self) -> int:  # type: ignore[override]
         """The number of cells."""
         return int(self.cells.shape[0])
 
@@ -166,11 +166,7 @@ class CellMeans(OnCells, FunctionAverages):
         pairs = self._pairs
         if pairs is None or pairs.first * pairs.second >= 0.0:
             return self.outputs_at(shares)
-        level = np.broadcast_to(self._level, self.n_outputs)[:1]
-        if pairs.origin is not None:
-            (a,), (b,) = pairs.ends(np.zeros(1, dtype=int))
-            level = level - pairs.first * pairs.origin[a] - pairs.second * pairs.origin[b]
-        return pairs.largest_values(shares) + level
+        return pairs.largest_values(shares) + self._level_of_pairs
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -199,29 +195,12 @@ class Ratios(CellMeans):
     constraint holds; 0 where :math:`m_b` is 0 and there is nothing to fall short of.
 
     The combination of the averages is an :class:`OrderedPairs`, with the ratio as second factor.
-
-    Parameters
-    ----------
-    listed : tuple of (OrderedPairs, ndarray of int) or None, default=None
-        The pairs, and which of them the outputs are; None where the combination has all.
     """
-
-    listed: tuple[Any, Array] | None = None
-
-    @property
-    def _listed(self) -> tuple[Any, Array]:
-        """The pairs, and which of them the outputs are."""
-        return self.listed or (self.combination, np.arange(self.n_outputs))
 
     @property
     def ratio(self) -> float:
         """The least ratio allowed."""
-        return float(self._listed[0].second)
-
-    def some_outputs(self, outputs: Array) -> Self:
-        """Return the term with some of its ratios."""
-        pairs, places = self._listed
-        return replace(super().some_outputs(outputs), listed=(pairs, places[outputs]))
+        return float(self.combination.second)
 
     @property
     def gap_bounds(self) -> Array:
@@ -230,17 +209,12 @@ class Ratios(CellMeans):
 
     def gap_of(self, statistics: Array) -> Array:
         """Return 1 - m_a / m_b."""
-        return self._gaps(statistics, np.arange(self.n_outputs))
-
-    def _gaps(self, statistics: Array, outputs: Array) -> Array:
-        pairs, places = self._listed
-        pairs, places = replace(pairs, first=0.0, second=1.0), places[outputs]
-        origin = 0.0 if pairs.origin is None else pairs.origin[pairs.ends(places)[1]]
-        whole = pairs.values(statistics, places) + origin
-        summands = abs(pairs[places]) @ np.abs(statistics) + np.abs(origin)
-        there = whole > _CANCELLATION * summands
-        excess = self.values_of(statistics, outputs) + self.offset  # ratio m_b - m_a
-        gap = np.zeros(len(outputs))
+        pairs = replace(self.combination, first=0.0, second=1.0)
+        origin = 0.0 if pairs.origin is None else pairs.origin[pairs.ends()[1]]
+        whole = pairs @ statistics + origin
+        there = whole > _CANCELLATION * (abs(pairs) @ np.abs(statistics) + np.abs(origin))
+        excess = self.head(statistics) + self.offset  # ratio m_b - m_a
+        gap = np.zeros(len(whole))
         gap[there] = 1.0 - self.ratio + excess[there] / whole[there]
         return gap
 

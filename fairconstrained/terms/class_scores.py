@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -14,6 +13,7 @@ from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.threshold_rates import ClippedRates
 from fairconstrained.utils.numerics import joint_codes
+from fairconstrained.utils.registry import joined
 from fairconstrained.utils.typing import Array
 
 
@@ -47,11 +47,6 @@ def predicted(scores: Array) -> Array:
     out = np.full(scores.shape, -1.0, order="F")
     out[np.arange(len(scores)), scores.argmax(axis=1)] = 1.0
     return out
-
-
-def _of_terms(joined: Callable[[Iterable[Any]], Any], name: str) -> Any:
-    """Return the property that joins those of all terms."""
-    return property(lambda self: joined(getattr(term, name) for term in self.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +90,12 @@ class ByClass(Term):
     classes: tuple[str, ...]
     sharpness: float = 1.0
 
-    smooth = _of_terms(all, "smooth")
-    batchable = _of_terms(all, "batchable")
-    smoothable = _of_terms(all, "smoothable")
-    n_outputs = _of_terms(sum, "n_outputs")
-    n_statistics = _of_terms(sum, "n_statistics")
-    n_auxiliary = _of_terms(sum, "n_auxiliary")
+    smooth = joined("terms", "smooth")
+    batchable = joined("terms", "batchable")
+    smoothable = joined("terms", "smoothable")
+    n_outputs = joined("terms", "n_outputs", sum)
+    n_statistics = joined("terms", "n_statistics", sum)
+    n_auxiliary = joined("terms", "n_auxiliary", sum)
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]

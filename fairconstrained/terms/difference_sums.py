@@ -14,7 +14,6 @@ sums over its nodes are a convolution.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -54,29 +53,15 @@ class Derivatives:
         return self._orders[order]
 
 
-class DifferenceSums(ABC):
-    r"""Sums of :math:`\phi(x_i - y_j)`, or of a derivative of phi, over i or over j."""
+class DifferenceSums:
+    r"""Sums of :math:`\phi(x_i - y_j)`, or of a derivative of phi, over i or over j.
+
+    These are all pairs by the formula, in blocks of rows; the last block is kept for further
+    products. Subclasses have faster ways.
+    """
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
         self.function, self.first, self.second = function, first, second
-
-    @abstractmethod
-    def over_first(self, weights: Array, *, order: int = 0) -> Array:
-        """Return the sums over i, weighted, for every j.
-
-        The formula takes columns of weights as well, here and in `over_second`.
-        """
-
-    @abstractmethod
-    def over_second(self, weights: Array, *, order: int = 0) -> Array:
-        """Return the sums over j, weighted, for every i."""
-
-
-class _ByFormula(DifferenceSums):
-    """All pairs, in blocks of rows; the last block is kept for further products."""
-
-    def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
-        super().__init__(function, first, second)
         self._last: tuple[int, Derivatives] | None = None
 
     def _blocks(self, order: int) -> Iterator[tuple[slice, Array]]:
@@ -90,9 +75,14 @@ class _ByFormula(DifferenceSums):
             yield rows, self._last[1][order]
 
     def over_first(self, weights: Array, *, order: int = 0) -> Array:
+        """Return the sums over i, weighted, for every j.
+
+        The formula takes columns of weights as well, here and in `over_second`.
+        """
         return np.sum([phi.T @ weights[rows] for rows, phi in self._blocks(order)], axis=0)
 
     def over_second(self, weights: Array, *, order: int = 0) -> Array:
+        """Return the sums over j, weighted, for every i."""
         return np.concatenate([phi @ weights for _, phi in self._blocks(order)])
 
 
@@ -201,12 +191,12 @@ def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> 
     array([0.75, 0.5 ])
     """
     if len(first.scores) * len(second.scores) <= FEW:
-        return _ByFormula(function, first, second)
+        return DifferenceSums(function, first, second)
     if function.knots is not None:
         return _BySorting(function, first, second)
     step = precise_step(function, first.scores, second.scores)
     if step is None:
-        return _ByFormula(function, first, second)
+        return DifferenceSums(function, first, second)
     return _Convolved(function, first, second, step)
 
 

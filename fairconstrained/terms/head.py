@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, column_maxima, identity
+from fairconstrained.utils.registry import joined
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
@@ -24,7 +25,7 @@ _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 class AffineHead(Term):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
 
-    Those that are affine in a function of the statistics extend `head` and `head_vjp`.
+    Those that are affine in a function of the statistics extend `averages` and `averages_vjp`.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class AffineHead(Term):
         return int(self.combination.shape[0])
 
     @property
-    def n_statistics(self) -> int:
+    def n_statistics(self) -> int:  # type: ignore[override]
         """The number of statistics, by default that of the columns of R."""
         return int(self.combination.shape[1])
 
@@ -69,7 +70,8 @@ class AffineHead(Term):
     @property
     def _pairs(self) -> OrderedPairs | None:
         """R, where it has pairs of many numbers: the largest need no listing."""
-        return self._small if isinstance(self._small, OrderedPairs) else None
+        pairs = self._small
+        return pairs if isinstance(pairs, OrderedPairs) and pairs.rows is None else None
 
     @cached_property
     def _level(self) -> Array | float:
@@ -84,36 +86,43 @@ class AffineHead(Term):
         size = abs(combination)
         return 0.5 * (size + combination), 0.5 * (size - combination)
 
+    @property
+    def _level_of_pairs(self) -> float:
+        """The level of all pairs: constants may be those of the numbers."""
+        own = self._pairs is not None and self._pairs.origin is not None
+        return (0.0 if own else float(self.constant)) - float(self.offset)
+
+    def averages(self, statistics: Array) -> Array:
+        """Return what R multiplies: the statistics themselves."""
+        return statistics
+
+    def averages_vjp(self, statistics: Array, weights: Any) -> Any:
+        """Return the gradients in the statistics of sums with these weights of what R multiplies.
+
+        Weights are one array or the rows of a matrix.
+        """
+        return weights
+
     def head(self, statistics: Array) -> Array:
         """Return R r + d - b."""
-        return self._small @ statistics + self._level
+        return self._small @ self.averages(statistics) + self._level
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
-        return np.asarray(v @ self._small)
+        return np.asarray(self.averages_vjp(statistics, v @ self._small))
 
     def values_of(self, statistics: Array, outputs: Array) -> Array:
         """Return some outputs."""
-        if self._pairs is None:
-            return super().values_of(statistics, outputs)
         level = np.broadcast_to(self._level, self.n_outputs)[outputs]
-        return self._pairs.values(statistics, outputs) + level
+        return self._small[outputs] @ self.averages(statistics) + level
 
     def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
         """Return the gradient of <v, some outputs> with respect to the statistics."""
-        if self._pairs is None:
-            return super().vjp_of(statistics, outputs, v)
-        return self._pairs.weighted(v, outputs)
+        return np.asarray(self.averages_vjp(statistics, v @ self._small[outputs]))
 
-    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
+    def rows_of(self, statistics: Array, outputs: Array) -> Any:
         """Return the gradients of some outputs: rows of R."""
-        return super().rows_of(statistics, outputs) if self._pairs is None else self._pairs[outputs]
-
-    def rows_times(self, statistics: Array, outputs: Array, table: Array) -> Array:
-        """Return some rows of R times a table."""
-        if self._pairs is None:
-            return super().rows_times(statistics, outputs, table)
-        return self._pairs.values(table, outputs)
+        return self.averages_vjp(statistics, self._small[outputs])
 
     def largest(
         self, statistics: Array, least: float, most: int, *, distinct: bool = False
@@ -121,17 +130,12 @@ class AffineHead(Term):
         """Return the positions of the largest outputs."""
         if self._pairs is None:
             return super().largest(statistics, least, most, distinct=distinct)
-        own = self._pairs.origin is not None  # the constants are those of the numbers
-        level = (0.0 if own else float(self.constant)) - float(self.offset)
-        return self._pairs.largest(statistics, least - level, most, distinct=distinct)[:most]
+        least = least - self._level_of_pairs
+        return self._pairs.largest(statistics, least, most, distinct=distinct)[:most]
 
     def gap_of(self, statistics: Array) -> Array:
         """Return R r + d."""
         return self.head(statistics) + self.offset
-
-    def _gaps(self, statistics: Array, outputs: Array) -> Array:
-        """Return the gaps of some outputs."""
-        return self.values_of(statistics, outputs) + self.offset
 
     def some_outputs(self, outputs: Array) -> Self:
         """Return the term with some of its outputs."""
@@ -154,7 +158,7 @@ class AffineHead(Term):
         if self._pairs is None:
             return super().largest_gaps(statistics)
         outputs = self.largest(statistics, -np.inf, 1)
-        return self._gaps(statistics, outputs), self.gap_bounds[outputs]
+        return self.some_outputs(outputs).gap_of(statistics), self.gap_bounds[outputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +277,8 @@ class FunctionAverages(AffineHead):
 class Tangent:
     """The affine function of scores and own variables that touches the averages of a term."""
 
+    smooth = smoothable = True
+
     def __init__(self, term: FunctionAverages, scores: Array, auxiliary: Array):
         self.term, self.scores = term, np.array(scores)
         self.auxiliary = self._own(auxiliary).copy()
@@ -296,6 +302,13 @@ class Tangent:
         term = cast("FunctionAverages", self.term.take(rows, weights))
         return Tangent(term, self.scores[rows], self.auxiliary)
 
+    def smoothed(self, width: float) -> Tangent:
+        """Return the tangent."""
+        return self
+
+    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
+        return np.zeros(self.term.combination.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class Majorant(AffineHead):
@@ -309,10 +322,8 @@ class Majorant(AffineHead):
     ----------
     term : Term
         The term.
-    plus, minus : FunctionAverages
-        Terms with the averages :math:`p^+` and :math:`p^-`.
-    tangents : tuple of Tangent
-        :math:`t^+` and :math:`t^-`; R has the weights of :math:`p^+, p^-, t^+, t^-`.
+    parts : tuple of FunctionAverages and Tangent
+        Those with the averages :math:`p^+, p^-, t^+, t^-`, whose weights R has.
     combination, offset, names, constant
         See :class:`AffineHead`.
 
@@ -320,44 +331,32 @@ class Majorant(AffineHead):
     """
 
     term: Term
-    plus: FunctionAverages
-    minus: FunctionAverages
-    tangents: tuple[Tangent, Tangent]
+    parts: tuple[Any, ...]
     batchable = True
 
     @classmethod
     def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
         """Return the majorant that touches a term at the scores."""
-        plus, minus = term.convex_parts()
-        tangents = Tangent(plus, scores, auxiliary), Tangent(minus, scores, auxiliary)
+        convex = term.convex_parts()
+        tangents = [Tangent(part, scores, auxiliary) for part in convex]
         up, down = (as_csr(part) for part in term._signed_parts)
         return cls(
-            term, plus, minus, tangents, offset=term.offset, names=term.names,
+            term, (*convex, *tangents), offset=term.offset, names=term.names,
             combination=sp.csr_array(sp.hstack([up, down, -down, -up])), constant=term.constant,
         )  # fmt: skip
 
     n_rows = property(attrgetter("term.n_rows"))
     n_auxiliary = property(attrgetter("term.n_auxiliary"))
     auxiliary_start = property(attrgetter("term.auxiliary_start"))
+    smooth, smoothable = joined("parts", "smooth"), joined("parts", "smoothable")
     convex = True
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether both convex functions are smooth."""
-        return self.plus.smooth and self.minus.smooth
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether the kinks of both can be rounded."""
-        return self.plus.smoothable and self.minus.smoothable
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the four averages, one after the other, and their pullback."""
-        parts = (self.plus, self.minus, *self.tangents)
-        averages, pullbacks = zip(*(p.forward(scores, auxiliary) for p in parts), strict=True)
+        averages, pullbacks = zip(*(p.forward(scores, auxiliary) for p in self.parts), strict=True)
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            each = zip(pullbacks, np.split(u, 4), strict=True)
+            each = zip(pullbacks, np.split(u, len(pullbacks)), strict=True)
             on_scores, own = zip(*(pull(part) for pull, part in each), strict=True)
             return sum(on_scores), sum(own)
 
@@ -369,24 +368,17 @@ class Majorant(AffineHead):
 
     def take(self, rows: Array, weights: Array) -> Majorant:
         """Return the majorant on some rows."""
-        first, second = self.tangents
-        return replace(
-            self,
-            term=self.term.take(rows, weights),
-            plus=cast("FunctionAverages", self.plus.take(rows, weights)),
-            minus=cast("FunctionAverages", self.minus.take(rows, weights)),
-            tangents=(first.take(rows, weights), second.take(rows, weights)),
-        )
+        parts = tuple(part.take(rows, weights) for part in self.parts)
+        return replace(self, term=self.term.take(rows, weights), parts=parts)
 
     strata = property(attrgetter("term.strata"))
     blocks = property(attrgetter("term.blocks"))
 
     def smoothed(self, width: float) -> Self:
-        """Return the majorant with kinks rounded; the tangents are smooth."""
-        plus, minus = self.plus.smoothed(width), self.minus.smoothed(width)
-        return replace(self, plus=plus, minus=minus)
+        """Return the majorant with kinks rounded."""
+        return replace(self, parts=tuple(part.smoothed(width) for part in self.parts))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the weighted subgradient errors of both convex functions."""
-        errors = [p._average_errors(scores, auxiliary) for p in (self.plus, self.minus)]
-        return self.combination @ np.concatenate([*errors, np.zeros(2 * len(errors[0]))])
+        """Return the weighted subgradient errors of the convex functions."""
+        errors = [part._average_errors(scores, auxiliary) for part in self.parts]
+        return self.combination @ np.concatenate(errors)

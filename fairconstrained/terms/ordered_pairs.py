@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -33,6 +33,8 @@ class OrderedPairs:
         M, where the numbers are M x of what the matrix is multiplied by; None is the identity.
     origin : ndarray of shape (n_numbers,) or None, default=None
         What is added to the numbers where the largest values are asked for.
+    rows : ndarray of int or None, default=None
+        The rows that the matrix has, by their positions; None stands for all of them.
     """
 
     first: float
@@ -40,6 +42,7 @@ class OrderedPairs:
     families: tuple[Family, ...]
     numbers: Matrix | None = None
     origin: Array | None = None
+    rows: Array | None = None
     dtype: ClassVar[type] = float
     __array_ufunc__ = None  # an array on the left leaves the product to the pairs
 
@@ -52,7 +55,7 @@ class OrderedPairs:
     def shape(self) -> tuple[int, int]:
         """The number of pairs, and of columns."""
         columns = self._n_numbers if self.numbers is None else int(self.numbers.shape[1])
-        return int(self._starts[-1]), columns
+        return int(self._starts[-1]) if self.rows is None else len(self.rows), columns
 
     @property
     def _n_numbers(self) -> int:
@@ -65,7 +68,8 @@ class OrderedPairs:
 
     def __matmul__(self, x: Array) -> Array:
         """Return the values of all pairs, of shape (n_pairs, *x.shape[1:])."""
-        return self.values(x, np.arange(self.shape[0]))
+        m, (a, b) = self._numbers(x), self.ends()
+        return np.asarray(self.first * m[a] + self.second * m[b])
 
     def largest_values(self, x: Array) -> Array:
         """Return the largest value of every family, with the origin, (n_families, n_points).
@@ -83,46 +87,35 @@ class OrderedPairs:
 
     def __rmatmul__(self, v: Array) -> Array:
         """Return v times the matrix, of shape (n_columns,)."""
-        return self.weighted(v, np.arange(self.shape[0]))
-
-    def weighted(self, v: Array, pairs: Array) -> Array:
-        """Return v times some rows, of shape (n_columns,), without making a matrix of them."""
-        a, b = self.ends(pairs)
+        a, b = self.ends()
         total = self.first * np.bincount(a, v, self._n_numbers)
         total += self.second * np.bincount(b, v, self._n_numbers)
         return total if self.numbers is None else self.numbers.T @ total
 
-    def ends(self, pairs: Array) -> tuple[Array, Array]:
-        """Return the positions of a and b among all numbers."""
+    def ends(self) -> tuple[Array, Array]:
+        """Return the positions of a and b among all numbers, of every row."""
+        pairs = np.arange(self._starts[-1]) if self.rows is None else self.rows
         families = [(a.start, b.start, _width(a, b), a == b) for a, b in self.families]
         place = np.searchsorted(self._starts, pairs, side="right") - 1
         low, below, width, alike = np.array(families, dtype=int).reshape(-1, 4)[place].T
         i, j = np.divmod(pairs - self._starts[place], width)
         return low + i, below + j + alike * (j >= i)
 
-    def values(self, x: Array, pairs: Array) -> Array:
-        """Return the product of some rows with x, without making a matrix of them."""
-        m = self._numbers(x)
-        a, b = self.ends(pairs)
-        return np.asarray(self.first * m[a] + self.second * m[b])
+    def __getitem__(self, rows: Array) -> OrderedPairs:
+        """Return some rows, by their positions; they are not listed either."""
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
-    def __getitem__(self, pairs: Any) -> Any:
-        """Return some rows, or what else a key selects of the list."""
-        if isinstance(pairs, tuple):
-            return self.tocsr()[pairs]
-        a, b = self.ends(np.asarray(pairs))
+    def tocsr(self) -> sp.csr_array:
+        """Return the rows as a matrix."""
+        a, b = self.ends()
         values = np.tile([self.first, self.second], len(a))
         ends = np.arange(0, 2 * len(a) + 1, 2)
         entries = (values, np.column_stack([a, b]).ravel(), ends)
         rows = sp.csr_array(entries, shape=(len(a), self._n_numbers))
         return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
-    def tocsr(self) -> sp.csr_array:
-        """Return all rows."""
-        return cast("sp.csr_array", self[np.arange(self.shape[0])])
-
     def toarray(self) -> Array:
-        """Return all rows, for few numbers."""
+        """Return the rows, for few numbers."""
         return self @ np.eye(self.shape[1])
 
     def __abs__(self) -> sp.csr_array:
@@ -180,7 +173,7 @@ class PairNames(Sequence[str]):
         if not isinstance(index, slice):
             return self[slice(index, index + 1 or None)][0]
         pairs, marks = np.divmod(np.arange(*index.indices(len(self))), len(self._marks))
-        each = zip(*self._pairs.ends(pairs), marks, strict=True)
+        each = zip(*self._pairs[pairs].ends(), marks, strict=True)
         named = ((self._name(a, k), self._name(b, k)) for a, b, k in each)
         return tuple(self._text.format(first=first, second=second) for first, second in named)
 

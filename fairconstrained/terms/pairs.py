@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -114,7 +115,7 @@ class QuadraticPairs(PairMeans):
     shardable = factored = True
 
     @property
-    def n_statistics(self) -> int:
+    def n_statistics(self) -> int:  # type: ignore[override]
         """The mean and the mean square of every cell."""
         return 2 * int(self.cells.shape[0])
 
@@ -127,23 +128,19 @@ class QuadraticPairs(PairMeans):
         statistics = np.concatenate([self._sums(scores), self._sums(scores * scores)])
         return statistics, MomentsPullback(self, scores)
 
-    def head(self, statistics: Array) -> Array:
-        """Return R p + d - b."""
+    def averages(self, statistics: Array) -> Array:
+        """Return p."""
         (mu, q), (a, b), m = statistics.reshape(2, -1), self.pairs.T, self._masses
         p = 0.5 * (m[a] * m[b] + q[a] * m[b] + m[a] * q[b])
-        return super().head(p + mu[a] * m[b] - m[a] * mu[b] - mu[a] * mu[b])
+        return p + mu[a] * m[b] - m[a] * mu[b] - mu[a] * mu[b]
 
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return the gradient with respect to the moments."""
+    def averages_vjp(self, statistics: Array, weights: Any) -> Any:
+        """Return the weights times the derivatives of p in the moments."""
         mu, (a, b), m = statistics[: len(self._masses)], self.pairs.T, self._masses
-        weights = super().head_vjp(statistics, v)
-
-        def summed(on_first: Array, on_second: Array) -> Array:
-            of_first = np.bincount(a, weights * on_first, len(m))
-            return of_first + np.bincount(b, weights * on_second, len(m))
-
-        on_mean = summed(m[b] - mu[b], -m[a] - mu[a])
-        return np.concatenate([on_mean, summed(0.5 * m[b], 0.5 * m[a])])
+        slopes = np.array([m[b] - mu[b], -m[a] - mu[a], 0.5 * m[b], 0.5 * m[a]])
+        moments = np.array([a, b, len(m) + a, len(m) + b])
+        entries = slopes.T.ravel(), moments.T.ravel(), 4 * np.arange(len(a) + 1)
+        return weights @ sp.csr_array(entries, shape=(len(a), 2 * len(m)))
 
     def _with_function(self, function: ScalarFunction) -> PairMeans:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -290,7 +287,7 @@ class QueryPairs(FunctionAverages):
         The query of every row, from 0.
     function : ScalarFunction
         phi.
-    output_queries : ndarray of int of shape (n_outputs,) or None, default=None
+    output_blocks : ndarray of int of shape (n_outputs,) or None, default=None
         The query whose pairs each output averages over; None if outputs depend on several.
     combination, offset, names, constant
         See :class:`~fairconstrained.terms.head.AffineHead`; R is of shape (n_outputs, n_cells).
@@ -300,7 +297,7 @@ class QueryPairs(FunctionAverages):
     differences: SparseMatrix
     queries: Array
     function: ScalarFunction
-    output_queries: Array | None = None
+    output_blocks: Array | None = None
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -344,10 +341,6 @@ class QueryPairs(FunctionAverages):
         """Return the query of every row."""
         return self.queries
 
-    def output_blocks(self) -> Array | None:
-        """Return the query that determines each output, None if outputs depend on several."""
-        return self.output_queries
-
     @cached_property
     def _query_starts(self) -> Array:
         """Where the pairs of every query start, and where those of the last one end."""
@@ -384,7 +377,7 @@ class QueryPairs(FunctionAverages):
         term = self._on(rows).some_outputs(outputs)
         used = np.unique(term.cells.indices)
         combination = as_csr(term.combination)[:, used]
-        return replace(term, cells=term.cells[used], combination=combination, output_queries=None)
+        return replace(term, cells=term.cells[used], combination=combination, output_blocks=None)
 
     @cached_property
     def _zero_one(self) -> QueryPairs:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +25,7 @@ from fairconstrained.terms.difference_sums import (
 )
 from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.terms.ordered_pairs import column_maxima, identity
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,6 @@ class ThresholdRates(OnCells, FunctionAverages):
     def factored(self) -> bool:  # type: ignore[override]
         """Whether phi is smooth, so that sums over rows go through a few nodes."""
         return self.function.knots is None
-
-    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
-        """Return the gradients of some outputs in the rates: rows of R."""
-        return self._small[outputs]
 
     def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
@@ -292,16 +289,16 @@ class ClippedRates(OnCells, FunctionAverages):
         """Return how far the rates are above both ends, (2, n_cells)."""
         return rates - np.array(self.ends)[:, None]
 
-    def head(self, statistics: Array) -> Array:
-        """Return R clip(r) + d - b, where clip is alpha less."""
+    def averages(self, statistics: Array) -> Array:
+        """Return clip(r) - alpha."""
         low, high = _hinge(self.width).value(self._above(statistics))
-        return super().head(low - high)
+        return low - high
 
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return clip'(r) R' v."""
+    def averages_vjp(self, statistics: Array, weights: Any) -> Any:
+        """Return clip'(r) times the weights."""
         above, hinge = self._above(statistics), _hinge(self.width)
         low, high = hinge.derivative(above, hinge.value(above))
-        return (low - high) * super().head_vjp(statistics, v)
+        return weights * (low - high)
 
     def smoothed(self, width: float) -> ClippedRates:
         """Return the term with phi rounded, and the clipping over `width` times its range."""

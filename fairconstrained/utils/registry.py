@@ -117,6 +117,11 @@ class FieldParameters(Parametrized):
 T = TypeVar("T")
 
 
+def joined(parts: str, name: str, join: Callable[[Any], Any] = all) -> Any:
+    """Return the property that joins an attribute of all objects that are parts of one."""
+    return property(lambda whole: join(getattr(part, name) for part in getattr(whole, parts)))
+
+
 def resolve(
     argument: str,
     value: object,

@@ -165,7 +165,7 @@ def test_distinct_pairs_share_no_number_and_the_largest_is_among_them(pairs, rng
     found = pairs.largest(x, -np.inf, 3, distinct=True)
     assert found[0] == np.argmax(pairs @ x)
     if pairs.families[0] == pairs.families[-1]:
-        for end in pairs.ends(found):
+        for end in pairs[found].ends():
             assert len(np.unique(end)) == len(end)
 
 

@@ -81,7 +81,7 @@ def test_the_average_is_the_mean_over_queries():
     by_kind = each.gap(scores).reshape(N_QUERIES, -1).mean(axis=0)
     assert_allclose(mean.gap(scores), by_kind, rtol=1e-12)
     assert mean.names[0] == "mean over queries of error(a+, b-) - error(b+, a-) <= 0.1"
-    assert mean.output_blocks() is None
+    assert mean.output_blocks is None
 
 
 @pytest.mark.parametrize("average", ["pairs", "queries"])
@@ -140,10 +140,10 @@ def test_a_batch_that_splits_a_query_is_an_error(bound):
 def test_the_outputs_of_a_query_are_exact_on_its_rows(rng):
     y, groups, weight, query, scores = rows(n_groups=3)
     term = QueryParity(0.1).bind(y, groups, weight, query)
-    assert_array_equal(np.bincount(term.output_blocks()), np.full(N_QUERIES, 6))
+    assert_array_equal(np.bincount(term.output_blocks), np.full(N_QUERIES, 6))
     for drawn in ([3], [0, 4]):
         chosen = rng.permutation(np.flatnonzero(np.isin(term.blocks(), drawn)))
-        outputs = np.flatnonzero(np.isin(term.output_blocks(), drawn))
+        outputs = np.flatnonzero(np.isin(term.output_blocks, drawn))
         part = term.take_outputs(chosen, outputs)
         assert_allclose(part.value(scores[chosen]), term.value(scores)[outputs], rtol=1e-12)
         v = rng.normal(size=len(outputs))
