@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
 
 _MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
-_FIRST = np.zeros(1, dtype=int)  # the output of an objective
 _MOST_LISTED = 1000  # constraints, whose values cost little: of more only some are computed
 
 
@@ -54,7 +53,8 @@ class Evaluation:
         shared = like is not None and like.w.size >= n and same_values(like.w[:n], w[:n])
         # The same object for all evaluations at these parameters: what one reads serves the others.
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
-        self._terms: list[TermPass | None] = [None] * len(problem.parts)
+        self._terms: dict[int, TermPass] = {}
+        self._gradients: dict[tuple[Multipliers | None, float], Array] = {}
 
     def model_pass(self, model: Model) -> ModelPass:
         """Return the pass over the rows of a model."""
@@ -65,20 +65,20 @@ class Evaluation:
         return made
 
     def _term(self, k: int) -> TermPass:
-        """Return the pass of the term of a part, by its position."""
-        made = self._terms[k]
-        if made is None:
-            part, w = self.problem.parts[k], self.w
-            rows, beside = self.model_pass(part.model), partial(self._terms_of, part.model)
-            made = self._terms[k] = rows.term(part.term, w[part.auxiliary], beside)
-        return made
+        """Return the pass of the term of a part; those of all parts with its model are made."""
+        if k not in self._terms:
+            parts, w = self.problem.parts, self.w
+            model = parts[k].model
+            some = {j: part for j, part in enumerate(parts) if part.model is model}
+            asked = [(part.term, w[part.auxiliary]) for part in some.values()]
+            passes = self.model_pass(model).terms(asked, partial(self._decided_on, model))
+            self._terms |= zip(some, passes, strict=True)
+        return self._terms[k]
 
-    def _terms_of(self, model: Model) -> Iterator[tuple[Term, Array]]:
-        """Yield the terms of a model, and those of decisions whose statistics cost little."""
-        decided = (part.zero_one() for part in self.problem.constraints)
-        cheap = (part for part in decided if isinstance(part.term, CellMeans))
-        for part in (*self.problem.parts, *cheap):
-            if part.model is model:
+    def _decided_on(self, model: Model) -> Iterator[tuple[Term, Array]]:
+        """Yield the terms of decisions of a model whose statistics cost little."""
+        for part in (part.zero_one() for part in self.problem.constraints):
+            if part.model is model and isinstance(part.term, CellMeans):
                 yield part.term, self.w[part.auxiliary]
 
     def scores_of(self, part: CompositeFunction) -> Scores:
@@ -162,7 +162,7 @@ class Evaluation:
         there, step = (self, s) if after is None else (after[0], s - after[1])
         for k, part in enumerate(self.problem.constraints, 1):
             rows_of = self.model_pass(part.model)
-            slopes = rows_of.slopes(self._term(k), self._beside(k), part.n_outputs)
+            slopes = rows_of.slopes(self._term(k), part.n_outputs)
             if slopes is not None:
                 on_model, on_own = slopes
                 statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
@@ -219,25 +219,21 @@ class Evaluation:
         return float(every[0] + active.values @ every[1:][active.which])
 
     def _weighted(
-        self, multipliers: Array | Multipliers | None, objective: float
-    ) -> Iterator[tuple[CompositeFunction, Multipliers, TermPass, Array]]:
-        """Yield the parts of a Lagrangian and the weights of their functions.
+        self, active: Multipliers | None, objective: float
+    ) -> Iterator[tuple[CompositeFunction, float, TermPass, Array]]:
+        """Yield the parts of a Lagrangian, and the sum of the weights of their functions.
 
         They come with the pass of the term and the weights of its statistics.
         """
         if objective:
             of, weights = self._term(0), np.array([objective])
-            on_statistics = of.term.head_vjp(of.statistics, weights)
-            yield self.problem.objective, Multipliers(_FIRST, weights, 1), of, on_statistics
-        if multipliers is None:
-            return
-        every = Multipliers.of(multipliers)
-        for k, part in enumerate(self.problem.constraints, 1):
-            active = every.part(self.problem.places[k])
-            if len(active.which):
+            yield self.problem.objective, objective, of, of.term.head_vjp(of.statistics, weights)
+        for k, part in enumerate(self.problem.constraints if active else (), 1):
+            some = cast("Multipliers", active).part(self.problem.places[k])
+            if len(some.which):
                 of = self._term(k)
-                on_statistics = of.term.vjp_of(of.statistics, active.which, active.values)
-                yield part, active, of, on_statistics
+                on_statistics = of.term.vjp_of(of.statistics, some.which, some.values)
+                yield part, some.total, of, on_statistics
 
     def gradient(
         self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0
@@ -251,16 +247,20 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
+        active = None if multipliers is None else Multipliers.of(multipliers)
+        if (active, objective) in self._gradients:  # a solver asks for it before the certificate
+            return self._gradients[active, objective]
         total = np.zeros(self.problem.n_variables)
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
-        for part, weights, of, on_statistics in self._weighted(multipliers, objective):
-            total += weights.total * part.added_gradient(self.w)
-            asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics))
+        for part, size, of, on_statistics in self._weighted(active, objective):
+            total += size * part.added_gradient(self.w)
+            asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics[None]))
         for model, terms in asked.items():
-            gradient, on_auxiliary = self.model_pass(model).gradient([one[1:] for one in terms])
-            total[: model.n_parameters] += gradient
+            gradient, on_auxiliary = self.model_pass(model).pull([each[1:] for each in terms])
+            total[: model.n_parameters] += gradient[0]
             for (where, *_), change in zip(terms, on_auxiliary, strict=True):
-                total[where] += change
+                total[where] += change[0]
+        self._gradients[active, objective] = total
         return total
 
     def hessian(self, multipliers: Array | Multipliers) -> Array:
@@ -274,8 +274,8 @@ class Evaluation:
         problem = self.problem
         (model,) = problem.models
         diagonal, weighted, owned = np.zeros(problem.n_variables), [], []
-        for part, weights, of, on_statistics in self._weighted(multipliers, 1.0):
-            diagonal += weights.total * part.penalty.second_derivatives(problem.n_variables)
+        for part, size, of, on_statistics in self._weighted(Multipliers.of(multipliers), 1.0):
+            diagonal += size * part.penalty.second_derivatives(problem.n_variables)
             weighted.append((of, on_statistics))
             owned.append(part.auxiliary)
         problem.counter.rows += model.n_rows
@@ -300,13 +300,8 @@ class Evaluation:
         rows = np.zeros((len(which), self.problem.n_variables))
         for k, places, outputs in self._by_part(which):
             part, of = self.problem.parts[k], self._term(k)
-            on_model, on_own = self.model_pass(part.model).rows(of, outputs, self._beside(k))
+            on_model, on_own = self.model_pass(part.model).rows(of, outputs)
             rows[places, : on_model.shape[1]] = on_model
             rows[places, part.auxiliary] = on_own
             rows[places] += part.added_gradient(self.w)
         return rows
-
-    def _beside(self, k: int) -> TermPass | None:
-        """Return the objective on the rows of a part: its gradient is wanted when the part's is."""
-        same = self.problem.parts[k].model is self.problem.objective.model
-        return self._term(0) if same else None
