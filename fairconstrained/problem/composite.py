@@ -126,22 +126,6 @@ class CompositeFunction:
         gradient = self.penalty.gradient(w)
         return gradient if self.slope is None else self.slope + gradient
 
-    def largest(
-        self,
-        statistics: Array,
-        added: Array | float,
-        least: float,
-        most: int,
-        *,
-        distinct: bool = False,
-    ) -> Array:
-        """Return where the term's outputs plus what is added are largest, see `Term.largest`."""
-        if np.ndim(added) == 0:
-            return self.term.largest(statistics, least - float(added), most, distinct=distinct)
-        values = self.term.head(statistics) + added
-        order = np.argsort(-values, kind="stable")[:most]
-        return order[values[order] >= least]
-
     def gap_bounds(self, bounds: Array) -> Array:
         """Return the largest values allowed for gaps, from those of the term."""
         level = self.level if np.size(self.level) == len(bounds) else np.max(self.level)
@@ -213,10 +197,6 @@ class Multipliers:
     def total(self) -> float:
         """Their sum."""
         return float(np.add.reduce(self.values))
-
-    def scaled(self, factor: float) -> Multipliers:
-        """Return the multipliers times a factor."""
-        return Multipliers(self.which, factor * self.values, self.size)
 
     def part(self, place: slice) -> Multipliers:
         """Return those of the constraints at a place, which has a start and a stop."""

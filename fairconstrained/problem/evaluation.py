@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction, Multipliers
-from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
+from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
@@ -61,7 +61,8 @@ class Evaluation:
         made = self._passes.get(model)
         if made is None:
             self.problem.counter.rows += model.n_rows
-            made = self._passes[model] = forward_pass(model, self.w[: model.n_parameters])
+            kind = ModelPass if model.in_memory else ShardsPass
+            made = self._passes[model] = kind(cast("Any", model), self.w[: model.n_parameters])
         return made
 
     def _term(self, k: int) -> TermPass:
@@ -121,9 +122,8 @@ class Evaluation:
             return self.constraints[which]
         values = np.zeros(len(which))
         for k, places, outputs in self._by_part(which):
-            part = self.problem.parts[k]
-            values[places] = part.term.values_of(self._term(k).statistics, outputs)
-            values[places] += part.added(self.w, outputs)
+            own = self.problem.parts[k].added(self.w, outputs)
+            values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + own
         return values
 
     def _by_part(self, which: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -144,7 +144,7 @@ class Evaluation:
         positions = [np.zeros(0, int)]
         for k, part in enumerate(self.problem.constraints, 1):
             added = part.added(self.w)
-            largest = part.largest(self._term(k).statistics, added, least, most)
+            largest = part.term.largest(self._term(k).statistics, least, most, added=added)
             positions.append(largest + self.problem.places[k].start)
         which = np.concatenate(positions)
         return which[np.argsort(-self.values(which), kind="stable")[:most]]
@@ -168,7 +168,7 @@ class Evaluation:
                 statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
                 statistics += on_own @ step[part.auxiliary]
                 added = part.added(there.w) + float(part.added_gradient(self.w) @ step)
-                largest = part.largest(statistics, added, least, most, distinct=True)
+                largest = part.term.largest(statistics, least, most, added=added, distinct=True)
                 positions.append(largest + self.problem.places[k].start)
         return np.concatenate(positions)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, dropwhile, islice
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import least_squares
 
 from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.evaluation import Evaluation
@@ -187,13 +187,9 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     N_W(w))` over the constraints with :math:`g_j \ge -` `active`, at most 300 of them, those of
     the largest values; the others get zero.
     """
-    multipliers = np.zeros(at.problem.n_constraints)
     near = np.sort(at.largest(-active))
-    if near.size == 0:
-        return multipliers
-    columns = at.constraint_gradients(near).T
-    multipliers[near] = nearest_to_cone(at, columns, at.gradient())
-    return multipliers
+    values = nearest_to_cone(at, at.constraint_gradients(near).T, at.gradient())
+    return Multipliers.at(near, values, at.problem.n_constraints).dense()
 
 
 def nearest_to_cone(
@@ -204,28 +200,18 @@ def nearest_to_cone(
     Away from the boundary of W this is non-negative least squares; on it, that is where the search
     starts.
     """
-    domain, table, target = at.problem.domain, columns, -gradient
+    table, target = columns, -gradient
     if total is not None:
         table, target = np.vstack([columns, np.ones(columns.shape[1])]), np.append(target, total)
-    found = nonnegative_least_squares(table, target)
-    slope = gradient + columns @ found
-    if np.array_equal(domain.normal_cone_residual(at.w, slope), slope):
-        return found
+    weights = nonnegative_least_squares(table, target)
 
-    def half_squares(x: Array) -> tuple[float, Array]:
-        rest = domain.normal_cone_residual(at.w, gradient + columns @ x)
-        missing = 0.0 if total is None else total - float(x.sum())
-        return 0.5 * (float(rest @ rest) + missing**2), columns.T @ rest - missing
+    def rest(x: Array) -> Array:
+        slope = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ x)
+        return slope if total is None else np.append(slope, x.sum() - total)
 
-    answer = minimize(
-        half_squares,
-        found,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * found.size,
-        options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
-    )
-    return np.asarray(answer.x)
+    if np.array_equal(rest(weights), table @ weights - target):
+        return weights
+    return np.asarray(least_squares(rest, weights, bounds=(0.0, np.inf), xtol=1e-12).x)
 
 
 _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
@@ -241,8 +227,9 @@ def is_stuck(at: Evaluation, tol: float, multipliers: Array | Multipliers | None
     """
     if at.violation <= tol:
         return False
-    by_method = multipliers is not None and _is_flat(at, multipliers, tol, 1.0)
-    return by_method or _is_flat(at, stationary_weights(at), tol, 1.0)
+    weights = [] if multipliers is None else [multipliers]
+    candidates = chain(weights, map(stationary_weights, [at]))  # the latter only where needed
+    return any(shows_infeasible(at, each, tol, reach=1.0) for each in candidates)
 
 
 def shows_infeasible(
@@ -251,24 +238,15 @@ def shows_infeasible(
     tol: float,
     *,
     rounded: Evaluation | None = None,
+    reach: float = _REACH,
 ) -> bool:
     """Return whether a mean of convex constraints shows that they cannot all be met.
 
-    No point within ten feature scales then violates them all by `tol` or less. For `rounded` see
+    No point within `reach` feature scales then violates them all by `tol` or less: the mean has a
+    small slope, also relative to what it would have to lower. For `rounded` see
     :func:`combined_violation`.
     """
-    return _is_flat(at, multipliers, tol, _REACH, rounded)
-
-
-def _is_flat(
-    at: Evaluation,
-    weights: Array | Multipliers,
-    tol: float,
-    reach: float,
-    rounded: Evaluation | None = None,
-) -> bool:
-    """Return whether a violation has a small slope, also relative to what it would lower."""
-    violation, slope = combined_violation(at, weights, rounded)
+    violation, slope = combined_violation(at, multipliers, rounded)
     return violation > tol and slope <= min(_FLAT, violation / reach)
 
 
@@ -303,7 +281,7 @@ def combined_violation(
     active = Multipliers.of(multipliers)
     if not 0.0 < active.total < np.inf:
         return 0.0, np.inf
-    weights = active.scaled(1.0 / active.total)
+    weights = replace(active, values=active.values / active.total)
     near, violation = rounded or at, weights.values @ at.values(weights.which)
     if rounded is not None:
         violation -= rounded.subgradient_error(weights)

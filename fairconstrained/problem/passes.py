@@ -264,8 +264,3 @@ class ShardsPass(ModelPass):
     def distribution(self) -> tuple[Scores, Array | None, Array | None]:
         """Return the scores, or the bins of a histogram, of the atoms: a round or two."""
         return self._rows.distributions(np.zeros(1))[0]
-
-
-def forward_pass(model: Model, w: Array) -> ModelPass:
-    """Return the pass of a model at its parameters."""
-    return ShardsPass(model, w) if isinstance(model, ShardedLinearModel) else ModelPass(model, w)

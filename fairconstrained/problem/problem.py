@@ -16,7 +16,8 @@ from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.terms.base import common_blocks
+from fairconstrained.problem.passes import ModelPass
+from fairconstrained.terms.base import Term, common_blocks
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import by_first_row, joint_codes
 from fairconstrained.utils.registry import joined
@@ -202,8 +203,8 @@ class Problem:
         w = self.start()
         w[: parameters.size] = parameters
         at = self.uncounted().at(w.copy())
-        for part, outputs in zip(self.parts, self.places, strict=True):
-            outputs_for = partial(_outputs_for, at, part.auxiliary, outputs)
+        for part in self.parts:
+            outputs_for = partial(_outputs_for, at.model_pass(part.model), part.term)
             w[part.auxiliary] = part.term.auxiliary_for(outputs_for)
         return w
 
@@ -271,18 +272,16 @@ class Problem:
         """
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
-        each = zip(self.models, rows, strict=True)
+        each = list(zip(self.models, rows, strict=True))
         draws = weights or [np.full(len(some), model.n_rows / len(some)) for model, some in each]
-        drawn = {
-            model: (model.batch(chosen), chosen, weight)
-            for model, chosen, weight in zip(self.models, rows, draws, strict=True)
-        }
+        drawn = {model: (model.batch(some), some) for model, some in each}
+        weight_of = dict(zip(self.models, draws, strict=True))
 
         def take(part: CompositeFunction) -> CompositeFunction:
             if part.model is NO_MODEL:
                 return part
-            model, chosen, weight = drawn[part.model]
-            return replace(part, model=model, term=part.term.take(chosen, weight))
+            model, some = drawn[part.model]
+            return replace(part, model=model, term=part.term.take(some, weight_of[part.model]))
 
         return replace(self._map(take), full_rows=self.n_rows)
 
@@ -324,7 +323,8 @@ class Problem:
         """
         near = Proximity(center, rho)
         other = near if constraint_rho is None else Proximity(center, constraint_rho)
-        return self._map(lambda part: part.add(near if part is self.objective else other))
+        added = {part: near if part is self.objective else other for part in self.parts}
+        return self._map(lambda part: part.add(added[part]))
 
     def convexify(self, w: Array, *, like: Evaluation | None = None) -> Problem:
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
@@ -389,8 +389,6 @@ class Problem:
         return replace(self, objective=objective, constraints=tuple(constraints))
 
 
-def _outputs_for(at: Evaluation, place: slice, outputs: slice, auxiliary: Array) -> Array:
-    """Return outputs for other auxiliary variables of their part."""
-    w = at.w.copy()
-    w[place] = auxiliary
-    return at.problem.at(w, like=at).constraints[outputs]
+def _outputs_for(rows: ModelPass, term: Term, auxiliary: Array) -> Array:
+    """Return the outputs of a term for some values of its variables."""
+    return term.head(rows.terms([(term, auxiliary)], tuple)[0].statistics)

@@ -128,14 +128,14 @@ class Term(ABC):
         return np.reshape(rows, (len(outputs), len(statistics)))
 
     def largest(
-        self, statistics: Array, least: float, most: int, *, distinct: bool = False
+        self, statistics: Array, least: float, most: int, *, added: Any = 0, distinct: bool = False
     ) -> Array:
         """Return the positions of the largest outputs that are at least `least`, the largest first.
 
-        There are at most `most`. Of all pairs of many numbers, `distinct` asks for pairs that do
-        not share numbers.
+        There are at most `most`; something may be added to the outputs. Of all pairs of many
+        numbers, `distinct` asks for pairs that do not share numbers.
         """
-        values = self.head(statistics)
+        values = self.head(statistics) + added
         order = np.argsort(-values, kind="stable")[:most]
         return order[values[order] >= least]
 

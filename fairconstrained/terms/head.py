@@ -125,12 +125,12 @@ class AffineHead(Term):
         return self.averages_vjp(statistics, self._small[outputs])
 
     def largest(
-        self, statistics: Array, least: float, most: int, *, distinct: bool = False
+        self, statistics: Array, least: float, most: int, *, added: Any = 0, distinct: bool = False
     ) -> Array:
         """Return the positions of the largest outputs."""
-        if self._pairs is None:
-            return super().largest(statistics, least, most, distinct=distinct)
-        least = least - self._level_of_pairs
+        if self._pairs is None or np.ndim(added):
+            return super().largest(statistics, least, most, added=added)
+        least = least - self._level_of_pairs - float(added)
         return self._pairs.largest(statistics, least, most, distinct=distinct)[:most]
 
     def gap_of(self, statistics: Array) -> Array:
