@@ -19,7 +19,6 @@ from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.metrics.distributions import distances, distribution, part_within, within_ranks
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
-from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
@@ -349,7 +348,7 @@ class WeakPartialDemographicParity(_RankConstraint):
             compared.cells,
             self._function(),
             self._ranks(y, weight),
-            combination=as_csr(compared.pairs),
+            combination=compared.pairs,
             offset=compared.requirement.bound,
             names=compared.texts(),
         )

@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints import measures
-from fairconstrained.constraints.base import Constraint, WeightedScores
+from fairconstrained.constraints.base import WeightedScores
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.numerics import unique_codes
@@ -241,7 +240,7 @@ class BalancedRate(RateParity):
 
 
 @dataclass(eq=False, repr=False)
-class ROCParity(Constraint):
+class ROCParity(RateParity):
     r"""ROC (strong demographic) parity: the rates above every threshold of a grid are equal.
 
     .. math::
@@ -285,18 +284,16 @@ class ROCParity(Constraint):
     array([ 0.5,  0.5, -0.5, -0.5])
     """
 
-    kappa: float | None = None
+    ratio: ClassVar[None] = None  # type: ignore[misc]  # rates far from the threshold may be 0
     _: KW_ONLY
-    surrogate: str | Surrogate | None = None
     thresholds: ArrayLike | None = None
     n_thresholds: int = 400
-    against: str = "pairs"
 
-    subtracts_kappa = True
+    events = (None,)
+    averages_atoms = False
     gap_title = "largest difference of two groups' selection rates at any of the thresholds"
     scores_title = "sigmoids of scores minus thresholds"
     bounds_rates = False
-    cannot_be_tested = ""
     _chosen: ClassVar = {"thresholds": "thresholds"}
 
     @property
@@ -326,11 +323,8 @@ class ROCParity(Constraint):
         )
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        against = measures.comparison(self.against, groups, self._warn)
-        requirement = measures.difference(self.checked_kappa())
         claimed = {"thresholds": self._grid(), "one_output": False}
-        rates = [self._means(groups, weight)]
-        return measures.Compared(rates, against, requirement, claimed=claimed)
+        return replace(super()._compared(y, groups, weight), claimed=claimed)
 
     def _grid(self) -> Array:
         """Return the thresholds, none if they are not chosen yet."""

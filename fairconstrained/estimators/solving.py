@@ -29,8 +29,9 @@ from fairconstrained.solvers import (
     default_solver,
 )
 from fairconstrained.solvers.base import Callback, Measured, Start
+from fairconstrained.solvers.curvature import ExactCurvature
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.solvers.sqp import SQPState
+from fairconstrained.solvers.result import SolverState
 from fairconstrained.utils.execution import FitTasks, Passed, in_fold
 from fairconstrained.utils.typing import Array
 
@@ -324,7 +325,8 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         return None
     state = rough.state
     if part.twice_differentiable:
-        state = SQPState.of_hessian(part.at(rough.w), rough.multipliers)
+        hessian = ExactCurvature.matrix_at(part.at(rough.w), rough.multipliers)
+        state = SolverState(SQP, hessian=hessian)
     passes = part.counter.rows / problem.n_rows
     return solver, replace(rough, state=state, data_passes=passes)
 

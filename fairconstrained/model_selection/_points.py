@@ -73,7 +73,7 @@ class SolvedPoint:
         if result.converged and state is not None:
             error = KKT.of(at, multipliers).error
             accurate = error <= _ACCURATE * result.solver.tol
-            step = None if accurate else state.next_step(at, multipliers)
+            step = None if accurate else result.solver.next_step(at, result)
             if step is not None:
                 w, multipliers = w + step[0], step[1]
         return cls(kappa, w, multipliers, state, result.converged)

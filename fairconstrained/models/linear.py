@@ -122,12 +122,12 @@ class LinearModel(Model):
         """The number of rows."""
         return int(self.X.shape[0])
 
-    @property
+    @cached_property
     def n_coefficients(self) -> int:
         """The number of coefficients, without the intercepts."""
         return int(self.X.shape[1]) * self.n_outputs
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """The number of parameters, intercepts included."""
         return self.n_coefficients + self.n_outputs * self.fit_intercept

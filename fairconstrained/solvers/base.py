@@ -209,6 +209,14 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """Return the solver without refinement: for subproblems, and for runs that are limited."""
         return self.with_options(polish=False) if self.polishes else self
 
+    def next_step(self, at: Evaluation, result: Result) -> tuple[Array, Array] | None:
+        """Return one more step from a solution and the multipliers after it; None if there is none.
+
+        It uses only what is known at the solution, so that it makes no data pass. The point after
+        it is more accurate, but has no certificate.
+        """
+        return None
+
     @abstractmethod
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the iterates that are worth measuring; end when the iterations are used up."""

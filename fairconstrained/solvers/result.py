@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -124,28 +124,29 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class SolverState:
-    """Base of the states that solvers leave in :attr:`Result.state`.
+    """What a solver has learned beyond the point and its multipliers, for a warm start.
 
-    A state holds what a solver has learned beyond the point and its multipliers, for instance the
-    penalty parameter and curvature pairs. It never holds arrays with the length of the rows.
+    It never holds arrays with the length of the rows.
+
+    Attributes
+    ----------
+    kind : type
+        The class of the solver that left it; solvers of other classes ignore it.
+    parameter : float
+        The penalty parameter, the width of rounding or the proximal parameter that it came to.
+    tol : float
+        The tolerance of the next round.
+    hessian : ndarray of shape (n_variables, n_variables) or None
+        The last Hessian of the Lagrangian.
+    subproblem : SolverState or None
+        What the solver of the subproblems left.
     """
 
-    @classmethod
-    def of(cls, state: SolverState | None) -> Self | None:
-        """Return `state` if it is of this class, else None.
-
-        Every solver reads the state of a warm start through this method, so that a state which
-        another kind of solver has left is ignored.
-        """
-        return state if isinstance(state, cls) else None
-
-    def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
-        """Return one more step from a solution and the multipliers after it; None if there is none.
-
-        It uses only what is known at the solution, so that it makes no data pass. The point after
-        it is more accurate, but has no certificate.
-        """
-        return None
+    kind: type
+    parameter: float = 0.0
+    tol: float = 0.0
+    hessian: Array | None = None
+    subproblem: SolverState | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +178,10 @@ class Start:
     random_state: np.random.RandomState = field(default_factory=partial(check_random_state, None))
     like: Evaluation | None = None
     last_pass: float = np.inf
+
+    def left_by(self, kind: type) -> SolverState | None:
+        """Return the state, if a solver of this class left it."""
+        return self.state if self.state is not None and self.state.kind is kind else None
 
     def first_multipliers(self, n_constraints: int) -> Array:
         """Return the first multipliers, zeros where there are none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import ClassVar
 
@@ -97,9 +97,9 @@ class AugmentedLagrangian(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        last = AugmentedLagrangianState.of(start.state)
-        sigma = self.sigma if last is None else last.sigma
-        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.inner_tol
+        last = start.left_by(AugmentedLagrangian)
+        sigma = self.sigma if last is None else last.parameter
+        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.tol
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
         whole, sizes = problem.domain.whole_space, problem.preconditioner
         model = QuasiNewtonCurvature(sizes**2) if whole else Curvature()
@@ -111,7 +111,7 @@ class AugmentedLagrangian(Solver):
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             tol *= 0.1
-            state = AugmentedLagrangianState(sigma, tol)
+            state = SolverState(AugmentedLagrangian, sigma, tol)
             # A large penalty and a point where the violation cannot fall show that the
             # constraints have no common solution nearby; convex ones show it at any penalty.
             growth, failure = sigma / self.sigma, None
@@ -178,22 +178,6 @@ def _augmented(multipliers: Array, sigma: float, at: Evaluation) -> tuple[float,
 
 def _residual(at: Evaluation, gradient: Array) -> float:
     return float(np.linalg.norm(at.problem.domain.normal_cone_residual(at.w, gradient)))
-
-
-@dataclass(frozen=True, eq=False)
-class AugmentedLagrangianState(SolverState):
-    """What :class:`AugmentedLagrangian` leaves for a warm start.
-
-    Attributes
-    ----------
-    sigma : float
-        The penalty parameter.
-    inner_tol : float
-        The tolerance of the next round.
-    """
-
-    sigma: float
-    inner_tol: float
 
 
 class Smoothing(Solver):
@@ -276,13 +260,14 @@ class Smoothing(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
         solver = self._solver_for(problem.smoothed(self.width))
-        last = SmoothingState.of(start.state)
-        width = self._first_width(problem, start) if last is None else last.width
+        last = start.left_by(Smoothing)
+        width = self._first_width(problem, start) if last is None else last.parameter
         state = None if last is None else last.subproblem
         begin = replace(start, tol=_SHARE * start.tol, state=state)
         for k in range(1, self.max_iter + 1):
             answer, end = solver.run(problem.smoothed(width), begin)
-            at, last = problem.at(answer.w, like=end), SmoothingState(width, answer.state)
+            at = problem.at(answer.w, like=end)
+            last = SolverState(Smoothing, width, subproblem=answer.state)
             infeasible = answer.status is Status.INFEASIBLE
             if answer.converged:
                 yield Iterate(at, answer.multipliers, k, last, rounded=end)
@@ -325,25 +310,3 @@ def _is_infeasible(at: Evaluation, answer: Result, rounded: Evaluation, tol: flo
         return False
     candidates = (answer.multipliers, stationary_weights(rounded))
     return any(shows_infeasible(at, weights, tol, rounded=rounded) for weights in candidates)
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothingState(SolverState):
-    """What :class:`Smoothing` leaves for a warm start.
-
-    Attributes
-    ----------
-    width : float
-        The width of the last smooth problem.
-    subproblem : SolverState or None
-        The state that the solver of the smooth problems left.
-    """
-
-    width: float
-    subproblem: SolverState | None
-
-    @staticmethod
-    def rounded(state: SolverState | None, problem: Problem, at: Evaluation) -> Evaluation | None:
-        """Return the problem at the same point, rounded as in a subproblem that left `state`."""
-        last = SmoothingState.of(state)
-        return None if last is None else problem.smoothed(last.width).at(at.w, like=at)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fairconstrained.solvers.curvature import (
     QuasiNewtonCurvature,
     Step,
 )
-from fairconstrained.solvers.result import SolverState, Status
+from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
 from fairconstrained.utils.typing import Array
 
@@ -92,13 +92,26 @@ class SQP(Solver, kw_only=True):
     def _curvature(self, problem: Problem, start: Start) -> Curvature:
         """Return the model of second order for the problem."""
         if self.memory is None and problem.twice_differentiable:
-            last = SQPState.of(start.state)
-            fits = last and len(last.hessian) == problem.n_variables
-            return ExactCurvature(last.hessian if last and fits else None)
+            last = start.left_by(SQP)
+            hessian = None if last is None else last.hessian
+            fits = hessian is not None and len(hessian) == problem.n_variables
+            return ExactCurvature(hessian if fits else None)
         if not problem.domain.whole_space:
             return Curvature()
         memory = 30 if self.memory is None else self.memory
         return QuasiNewtonCurvature(problem.preconditioner**2, memory)
+
+    def next_step(self, at: Evaluation, result: Result) -> tuple[Array, Array] | None:
+        """Return a step with the last Hessian; it needs the gradients of active constraints."""
+        hessian = None if result.state is None else result.state.hessian
+        if hessian is None:
+            return None
+        active, curvature = Multipliers.of(result.multipliers), ExactCurvature(hessian)
+        model = Linearised(at, active)
+        curvature.prepare(model, active)
+        curvature.shifted(0.0)
+        step = model.solve(curvature, _CAP_LIMIT, active)
+        return step.s, step.multipliers.dense()
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
@@ -164,33 +177,6 @@ class ExactPenalty(SQP):
         return cls(**{"memory": 0, "max_iter": 5000, **options})
 
 
-@dataclass(frozen=True, eq=False)
-class SQPState(SolverState):
-    """What :class:`SQP` leaves for a warm start.
-
-    Attributes
-    ----------
-    hessian : ndarray of shape (n_variables, n_variables)
-        The last Hessian of the Lagrangian.
-    """
-
-    hessian: Array
-
-    @classmethod
-    def of_hessian(cls, at: Evaluation, multipliers: Array) -> Self:
-        """Return the state with the Hessian of the Lagrangian at a point."""
-        return cls(ExactCurvature.matrix_at(at, multipliers))
-
-    def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
-        """Return a step with the last Hessian; it needs the gradients of active constraints."""
-        active, curvature = Multipliers.of(multipliers), ExactCurvature(self.hessian)
-        model = Linearised(at, active)
-        curvature.prepare(model, active)
-        curvature.shifted(0.0)
-        step = model.solve(curvature, _CAP_LIMIT, active)
-        return step.s, step.multipliers.dense()
-
-
 class _Run:
     """The state of a run: the point, its linearisation, the shift and the penalty."""
 
@@ -214,9 +200,10 @@ class _Run:
                 self.curvature.prepare(self.model, multipliers)
 
     @property
-    def state(self) -> SQPState | None:
+    def state(self) -> SolverState | None:
         """What a warm start takes over."""
-        return None if self.curvature.factor is None else SQPState(self.curvature.matrix)
+        known = self.curvature.factor is not None
+        return SolverState(SQP, hessian=self.curvature.matrix) if known else None
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""

@@ -11,12 +11,13 @@ from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
-from fairconstrained.utils.parameter_constraints import NonNegative, Positive, check_arguments
+from fairconstrained.utils.parameter_constraints import NonNegative, Positive, checked
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
 
 
+@checked
 def near_stationarity(
     problem: Problem,
     w: Array,
@@ -93,8 +94,6 @@ def near_stationarity(
     2.5
     """
     check_point("w", w, problem)
-    given = {"rho": rho, "constraint_rho": constraint_rho, "tol": tol, "solver": solver}
-    check_arguments(near_stationarity, **given)
     if rho is None:
         if not problem.weakly_convex:
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Result, SolverState, Status
-from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.sqp import SQP
 from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic
 from fairconstrained.solvers.switching_subgradient import (
@@ -91,8 +91,8 @@ class SuccessiveSolver(Solver):
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, at, refusals = self._oracle_for(problem), start.at(problem), 0
-        last = SuccessiveState.of(start.state)
-        rho = self.first_rho(problem) if last is None else last.rho
+        last = start.left_by(SuccessiveSolver)
+        rho = self.first_rho(problem) if last is None else last.parameter
         state = None if last is None else last.subproblem
         begin = replace(start, tol=_FIRST_TOL * start.tol, state=state)
         for t in range(1, self.max_iter + 1):
@@ -102,9 +102,11 @@ class SuccessiveSolver(Solver):
             after = problem.at(answer.w, like=end)
             begin = replace(begin, tol=max(_LAST_TOL * start.tol, _TIGHTEN * begin.tol))
             if _acceptable(answer, at, after, start.tol):
-                at, refusals, last = after, 0, SuccessiveState(rho, answer.state)
-                begin = replace(begin, multipliers=answer.multipliers, state=answer.state)
-                rounded = SmoothingState.rounded(answer.state, problem, at)
+                at, refusals, state, rounded = after, 0, answer.state, None
+                last = SolverState(SuccessiveSolver, rho, subproblem=state)
+                begin = replace(begin, multipliers=answer.multipliers, state=state)
+                if state is not None and state.kind is Smoothing:
+                    rounded = problem.smoothed(state.parameter).at(at.w, like=at)
                 yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
                 continue
             refusals += 1
@@ -122,22 +124,6 @@ def _acceptable(answer: Result, before: Evaluation, after: Evaluation, tol: floa
     if before.violation > tol:  # a model without a feasible point has one of least violation
         return after.violation < 0.9 * before.violation
     return answer.converged or (after.violation <= tol and after.objective < before.objective)
-
-
-@dataclass(frozen=True, eq=False)
-class SuccessiveState(SolverState):
-    """What these methods leave for a warm start.
-
-    Attributes
-    ----------
-    rho : float
-        rho^ of the last subproblem.
-    subproblem : SolverState or None
-        The state that the solver of the subproblems left.
-    """
-
-    rho: float
-    subproblem: SolverState | None
 
 
 class IPC(SuccessiveSolver, kw_only=True):

@@ -131,7 +131,8 @@ class AffineHead(Term):
         if self._pairs is None or np.ndim(added):
             return super().largest(statistics, least, most, added=added)
         least = least - self._level_of_pairs - float(added)
-        return self._pairs.largest(statistics, least, most, distinct=distinct)[:most]
+        averages = self.averages(statistics)
+        return self._pairs.largest(averages, least, most, distinct=distinct)[:most]
 
     def gap_of(self, statistics: Array) -> Array:
         """Return R r + d."""

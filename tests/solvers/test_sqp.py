@@ -19,7 +19,6 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SQP, AugmentedLagrangian, ExactPenalty, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.curvature import QuasiNewtonCurvature
-from fairconstrained.solvers.sqp import SQPState
 from fairconstrained.utils.numerics import capped_dual
 
 ITS_OWN = [name for name, make in PROBLEMS.items() if make().twice_differentiable]
@@ -148,7 +147,7 @@ def test_a_run_from_a_solution_ends_there_after_one_data_pass() -> None:
 
 def test_a_warm_start_keeps_the_hessian() -> None:
     first = SQP().minimize(parity(0.05))
-    assert isinstance(first.state, SQPState)
+    assert first.state.kind is SQP
     known = SQP().minimize(parity(0.0499), warm=first)
     without = SQP().minimize(parity(0.0499), warm=Start(first.w, first.multipliers))
     assert known.converged
