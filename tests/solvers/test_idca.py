@@ -24,7 +24,6 @@ from fairconstrained.solvers import (
     Status,
     SwitchingSubgradient,
 )
-from fairconstrained.solvers.smoothing import SmoothingState
 
 ORACLES = {
     "switching subgradient": SwitchingSubgradient(max_iter=300, check_every=100),
@@ -77,7 +76,7 @@ def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     direct = SwitchingSubgradient().minimize(problem)
     assert result.status is Status.CONVERGED
     at = problem.at(result.w)
-    rounded = SmoothingState.rounded(result.state.subproblem, problem, at)
+    rounded = problem.smoothed(result.state.subproblem.parameter).at(at.w, like=at)
     assert rounded is not None, "the subproblem solver rounds the kinks of the ramp"
     assert certify(at, result.multipliers, 1e-4, rounded=rounded)[1].holds(1e-4)
     assert result.multipliers.max() > 0.0

@@ -187,7 +187,7 @@ def test_the_step_after_a_solution_makes_it_more_accurate_without_a_data_pass(na
     result, at = SQP(tol=1e-3).solve(problem)
     passes = problem.passes
     assert result.state is not None
-    step = result.state.next_step(at, result.multipliers)
+    step = result.solver.next_step(at, result)
     assert step is not None
     assert problem.passes == passes
     after = KKT.of(problem.at(at.w + step[0]), step[1])
@@ -198,7 +198,7 @@ def test_other_solvers_have_no_such_step() -> None:
     problem = parity(0.05)
     result, at = AugmentedLagrangian().solve(problem)
     assert result.state is not None
-    assert result.state.next_step(at, result.multipliers) is None
+    assert result.solver.next_step(at, result) is None
 
 
 def bfgs_matrix(steps: np.ndarray, changes: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
