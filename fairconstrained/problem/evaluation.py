@@ -138,9 +138,6 @@ class Evaluation:
 
     def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
         """Return where the largest constraints of at least `least` are, in falling order."""
-        if self._listed:
-            order = np.argsort(-self.constraints, kind="stable")[:most]
-            return order[self.constraints[order] >= least]
         positions = [np.zeros(0, int)]
         for k, part in enumerate(self.problem.constraints, 1):
             added = part.added(self.w)
@@ -277,7 +274,7 @@ class Evaluation:
         for part, size, of, on_statistics in self._weighted(Multipliers.of(multipliers), 1.0):
             diagonal += size * part.penalty.second_derivatives(problem.n_variables)
             weighted.append((of, on_statistics))
-            owned.append(part.auxiliary)
+            owned += [part.auxiliary] if of.auxiliary.size else []
         problem.counter.rows += model.n_rows
         n, total = model.n_parameters, np.zeros((problem.n_variables, problem.n_variables))
         total[:n, :n], own = self.model_pass(model).hessian(weighted)

@@ -174,20 +174,17 @@ class ModelPass:
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian of a weighted sum of statistics of curved terms.
 
-        Its second part are, for each term, the rows of its variables in the parameters and the
-        diagonal in themselves.
+        Then come, for every term with variables, their rows in the parameters and the diagonal.
         """
         total, own = np.zeros(self.model.n_rows), []
         for of, weights in weighted:
             pullback = cast("CurvedPullback", of.pullback)
-            mixed, squares = np.zeros((0, self.model.n_parameters)), np.zeros(0)
             if of.auxiliary.size:
                 by_variable = pullback.by_variable(weights)
                 total += by_variable.sum(axis=1)
-                mixed, squares = -self._pulled(by_variable.T), by_variable.sum(axis=0)
+                own.append((-self._pulled(by_variable.T), by_variable.sum(axis=0)))
             else:
                 total += pullback.second_derivatives(weights)
-            own.append((mixed, squares))
         return self.model.gram(total), own
 
     def score_below_share(self, share: float, weight: Array) -> float:
@@ -248,9 +245,7 @@ class ShardsPass(ModelPass):
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""
         (products,) = self.model.total(hessian, [self.w], self._weighted(weighted))
-        half = self.model.gradient(products)
-        none = np.zeros((0, self.model.n_parameters)), np.zeros(0)
-        return self.model.gradient(half.T), [none for _ in weighted]
+        return self.model.gradient(self.model.gradient(products).T), []
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""

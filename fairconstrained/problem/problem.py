@@ -272,25 +272,28 @@ class Problem:
         """
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
-        each = list(zip(self.models, rows, strict=True))
-        draws = weights or [np.full(len(some), model.n_rows / len(some)) for model, some in each]
-        drawn = {model: (model.batch(some), some) for model, some in each}
-        weight_of = dict(zip(self.models, draws, strict=True))
+        if weights is None:
+            sizes = zip(self.models, map(len, rows), strict=True)
+            weights = [np.full(n, model.n_rows / n) for model, n in sizes]
+        each = zip(self.models, rows, weights, strict=True)
+        drawn = {model: (model.batch(some), some, weight) for model, some, weight in each}
+        drawn[NO_MODEL] = NO_MODEL, np.zeros(0, int), np.zeros(0)
 
         def take(part: CompositeFunction) -> CompositeFunction:
-            if part.model is NO_MODEL:
-                return part
-            model, some = drawn[part.model]
-            return replace(part, model=model, term=part.term.take(some, weight_of[part.model]))
+            model, some, weight = drawn[part.model]
+            return replace(part, model=model, term=part.term.take(some, weight))
 
         return replace(self._map(take), full_rows=self.n_rows)
 
+    @property
+    def _terms_by_model(self) -> list[list[Term]]:
+        every = self.parts
+        return [[part.term for part in every if part.model is model] for model in self.models]
+
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells of its rows, in the order of first rows."""
-        return [
-            by_first_row(joint_codes([p.term.strata() for p in self.parts if p.model is model]))
-            for model in self.models
-        ]
+        codes = [joint_codes([term.strata() for term in terms]) for terms in self._terms_by_model]
+        return [by_first_row(each) for each in codes]
 
     def blocks(self) -> list[Array | None]:
         """Return, for every model, codes of the rows that batches must hold together, or None.
@@ -300,10 +303,7 @@ class Problem:
         ValueError
             If terms of the same rows have different blocks.
         """
-        return [
-            common_blocks(part.term for part in self.parts if part.model is model)
-            for model in self.models
-        ]
+        return [common_blocks(terms) for terms in self._terms_by_model]
 
     def proximal(self, center: Array, rho: float, constraint_rho: float | None = None) -> Problem:
         r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function.
