@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import cast
 
 import numpy as np
@@ -101,18 +102,18 @@ class ModelPass:
         """
         if of.slopes is None and self.model.in_memory:
             terms = [each for each in self._made.values() if each.slopes is None]
-            ends = np.cumsum([len(each.statistics) for each in terms])
-            if ends[-1] > _FEW_STATISTICS:
-                terms, ends = [of], np.array([len(of.statistics)])
-            if ends[-1] <= _FEW_STATISTICS:
+            sizes = [len(each.statistics) for each in terms]
+            if sum(sizes) > _FEW_STATISTICS:
+                terms, sizes = [of], [len(of.statistics)]
+            if sum(sizes) <= _FEW_STATISTICS:
                 if self.model.linear and self.scores.ndim == 1:
-                    units = np.split(np.eye(ends[-1]), ends[:-1], axis=1)
-                    rows, own = self.pull([*zip(terms, units, strict=True)])
-                    for each, end, on_own in zip(terms, ends, own, strict=True):
-                        some = slice(end - len(each.statistics), end)
+                    places = [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
+                    tables = [np.eye(sum(sizes))[:, some] for some in places]
+                    rows, own = self.pull([*zip(terms, tables, strict=True)])
+                    for each, some, on_own in zip(terms, places, own, strict=True):
                         each.slopes = rows[some], on_own[some]
             elif n_asked > _FEW_ROWS and isinstance(of.pullback, FactoredPullback):
-                small = ends[-1] * self.model.n_parameters <= _LARGEST_JACOBIAN
+                small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
                 basis = of.pullback.basis() if small else None
                 products = [self.model.rows_times(part) for part in basis or ()]
                 if products and all(one is not None for one in products):
