@@ -131,7 +131,8 @@ class ModelPass:
                 return rows, own
             rows, (own,) = self.pull([(of, np.eye(weights.shape[1])[used])])
             slopes, weights = (rows, own), weights[:, used]
-        return np.asarray(weights @ slopes[0]), np.asarray(weights @ slopes[1])
+        on_own = weights @ slopes[1] if of.term.n_auxiliary else np.zeros((len(outputs), 0))
+        return np.asarray(weights @ slopes[0]), np.asarray(on_own)
 
     def pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradients of weighted sums of the statistics of terms.

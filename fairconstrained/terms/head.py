@@ -146,7 +146,7 @@ class AffineHead(Term):
             combination=self.combination[outputs],
             offset=np.broadcast_to(self.offset, every)[outputs],
             constant=np.broadcast_to(self.constant, every)[outputs],
-            names=tuple(self.names[k] for k in np.arange(every)[outputs]),
+            names=tuple(self.names[k] for k in outputs),
         )
 
     @property

@@ -115,8 +115,8 @@ class OrderedPairs:
         return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
     def toarray(self) -> Array:
-        """Return the rows, for few numbers."""
-        return self @ np.eye(self.shape[1])
+        """Return the rows, of which there are few."""
+        return self.tocsr().toarray()
 
     def __abs__(self) -> sp.csr_array:
         """Return the absolute values."""
