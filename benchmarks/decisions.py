@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
@@ -24,6 +25,7 @@ from benchmarks.harness.data import Data, encode, load
 from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.frontier import counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.pages import Page, boxes
 from benchmarks.harness.peer_fits import plain
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
@@ -144,6 +146,39 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         "+-": noise,
         "seconds": float(np.median(seconds)),
     }
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for every case: accuracies in per cent, gaps on new rows, cost in fits."""
+    accuracy = {"train accuracy": "train", "accuracy": "new"}
+    shown = rows.assign(**{name: (100.0 * rows[name]).round(1) for name in accuracy})
+    shown = shown.assign(gap=rows.gap.round(3), fits=rows.fits.round(1)).rename(columns=accuracy)
+    columns = ["train", "new", "gap", "fits"]
+    by_method = shown.set_index(["case", "bound", "method"])[columns].unstack()
+    order = [
+        (column, method)
+        for method, some in (
+            ("decisions", columns),
+            ("ExponentiatedGradient", columns),
+            ("ThresholdOptimizer", columns[1:3]),
+            ("scores", columns[1:3]),
+        )
+        for column in some
+    ]
+    by_method = by_method[order].loc[list(dict.fromkeys(zip(rows.case, rows.bound, strict=True)))]
+    by_method.columns = pd.Index([f"{method}: {column}" for column, method in order])
+    return by_method.reset_index()
+
+
+def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
+    """Draw the gaps on new rows in units of the bound, and the cost."""
+    boxes(left, rows.gap / rows.bound, rows.method, "gap on new rows / bound", ("decisions",))
+    priced = rows[rows.method != "ThresholdOptimizer"]
+    boxes(right, priced.fits, priced.method, "CPU time in fits on scores", ("decisions",))
+    right.set_xscale("log")
+
+
+PAGES = (Page("decisions", table, draw, ("decisions",)),)
 
 
 def add_options(parser: ArgumentParser) -> None:
