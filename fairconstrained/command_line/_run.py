@@ -93,7 +93,7 @@ class Comparison:
         train, test = self.rows.values()
         model = self.models["fair"]
         model.provenance_ = provenance(
-            model, train.X, train.y, train.groups, train.weight,
+            model, train.X, train.y, train.groups, train.control, train.weight,
             training_rows=len(train.y), held_out_rows=len(test.y), seed_of_the_split=seed,
         )  # fmt: skip
         return model
@@ -228,7 +228,12 @@ def run(options: Namespace) -> int:
         use_sensitive=classifier.use_sensitive,
         pass_groups=classifier.group_interactions,
     )
+    named = [column for column, _ in options.reference]
     for column, value in options.reference:
+        if named.count(column) > 1:
+            raise DataError(
+                f"--reference {column}={value}: {column} has another reference; choose one."
+            )
         if column not in table.groups or value not in set(table.groups[column]):
             raise DataError(
                 f"--reference {column}={value}: give one of the columns of --sensitive, "

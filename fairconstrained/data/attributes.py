@@ -77,6 +77,12 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
     if control_features is None:
         return sensitive_features
     given = dict(zip(_ARGUMENTS, (sensitive_features, control_features), strict=True))
+    for name, values in given.items():
+        if split_strata(values)[0] is not values:
+            raise ValueError(
+                f"{name} has groups and strata, as with_strata returns them: pass such a frame as "
+                "sensitive_features, without control_features."
+            )
     check_same_rows(**given)
     given = {name: values for name, values in given.items() if values is not None}
     columns = {name: group_columns(values, name) for name, values in given.items()}

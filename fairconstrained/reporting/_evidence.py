@@ -141,7 +141,10 @@ class Evidence:
     def origin(self, X: MatrixLike | None) -> dict[str, str]:
         """Return where the models and the rows come from."""
         rows = self.rows
-        groups = [np.append(part.names, "unknown")[part.codes] for part in rows.groups.columns]
+        strata = rows.groups.attributes[0].columns if rows.groups.stratified else ()
+        groups = [
+            np.append(part.names, "unknown")[part.codes] for part in (*rows.groups.columns, *strata)
+        ]
         models = {name: output.model for name, output in rows.outputs.items()}
         predicted = [output.labels for output in rows.outputs.values()]
         seen = not self.several_classes and any(map(self.trained_here, self.names))

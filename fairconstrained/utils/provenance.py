@@ -40,6 +40,11 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
         Versions of Python, of the library and of its dependencies, the date (UTC), the command, the
         hash of the data, and of each model its parameters' hash and its seeds.
 
+    Raises
+    ------
+    TypeError
+        If a fact is an array or a table.
+
     Examples
     --------
     >>> from fairconstrained import FairLogisticClassifier
@@ -48,6 +53,12 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
     >>> origin["seeds"], origin["data"][:8]
     ('random_state=3', 'b0ab0f8f')
     """
+    rows = next((name for name, fact in facts.items() if np.ndim(fact)), None)
+    if rows is not None:
+        raise TypeError(
+            f"{rows} is no text: rows are passed by position, `provenance(model, X, y, {rows})`, "
+            "and are hashed; facts by name are kept as they are."
+        )
     used = [*_PACKAGES, *(name for name in _OPTIONAL if name in sys.modules)]
     library = import_module("fairconstrained").__version__  # it need not be installed
     origin = (
@@ -77,10 +88,17 @@ def data_hash(*data: Any) -> str:
         sparse = part.tocsr() if hasattr(part, "tocsr") else None
         arrays = [part] if sparse is None else [sparse.indptr, sparse.indices, sparse.data]
         for values in arrays if part is not None else []:
-            frame = values
-            if not isinstance(values, pd.DataFrame | pd.Series):
+            titles = getattr(values, "column_names", getattr(values, "columns", None))
+            if isinstance(values, pd.DataFrame | pd.Series):
+                frame = pd.DataFrame(values)
+            elif titles is not None:  # of polars and pyarrow
+                frame = pd.DataFrame({title: np.asarray(values[title]) for title in titles})
+            else:
                 frame = pd.DataFrame(np.asarray(values).reshape(len(values), -1))
-            frame = pd.DataFrame(frame)
             digest.update(repr([*map(str, frame.columns), frame.shape]).encode())
-            digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+            try:
+                hashes = pd.util.hash_pandas_object(frame, index=False)
+            except TypeError:  # cells of dicts or lists
+                hashes = pd.util.hash_pandas_object(frame.map(repr), index=False)
+            digest.update(hashes.to_numpy().tobytes())
     return digest.hexdigest()

@@ -210,3 +210,5 @@ def test_impact_ratios_against_a_named_group(file, tmp_path, capsys):
     for wrong in ("group=z", "sex=y"):
         assert main(asked(file, "--reference", wrong)) == 1
         assert f"--reference {wrong}: give one of the columns" in capsys.readouterr().err
+    assert main(asked(file, "--reference", "group=x", "group=y")) == 1
+    assert "group has another reference" in capsys.readouterr().err

@@ -241,6 +241,10 @@ def test_strata_with_groups_from_columns_and_on_dask():
             {"sensitive_features": SEX, "control_features": BAND.where(BAND != "low")},
             "control_feat",
         ),
+        (
+            {"sensitive_features": with_strata(SEX, BAND), "control_features": BAND},
+            "sensitive_features has groups and strata",
+        ),
     ],
 )
 def test_strata_that_cannot_be_used(given, message):

@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import fairconstrained
 from fairconstrained import FairLogisticClassifier, fairness_report, make_biased_classification
@@ -34,8 +37,9 @@ def test_a_report_says_where_it_comes_from():
         fairness_report(MODEL, X + np.eye(300, 3), Y, GROUPS),
         fairness_report(MODEL, X, 1 - Y, GROUPS),
         fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
+        *(fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > k) for k in (0.0, 0.1)),
     ]
-    assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 4
+    assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 6
 
 
 def test_rows_are_hashed_by_their_values():
@@ -46,10 +50,27 @@ def test_rows_are_hashed_by_their_values():
     ]
     assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
     assert provenance(None, sp.csr_array(X))["data"] == provenance(None, sp.csc_array(X))["data"]
+    table = {"a": [1.0, 2.0], "b": ["x", "y"]}
+    polars = pytest.importorskip("polars")
+    tables = [library.DataFrame(table) for library in (pd, polars)]
+    tables.append(tables[1].rename({"a": "c"}))
+    hashes = [provenance(None, rows)["data"] for rows in tables]
+    assert hashes[0] == hashes[1] != hashes[2]
     parameters = [
         provenance(FairLogisticClassifier(kappa=kappa))["parameters"] for kappa in (0.1, 0.1, 0.2)
     ]
     assert parameters[0] == parameters[1] != parameters[2]
+    with pytest.raises(TypeError, match="sensitive_features is no text: rows are passed by posi"):
+        provenance(MODEL, X, sensitive_features=GROUPS)
+
+
+def test_rows_of_dicts_have_a_report():
+    rows = [{"a": value} for value in X[:, 0]]
+    model = make_pipeline(DictVectorizer(), LogisticRegression()).fit(rows, Y)
+    hashes = {
+        fairness_report(model, given, Y, GROUPS).provenance["data"] for given in (rows, rows[::-1])
+    }
+    assert len(hashes) == 2
 
 
 @pytest.mark.parametrize("ending", ["joblib", "skops"])
