@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_rows, positive_class
+from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows, positive_class
 from fairconstrained.metrics.intervals import Interval, differences, largest_of
 from fairconstrained.metrics.rates import Predictions, all_rows, group_labels
 from fairconstrained.utils.registry import check_option
@@ -23,6 +24,7 @@ def predictive_parity_difference(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     method: str = "between_groups",
     pos_label: object = None,
@@ -43,6 +45,8 @@ def predictive_parity_difference(
         The predictions.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
         The groups. Rows with equal values in all columns form one group.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them, and the largest value is returned.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     method : {"between_groups", "to_overall"}, default="between_groups"
@@ -67,11 +71,16 @@ def predictive_parity_difference(
     0.5
     """
     compare = check_option("method", method, COMPARISONS)
-    rows = Predictions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    by_group, sizes = rows.cells("precision")
-    overall = rows.together().cells("precision")[0]
-    known = by_group[sizes > 0]
-    return float(compare(known, overall)) if len(known) > 1 else 0.0
+    both = with_strata(sensitive_features, control_features)
+    rows = Predictions.check(y_true, y_pred, both, sample_weight, pos_label)
+    gaps = [0.0]
+    for part in by_stratum((rows.labels, rows.predictions, rows.groups, rows.weight)):
+        inside = Predictions(*part)
+        by_group, sizes = inside.cells("precision")
+        known = by_group[sizes > 0]
+        if len(known) > 1:
+            gaps.append(float(compare(known, inside.together().cells("precision")[0])))
+    return max(gaps)
 
 
 def group_calibration(
@@ -79,6 +88,7 @@ def group_calibration(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     pos_label: object = None,
@@ -96,7 +106,7 @@ def group_calibration(
         The labels. There must be two classes.
     y_pred : array-like of shape (n_samples,)
         The probabilities of the positive class.
-    sensitive_features, sample_weight, confidence, pos_label
+    sensitive_features, control_features, sample_weight, confidence, pos_label
         See :func:`group_rates`.
 
     Returns
@@ -122,9 +132,8 @@ def group_calibration(
     b              0.5        0.4          0.1
     all rows       0.5        0.4          0.1
     """
-    labels, scores, groups, weight = check_score_rows(
-        y_true, y_pred, sensitive_features, sample_weight
-    )
+    both = with_strata(sensitive_features, control_features)
+    labels, scores, groups, weight = check_score_rows(y_true, y_pred, both, sample_weight)
     labels = labels == positive_class(labels, pos_label)
     if not (scores.min() >= 0.0 and scores.max() <= 1.0):
         raise ValueError(

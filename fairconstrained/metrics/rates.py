@@ -63,9 +63,8 @@ RATES: Mapping[str, Rate] = {
     "precision": Rate(_selected, _positive, "precision"),
     "base_rate": Rate(_all, _positive, "rate of positive labels"),
 }
-DEFAULT_RATES = (
-    "selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "precision",
-)  # fmt: skip
+DEFAULT_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
+REPORTED_RATES = (*DEFAULT_RATES, "precision")
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +208,8 @@ def group_rates(
     rates : DataFrame
         A row for each group, and a last row for all rows. The columns are the counts rows,
         positive_labels and positive_decisions (the number of positive predictions), and the rates
-        selection_rate, true_positive_rate, false_positive_rate, accuracy and precision, each with
-        its bounds ``_low`` and ``_high``.
+        selection_rate, true_positive_rate, false_positive_rate and accuracy, each with its bounds
+        ``_low`` and ``_high``.
 
     Examples
     --------

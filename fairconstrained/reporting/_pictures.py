@@ -12,7 +12,7 @@ import pandas as pd
 from fairconstrained.inspection.deciding import FEW_ROWS, GroupDots, shown_groups, stacked
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import weighted_share
-from fairconstrained.metrics.rates import DEFAULT_RATES, group_labels
+from fairconstrained.metrics.rates import REPORTED_RATES, group_labels
 from fairconstrained.plotting.densities import Density
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
@@ -149,7 +149,7 @@ class RatePlot:
     whole: DotRow
 
 
-def rate_plots(evidence: Evidence, rates: Sequence[str] = DEFAULT_RATES) -> list[RatePlot]:
+def rate_plots(evidence: Evidence, rates: Sequence[str] = REPORTED_RATES) -> list[RatePlot]:
     """Return the rates of a positive class that these rows have."""
     tables = [groups_table(evidence, name) for name in evidence.names]
     gaps = [gaps_table(evidence, name) for name in evidence.names]

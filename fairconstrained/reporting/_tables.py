@@ -15,7 +15,7 @@ from fairconstrained.inspection.deciding import Cell
 from fairconstrained.metrics.calibration import Calibrated
 from fairconstrained.metrics.impact import LEVELS, ComparedRows
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
-from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
+from fairconstrained.metrics.rates import REPORTED_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, line, render, sentence
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
@@ -70,7 +70,7 @@ def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
 def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the rates of all groups, with the row for all rows at the end."""
     parts = evidence.rows.predictions(name)
-    tables = [part.table(DEFAULT_RATES, evidence.confidence) for part in parts]
+    tables = [part.table(REPORTED_RATES, evidence.confidence) for part in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
@@ -96,7 +96,7 @@ def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the largest gap of each rate; names start with the attribute and the stratum."""
     tables = []
     for part in evidence.rows.predictions(name):
-        gaps = part.gaps(DEFAULT_RATES, evidence.confidence)
+        gaps = part.gaps(REPORTED_RATES, evidence.confidence)
         for calibrated in _calibrated(evidence, name, part):
             gap = pd.DataFrame(calibrated.gap(evidence.confidence), index=["calibration"])
             gaps = pd.concat([gaps, gap]).rename_axis("rate")

@@ -59,11 +59,12 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
             f"{rows} is no text: rows are passed by position, `provenance(model, X, y, {rows})`, "
             "and are hashed; facts by name are kept as they are."
         )
-    used = [*_PACKAGES, *(name for name in _OPTIONAL if name in sys.modules)]
+    optional = {name: getattr(sys.modules.get(name), "__version__", None) for name in _OPTIONAL}
     library = import_module("fairconstrained").__version__  # it need not be installed
     origin = (
         {"fairconstrained": library}
-        | {name: version(name) for name in used}
+        | {name: version(name) for name in _PACKAGES}
+        | {name: number for name, number in optional.items() if number is not None}
         | {
             "python": platform.python_version(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -187,6 +187,7 @@ def test_reports_compare_within_strata():
         metrics.group_auc_difference,
         metrics.inter_group_auc_difference,
         metrics.intra_group_auc_difference,
+        lambda y, s, **rows: metrics.predictive_parity_difference(y, s > 0.5, **rows),
     ],
 )
 def test_a_metric_is_the_largest_over_strata(metric):

@@ -8,7 +8,7 @@ from sklearn.metrics import precision_score
 
 from fairconstrained import FairLogisticClassifier, FairnessReport, make_biased_classification
 from fairconstrained.constraints import CalibrationParity
-from fairconstrained.metrics import group_calibration, predictive_parity_difference, rate_gaps
+from fairconstrained.metrics import group_calibration, predictive_parity_difference
 
 X, Y, GROUPS = make_biased_classification(800, 3, gap=0.4, random_state=0)
 MODEL = FairLogisticClassifier(None).fit(X, Y)
@@ -20,7 +20,7 @@ def test_predictive_parity_is_the_gap_of_precisions():
     each = [precision_score(Y[k == GROUPS], DECIDED[k == GROUPS]) for k in (0, 1)]
     gap = predictive_parity_difference(Y, DECIDED, **MEMBERS)
     assert gap == pytest.approx(abs(each[0] - each[1]), rel=1e-12)
-    row = rate_gaps(Y, DECIDED, **MEMBERS).loc["precision"]
+    row = FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).gaps.loc["precision"]
     assert row["gap"] == pytest.approx(gap) and row["low"] <= gap <= row["high"]
     overall = max(abs(rate - precision_score(Y, DECIDED)) for rate in each)
     against = predictive_parity_difference(Y, DECIDED, method="to_overall", **MEMBERS)

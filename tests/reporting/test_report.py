@@ -66,9 +66,8 @@ def test_values_on_the_training_rows_equal_those_of_the_fit(model):
     assert row["scores"] == pytest.approx(model.gap_)
     assert row["decisions"] == pytest.approx(model.decision_gap_)
     assert row["low"] <= row["decisions"] <= row["high"]
-    pd.testing.assert_frame_equal(
-        report.to_frame(), group_rates(Y, model.predict(X), sensitive_features=GROUPS)
-    )
+    rates = group_rates(Y, model.predict(X), sensitive_features=GROUPS)
+    pd.testing.assert_frame_equal(report.to_frame()[rates.columns], rates)
     asked = report.to_frame("model")["value"]
     assert "DemographicParity(kappa=0.05" in asked["constraint"]
     assert asked["status"] == model.result_.message
