@@ -140,6 +140,22 @@ def _with_a_group(name: str, part: Measures) -> tuple[Family, ...]:
 COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_overall}
 
 
+def check_against(against: object, groups: Groups) -> None:
+    """Raise if `against` is no way to compare, and no group of the rows of all strata."""
+    if against in COMPARISONS:
+        return
+    names = [str(name) for name in groups.sensitive.labels]
+    if groups.marginal:
+        raise ValueError(
+            f"against={against!r} names a group, and with combine='marginal' every attribute has "
+            "groups of its own: use against='pairs' or 'overall', or combine='intersection'."
+        )
+    if str(against) not in names and not in_fold():
+        raise ValueError(
+            f"against={against!r} is neither 'pairs' nor 'overall', nor one of the groups {names}."
+        )
+
+
 def comparison(
     against: object, groups: Groups, warn: Callable[[str], None]
 ) -> Callable[[Measures], tuple[Family, ...]]:
@@ -149,10 +165,9 @@ def comparison(
     bare = map(str, replace(groups, stratum="").labels)
     labels = dict(zip(bare, map(str, groups.labels), strict=True))
     if str(against) not in labels:
-        has = f"against={against!r} is neither 'pairs' nor 'overall', nor one of the groups"
-        if not groups.stratum and not in_fold():
-            raise ValueError(f"{has} {[*labels]}.")
-        warn(f"{has} that have rows here {[*labels.values()]}; nothing is compared.")
+        if not groups.stratum:
+            check_against(against, groups)
+        warn(f"no row of {[*labels.values()]} is in the group {against!r}; nothing is compared.")
     return partial(_with_a_group, labels.get(str(against), ""))
 
 

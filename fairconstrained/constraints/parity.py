@@ -94,6 +94,11 @@ class RateParity(Constraint):
         """Whether `ratio` is given."""
         return self.ratio is not None
 
+    def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
+        """Return the groups of each part; raise if `against` names none of them."""
+        measures.check_against(self.against, groups)
+        return super().groups_of_parts(groups)
+
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         requirement = self._requirement()
         against = measures.comparison(self.against, groups, self._warn)

@@ -118,7 +118,7 @@ class ThresholdFit:
             objective = replace(problem.objective, model=common)
             free = replace(task, problem=Problem(objective)).search()
             task = replace(task, fixed={model.n_thresholds - 1: float(free.w[0])})
-        if held is None:
+        if held is None or not problem.n_constraints:
             return problem, task.search(), None
         test = HeldOut.of(
             self.constraints,

@@ -328,6 +328,18 @@ def test_against_a_group_that_no_row_has():
         DemographicParity(against="z").bind(None, np.array(["a", "b"]), np.ones(2))
 
 
+def test_against_a_group_of_strata_and_attributes():
+    X, y, groups = make_biased_classification(300, random_state=0)
+    both = {"sensitive_features": groups, "control_features": np.arange(300) % 2}
+    with pytest.raises(ValueError, match="against='z' is neither"):
+        FairLogisticClassifier(DemographicParity(against="z")).fit(X, y, **both)
+    attributes = {"sensitive_features": np.column_stack([groups, X[:, 0] > 0.0])}
+    with pytest.raises(ValueError, match="against='0' names a group, and with combine='marginal'"):
+        FairLogisticClassifier(DemographicParity(against="0"), combine="marginal").fit(
+            X, y, **attributes
+        )
+
+
 def test_against_a_group_bounds_the_distance_to_it_alone():
     X, y, _ = make_biased_classification(1500, gap=0.4, random_state=0)
     groups = np.where(X[:, 0] > 0.8, "c", np.where(X[:, 1] > 0.0, "a", "b"))

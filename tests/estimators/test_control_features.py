@@ -268,3 +268,10 @@ def test_strata_of_few_rows_are_named():
     few = BAND.mask(np.arange(N) < 6, "rare")
     with pytest.warns(UserWarning, match="In the stratum band=rare"):
         FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=SEX, control_features=few)
+
+
+def test_thresholds_with_a_confidence_where_nothing_is_compared():
+    clf = FairThresholds(FairLogisticClassifier(None), kappa=0.1, confidence=0.9)
+    with pytest.warns(UserWarning, match="nothing to compare"):
+        clf.fit(X, Y, sensitive_features=SEX, control_features=SEX)
+    assert clf.bound_met_ is None
