@@ -122,8 +122,9 @@ def spaced(table: pd.DataFrame) -> pd.DataFrame:
 def parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the parts of a table by all levels of its index but the last, with their titles."""
     above = [*range(table.index.nlevels - 1)]
-    by_title: Any = table.groupby(level=above, sort=False)
-    return [(": ".join(map(str, names)), part.droplevel(above)) for names, part in by_title]
+    titles = [": ".join(map(str, np.atleast_1d(name[:-1]))) for name in table.index]
+    by_title: Any = table.groupby(titles, sort=False)
+    return [(title, part.droplevel(above)) for title, part in by_title]
 
 
 def with_p_values(table: pd.DataFrame) -> pd.DataFrame:

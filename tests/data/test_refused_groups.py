@@ -67,7 +67,8 @@ WRONG = {
 
 def metric(function, groups):
     queries = {"query": np.arange(N) % 5} if "query" in signature(function).parameters else {}
-    of_decisions = "rate" in function.__name__ or "neyman" in function.__name__
+    name = function.__name__
+    of_decisions = "rate" in name or name.startswith(("neyman", "predictive", "impact"))
     predicted = Y if of_decisions else MODEL.decision_function(X)
     function(Y, predicted, sensitive_features=groups, **queries)
 

@@ -155,7 +155,8 @@ def test_models_of_fairlearn(of_fairlearn, kind, piped):
     expected = group_rates(Y, model.predict(X, **given), sensitive_features=Z)
     if piped:
         model = make_pipeline(FunctionTransformer(), model)
-    assert_frame_equal(fairness_report(model, X, Y, Z).groups, expected, check_names=False)
+    groups = fairness_report(model, X, Y, Z).groups[expected.columns]
+    assert_frame_equal(groups, expected, check_names=False)
     table = compare({"plain": MODEL, "fair": model}, X, Y, Z)
     assert table.loc["fair", "accuracy"] == pytest.approx(expected.loc["all rows", "accuracy"])
     shown = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=Z)
@@ -254,7 +255,8 @@ def test_stored_predictions_of_several_classes():
     labels, predicted = np.arange(len(Y)) % 3, (np.arange(len(Y)) // 2) % 3
     report = FairnessReport.from_predictions(labels, predicted, sensitive_features=Z)
     expected = group_rates(labels == 2, predicted == 2, sensitive_features=Z, pos_label=True)
-    assert_frame_equal(report.groups.loc["2"], expected, check_names=False)
+    groups = report.groups.loc["2", expected.columns]
+    assert_frame_equal(groups, expected, check_names=False)
     assert len(FairnessReport.from_predictions(None, predicted, sensitive_features=Z).to_html())
 
 
