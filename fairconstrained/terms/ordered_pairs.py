@@ -108,15 +108,17 @@ class OrderedPairs:
     def tocsr(self) -> sp.csr_array:
         """Return the rows as a matrix."""
         a, b = self.ends()
-        values = np.tile([self.first, self.second], len(a))
-        ends = np.arange(0, 2 * len(a) + 1, 2)
-        entries = (values, np.column_stack([a, b]).ravel(), ends)
+        values, indices = np.tile([self.first, self.second], len(a)), np.column_stack([a, b])
+        entries = values, indices.ravel(), np.arange(0, 2 * len(a) + 1, 2)
         rows = sp.csr_array(entries, shape=(len(a), self._n_numbers))
         return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
     def toarray(self) -> Array:
-        """Return the rows, of which there are few."""
-        return self.tocsr().toarray()
+        """Return the rows, of which there are few: sparse ones would take longer to make."""
+        a, b = self.ends()
+        rows, each = np.zeros((len(a), self._n_numbers)), np.arange(len(a))
+        rows[each, a], rows[each, b] = self.first, self.second
+        return rows if self.numbers is None else np.asarray(rows @ self.numbers)
 
     def __abs__(self) -> sp.csr_array:
         """Return the absolute values."""
@@ -124,8 +126,7 @@ class OrderedPairs:
 
     def largest(self, x: Array, least: float, most: int, *, distinct: bool = False) -> Array:
         """Return the pairs of the largest values that are at least `least`, in falling order."""
-        m = self._numbers(x)
-        m = m if self.origin is None else m + self.origin
+        m = self._numbers(x) + (0.0 if self.origin is None else self.origin)
         largest, values = [np.zeros(0, int)], [np.zeros(0)]
         for start, (a, b) in zip(self._starts[:-1], self.families, strict=True):
             up, down = self.first * m[a.start : a.stop], self.second * m[b.start : b.stop]
