@@ -153,7 +153,9 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     options = parser.parse_args(arguments)
     (constraint,) = resolve_constraints(options.constraint)
     if options.file is None:
-        columns = "target", "positive", "sensitive", "reference", "drop", "weight", "encoding"
+        columns = [
+            "target", "positive", "sensitive", "control", "reference", "drop", "weight", "encoding",
+        ]  # fmt: skip
         idle = [f"--{name}" for name in columns if getattr(options, name)]
         if idle:
             given = " and ".join(idle)

@@ -70,8 +70,9 @@ def _split_queries(
         )
     random, held = check_random_state(random_state), np.zeros(n, dtype=bool)
     for kind in (both, ~both):
-        found = random.permutation(np.flatnonzero(kind))
-        held[found[: min(max(round(share * len(found)), 1), max(len(found) - 1, 0))]] = True
+        shuffled = random.permutation(np.flatnonzero(kind))
+        size = len(shuffled)
+        held[shuffled[: min(max(round(share * size), 1), max(size - 1, 0))]] = True
     out = held[queries.codes]
     kept, aside = np.flatnonzero(~out), np.flatnonzero(out)
     return data.take(kept), data.take(aside), aside

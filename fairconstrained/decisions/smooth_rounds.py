@@ -58,8 +58,8 @@ class Coordinates:
         n = model.n_parameters
         loss = Problem(CompositeFunction(model, problem.objective.term), counter=problem.counter)
         multiplied = isinstance(model, LinearModel) and model.n_outputs == 1 and model.in_memory
-        known = loss.twice_differentiable or (multiplied and problem.objective.term.curved)
-        if n > _MOST_CURVED or not known:
+        curved = loss.twice_differentiable or (multiplied and problem.objective.term.curved)
+        if n > _MOST_CURVED or not curved:
             return cls(None, sizes)
         if loss.batchable:
             loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))

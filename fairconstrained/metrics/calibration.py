@@ -77,9 +77,9 @@ def predictive_parity_difference(
     for part in by_stratum((rows.labels, rows.predictions, rows.groups, rows.weight)):
         inside = Predictions(*part)
         by_group, sizes = inside.cells("precision")
-        known = by_group[sizes > 0]
-        if len(known) > 1:
-            gaps.append(float(compare(known, inside.together().cells("precision")[0])))
+        precisions = by_group[sizes > 0]
+        if len(precisions) > 1:
+            gaps.append(float(compare(precisions, inside.together().cells("precision")[0])))
     return max(gaps)
 
 

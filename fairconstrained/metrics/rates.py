@@ -152,13 +152,13 @@ class Predictions:
         for name in self._measurable(names):
             cells = [part.cells(name) for part in parts]
             gap, low, high = largest_gap(cells, confidence)
-            known = [rates[sizes > 0] for rates, sizes in cells]
-            k = int(np.argmax([np.ptp(rates) if len(rates) else -1.0 for rates in known]))
+            defined = [rates[sizes > 0] for rates, sizes in cells]
+            k = int(np.argmax([np.ptp(rates) if len(rates) else -1.0 for rates in defined]))
             rates, labels = cells[k][0], group_labels(parts[k].groups)
             rows[name] = {
                 "gap": float(gap), "low": float(low), "high": float(high),
-                "highest": labels[np.nanargmax(rates)] if len(known[k]) else "",
-                "lowest": labels[np.nanargmin(rates)] if len(known[k]) else "",
+                "highest": labels[np.nanargmax(rates)] if len(defined[k]) else "",
+                "lowest": labels[np.nanargmin(rates)] if len(defined[k]) else "",
             }  # fmt: skip
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 

@@ -122,8 +122,8 @@ class Evaluation:
             return self.constraints[which]
         values = np.zeros(len(which))
         for k, places, outputs in self._by_part(which):
-            own = self.problem.parts[k].added(self.w, outputs)
-            values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + own
+            added = self.problem.parts[k].added(self.w, outputs)
+            values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + added
         return values
 
     def _by_part(self, which: Array) -> Iterator[tuple[int, Array, Array]]:

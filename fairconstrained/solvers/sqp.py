@@ -202,8 +202,8 @@ class _Run:
     @property
     def state(self) -> SolverState | None:
         """What a warm start takes over."""
-        known = self.curvature.factor is not None
-        return SolverState(SQP, hessian=self.curvature.matrix) if known else None
+        factored = self.curvature.factor is not None
+        return SolverState(SQP, hessian=self.curvature.matrix) if factored else None
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""

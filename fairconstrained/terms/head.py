@@ -89,8 +89,8 @@ class AffineHead(Term):
     @property
     def _level_of_pairs(self) -> float:
         """The level of all pairs: constants may be those of the numbers."""
-        own = self._pairs is not None and self._pairs.origin is not None
-        return (0.0 if own else float(self.constant)) - float(self.offset)
+        by_pair = self._pairs is not None and self._pairs.origin is not None
+        return (0.0 if by_pair else float(self.constant)) - float(self.offset)
 
     def averages(self, statistics: Array) -> Array:
         """Return what R multiplies: the statistics themselves."""

@@ -11,6 +11,7 @@ OPTIONS = [  # wrong in themselves, with a file or without
     (["--kappa", "much"], "argument --kappa: invalid float value: 'much'"),
     (["--constraint", "fairness"], "demographic_parity"),
     (["--target", "income"], "without a file with data, --target cannot be used"),
+    (["--control", "band"], "without a file with data, --control cannot be used"),
     (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
     (["data.csv", "--kappa", "2"], "kappa must be a number between 0 and 1 (the largest gap"),
     (
