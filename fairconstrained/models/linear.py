@@ -229,7 +229,7 @@ class LinearModel(Model):
             slopes = slopes - totals * self.shift
         if self.scale is not None:
             slopes = slopes / self.scale
-        return np.hstack([slopes, totals]) if self.fit_intercept else slopes
+        return np.concatenate([slopes, totals], axis=1) if self.fit_intercept else slopes
 
     @property
     def gram_is_cheap(self) -> bool:

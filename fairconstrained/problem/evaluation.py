@@ -126,10 +126,10 @@ class Evaluation:
             values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + added
         return values
 
-    def _by_part(self, which: Array) -> Iterator[tuple[int, Array, Array]]:
+    def _by_part(self, which: Array) -> Iterator[tuple[int, Any, Array]]:
         """Yield parts, where constraints of theirs are in an array, and their outputs."""
         if len(self.problem.parts) == 2 and len(which):
-            yield 1, np.arange(len(which)), which
+            yield 1, slice(None), which
             return
         for k, outputs in enumerate(self.problem.places):
             places = np.flatnonzero((which >= outputs.start) & (which < outputs.stop))
@@ -251,7 +251,11 @@ class Evaluation:
         asked: dict[Model, list[tuple[slice, TermPass, Array]]] = {}
         for part, size, of, on_statistics in self._weighted(active, objective):
             total += size * part.added_gradient(self.w)
-            asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics[None]))
+            if of.slopes is None:
+                asked.setdefault(part.model, []).append((part.auxiliary, of, on_statistics[None]))
+            else:
+                total[: part.model.n_parameters] += on_statistics @ of.slopes[0]
+                total[part.auxiliary] += on_statistics @ of.slopes[1]
         for model, terms in asked.items():
             gradient, on_auxiliary = self.model_pass(model).pull([each[1:] for each in terms])
             total[: model.n_parameters] += gradient[0]
@@ -298,7 +302,7 @@ class Evaluation:
         for k, places, outputs in self._by_part(which):
             part, of = self.problem.parts[k], self._term(k)
             on_model, on_own = self.model_pass(part.model).rows(of, outputs)
-            rows[places, : on_model.shape[1]] = on_model
-            rows[places, part.auxiliary] = on_own
-            rows[places] += part.added_gradient(self.w)
+            rows[places] = part.added_gradient(self.w)
+            rows[places, : on_model.shape[1]] += on_model
+            rows[places, part.auxiliary] += on_own
         return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from fairconstrained.shards.sums import (
 )
 from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
+from fairconstrained.terms.cell_means import MeansPullback
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.numerics import score_below_share
 from fairconstrained.utils.rounding import same_values
@@ -44,6 +44,15 @@ class TermPass:
     statistics: Array
     pullback: base.Pullback | None = None
     slopes: Jacobian | None = None
+
+    def units(self) -> Jacobian:
+        """Return the gradients of all statistics in the scores and in the term's variables."""
+        pullback, units = cast("base.Pullback", self.pullback), np.eye(len(self.statistics))
+        if isinstance(pullback, MeansPullback):  # all at once: few rows cost less than the calls
+            return pullback(units)[0], np.zeros((len(units), 0))
+        pulled = [pullback(unit) for unit in units]
+        on_scores = np.reshape([back for back, _ in pulled], (len(units), self.term.n_rows))
+        return on_scores, np.reshape([own for _, own in pulled], (len(units), self.term.n_auxiliary))
 
 
 Weighted = Sequence[tuple[TermPass, Array]]  # terms of one pass with weights of their statistics
@@ -102,18 +111,17 @@ class ModelPass:
         """
         if of.slopes is None and self.model.in_memory:
             terms = [each for each in self._made.values() if each.slopes is None]
-            sizes = [len(each.statistics) for each in terms]
-            if sum(sizes) > _FEW_STATISTICS:
-                terms, sizes = [of], [len(of.statistics)]
-            if sum(sizes) <= _FEW_STATISTICS:
+            size = sum(len(each.statistics) for each in terms)
+            if size > _FEW_STATISTICS:
+                terms, size = [of], len(of.statistics)
+            if size <= _FEW_STATISTICS:
                 if self.model.linear and self.scores.ndim == 1:
-                    places = [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
-                    tables = [np.eye(sum(sizes))[:, some] for some in places]
-                    rows, own = self.pull([*zip(terms, tables, strict=True)])
-                    for each, some, on_own in zip(terms, places, own, strict=True):
-                        each.slopes = rows[some], on_own[some]
+                    units = [each.units() for each in terms]
+                    rows = self._pulled(np.concatenate([on_scores for on_scores, _ in units]))
+                    for each, (_, own) in zip(terms, units, strict=True):
+                        each.slopes, rows = (rows[: len(own)], own), rows[len(own) :]
             elif n_asked > _FEW_ROWS and isinstance(of.pullback, FactoredPullback):
-                small = sizes[0] * self.model.n_parameters <= _LARGEST_JACOBIAN
+                small = size * self.model.n_parameters <= _LARGEST_JACOBIAN
                 basis = of.pullback.basis() if small else None
                 products = [self.model.rows_times(part) for part in basis or ()]
                 if products and all(one is not None for one in products):
@@ -141,19 +149,6 @@ class ModelPass:
         those in the parameters of the model, (n_sums, n_parameters), and in the variables of each
         term.
         """
-        read = [each for each in weighted if each[0].slopes is None]
-        total, own = self._pull(read) if read else (np.zeros(()), [])
-        owns, others = [], iter(own)
-        for of, table in weighted:
-            if of.slopes is None:
-                owns.append(next(others))
-            else:
-                total = total + table @ of.slopes[0]
-                owns.append(table @ of.slopes[1])
-        return total, owns
-
-    def _pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
-        """Return the gradients of sums over terms by backward passes."""
         n_sums = len(weighted[0][1])
         total = np.zeros((n_sums, self.model.n_parameters))
         owns = [np.zeros((n_sums, of.term.n_auxiliary)) for of, _ in weighted]
@@ -171,7 +166,9 @@ class ModelPass:
     def _pulled(self, on_scores: Array) -> Array:
         """Return the gradients of sums with these weights of the scores, in one pass if it can."""
         rows = None if len(on_scores) == 1 else self.model.rows_times(on_scores)
-        return np.array([self._forward[1](row) for row in on_scores]) if rows is None else rows
+        if rows is None:
+            rows = np.array([self._forward[1](row) for row in on_scores])
+        return rows.reshape(len(on_scores), self.model.n_parameters)
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian of a weighted sum of statistics of curved terms.
@@ -239,7 +236,7 @@ class ShardsPass(ModelPass):
         """Return what shards need of terms and weights of their statistics."""
         return [(self.model.summed(of.term), of.auxiliary, weights) for of, weights in weighted]
 
-    def _pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
+    def pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradients: a round."""
         sums = self.model.total(jacobian_rows, [self.w], self._weighted(weighted))
         return self.model.gradient(np.sum(sums[::2], axis=0)), [*sums[1::2]]

@@ -61,12 +61,12 @@ class OnCells(AffineHead):
         return np.bincount(self.cells.indices, weighted, minlength=self.cells.shape[0])
 
     def _spread(self, u: Array) -> Array:
-        """Return A' u."""
+        """Return A' u, of every row of u if it has several."""
         if not self._disjoint:
-            return self._cells_transposed @ u
+            return (self._cells_transposed @ u.T).T
         if self.cells.shape[0] == 1:
             return self.cells.data * u
-        return self.cells.data * u.take(self.cells.indices)
+        return self.cells.data * u.take(self.cells.indices, axis=-1)
 
     @cached_property
     def _rows_by_cell(self) -> list[tuple[Array, Array]]:
@@ -241,7 +241,7 @@ class MeansPullback(FactoredPullback):
         return self.term.function.derivative(self.margins, self.value)
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
-        """Return y phi' A' u."""
+        """Return y phi' A' u, of every row of u if it has several."""
         back = self.term._spread(u)
         back *= self.slopes
         if self.term.signs is not None:

@@ -65,7 +65,8 @@ class AffineHead(Term):
         combination = self.combination
         if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
             return combination
-        return combination.toarray()
+        pairs = isinstance(combination, OrderedPairs)  # terms of other functions share them
+        return combination.array if pairs else combination.toarray()
 
     @property
     def _pairs(self) -> OrderedPairs | None:

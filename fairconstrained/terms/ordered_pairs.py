@@ -113,8 +113,9 @@ class OrderedPairs:
         rows = sp.csr_array(entries, shape=(len(a), self._n_numbers))
         return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
-    def toarray(self) -> Array:
-        """Return the rows, of which there are few: sparse ones would take longer to make."""
+    @cached_property
+    def array(self) -> Array:
+        """The rows, of which there are few: sparse ones would take longer to make."""
         a, b = self.ends()
         rows, each = np.zeros((len(a), self._n_numbers)), np.arange(len(a))
         rows[each, a], rows[each, b] = self.first, self.second

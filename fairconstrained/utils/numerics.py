@@ -11,6 +11,7 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import scipy
+from scipy.linalg.lapack import dgesv
 from scipy.optimize import lsq_linear, nnls
 
 from fairconstrained.utils.typing import Array, SparseMatrix
@@ -197,13 +198,13 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
         return np.clip(linear / max(float(quadratic[0, 0]), 1e-300), 0.0, cap)
     Q = 0.5 * (quadratic + quadratic.T)
     # Dependent gradients make Q singular. What is added is far below any tolerance.
-    Q.flat[:: m + 1] += 1e-11 * max(float(np.trace(Q)), 1e-300)
+    Q.flat[:: m + 1] += 1e-11 * max(float(Q.trace()), 1e-300)
     x = np.maximum(guess, 0.0)
     x *= min(1.0, cap / max(float(x.sum()), 1e-300))
     free, tight = x > 0.0, False
     small = 1e-10 * float(np.abs(linear).max())  # relative: large shifts make all slopes small
     for _ in range(20 * m + 20):  # rounding errors could make it cycle
-        level, index = 0.0, np.flatnonzero(free)
+        level, (index,) = 0.0, free.nonzero()
         if len(index):
             now, total = x[index], cap if tight else None
             target, level = _on_face(Q[index[:, None], index], linear[index], total)
@@ -235,7 +236,7 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
 def _on_face(Q: Array, b: Array, total: float | None) -> tuple[Array, float]:
     """Return the maximiser on the free variables, with a given sum, and the sum's multiplier."""
     if total is None:
-        return np.linalg.solve(Q, b), 0.0
-    free, ones = np.linalg.solve(Q, np.column_stack([b, np.ones(len(b))])).T
+        return dgesv(Q, b)[2], 0.0
+    free, ones = dgesv(Q, np.column_stack([b, np.ones(len(b))]))[2].T
     level = float((free.sum() - total) / ones.sum())
     return free - level * ones, level
