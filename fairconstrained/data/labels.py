@@ -42,9 +42,10 @@ class ScoreConvention:
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Return the convention of a fitted estimator."""
-        is_last = estimator.classes_.tolist()[-1] == estimator.pos_label_
-        return cls(1.0 if is_last else -1.0, estimator.score_threshold_)
+        """Return the convention of a fitted estimator, also of one without a favourable label."""
+        last = estimator.classes_.tolist()[-1]
+        is_last = getattr(estimator, "pos_label_", last) == last
+        return cls(1.0 if is_last else -1.0, getattr(estimator, "score_threshold_", 0.0))
 
     def moved(self, by: float) -> Self:
         """Return the convention with a threshold that is higher by a number."""

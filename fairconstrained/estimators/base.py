@@ -17,7 +17,7 @@ from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
-from fairconstrained.data.sensitive_columns import Columns, feature_kind
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns, feature_kind
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
@@ -96,6 +96,15 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     def _get_param_names(cls) -> list[str]:
         """Return the names of the parameters, which are read once per class."""
         return list(super()._get_param_names())
+
+    def _scores(self, X: MatrixLike) -> Array:
+        """Return the scores that users see, of rows with the columns seen in `fit`."""
+        check_is_fitted(self)
+        return self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))
+
+    @abstractmethod
+    def _raw_scores(self, features: Any) -> Array:
+        """Return the scores of rows with the features that the fitted model uses."""
 
     def _default_solver(self, problem: Problem) -> Solver:
         """Return the solver that "auto" stands for."""

@@ -12,7 +12,7 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.leaves import TreeScores
 from fairconstrained.estimators.tree_parameters import TreeParameters
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -209,19 +209,3 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         importances = np.zeros(self.n_features_in_, dtype=int)
         importances[SensitiveColumns.of(self).kept(self)] = self.booster_.feature_importance()
         return importances
-
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Return the scores, the log odds of the second class.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            `predict` compares the score of the favourable label with `score_threshold_`.
-        """
-        check_is_fitted(self)
-        return self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))

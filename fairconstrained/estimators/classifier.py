@@ -34,6 +34,52 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
         tags.classifier_tags.multi_class = self.several_classes
         return tags
 
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the scores: the log odds if the loss is the logistic one.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
+            The score of the second class, or of each of several classes. `predict` compares the
+            score of the favourable label with `score_threshold_`.
+
+        Raises
+        ------
+        ValueError
+            If a score overflows. With `group_interactions`, if a row belongs to a group that was
+            not in the training rows.
+        """
+        return self._scores(X)
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the class of each row: the favourable one if its score is above the threshold.
+
+        With more than two classes it is the class of the largest score.
+
+        The score of the favourable class is `decision_function` if it is the second of `classes_`,
+        else its negative.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return self.classes_[scores.argmax(axis=1)]
+        convention = ScoreConvention.of(self)
+        favourable = convention.fitted(scores) > 0.0
+        return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]
+
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the predictions.
 
@@ -63,7 +109,7 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
 class FairClassifier(FairEstimator, ConstrainedClassifier):
     """Classifiers of two classes under fairness constraints, with any model.
 
-    Subclasses have a `decision_function`, and `warm_start` as a parameter or an attribute.
+    Subclasses have `warm_start` as a parameter or an attribute.
     """
 
     surrogate: str | Surrogate = "sigmoid"
@@ -119,30 +165,6 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         if self.pos_label is not None or not isinstance(favourable, str):
             return text
         return f"{text} (fitted: the favourable label is {favourable!r}, see pos_label)"
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the class of each row: the favourable one if its score is above the threshold.
-
-        With more than two classes it is the class of the largest score.
-
-        The score of the favourable class is `decision_function` if it is the second of `classes_`,
-        else its negative.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        if scores.ndim > 1:
-            return self.classes_[scores.argmax(axis=1)]
-        convention = ScoreConvention.of(self)
-        favourable = convention.fitted(scores) > 0.0
-        return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]
 
 
 class EarlyStoppedClassifier(FairClassifier):

@@ -162,29 +162,9 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
         fixed = not isinstance(self.threshold, SelectionRate)
         return plain and scores_only and mean and fixed and not self.group_interactions
 
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Return the scores: the linear function of the features.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
-            The score of the second class, or of each of several classes; the log odds with
-            ``loss="logistic"``. `predict` compares the score of the favourable label with
-            `score_threshold_`.
-
-        Raises
-        ------
-        ValueError
-            With `group_interactions`, if a row belongs to a group that was not in the training
-            rows.
-        """
-        check_is_fitted(self)
-        scores = self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))
+    def _scores(self, X: MatrixLike) -> Array:
+        """Return the scores, with `group_interactions` by the coefficients of each row's group."""
+        scores = super()._scores(X)
         if not self.group_interactions:
             return scores
         codes = self._group_codes(X, len(scores), self.groups_, names_in_fit(self))

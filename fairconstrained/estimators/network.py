@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
-from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.splits import split
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
@@ -310,29 +309,10 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         search, certificate = fit.searched(task, held_out)
         return replace(search, w=lift(search.w)), certificate
 
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Return the scores.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            The score of the second class. `predict` compares the score of the favourable label with
-            `score_threshold_`.
-
-        Raises
-        ------
-        ValueError
-            If values of the rows are so large that a score overflows.
-        """
-        check_is_fitted(self)
-        columns = SensitiveColumns.of(self)
-        features = columns.features(self, X, reset=False)
-        return ScoreConvention.of(self).shown(self._raw_scores(features))
+    def _scores(self, X: MatrixLike) -> Array:
+        """Return the scores that users see; the weights give those of the fit."""
+        scores = super()._scores(X)
+        return ScoreConvention.of(self).shown(scores)
 
     def to_torch(self) -> Module:
         """Return the network as a module of PyTorch.

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
@@ -22,6 +20,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
 from fairconstrained.models import LinearModel
+from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.execution import limited_threads, with_callbacks
@@ -265,35 +264,11 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             parts.append(CompositeFunction(model, held))
         return Problem(CompositeFunction(model, loss, penalty), tuple(parts), domain)
 
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Return the scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes the score of the second class minus that of the first.
-        """
-        check_is_fitted(self)
-        scores = linear_scores(self, SensitiveColumns.of(self).features(self, X, reset=False))
+    def _scores(self, X: MatrixLike) -> Array:
+        """Return the scores of the classes, of two the second one's minus the first one's."""
+        scores = super()._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the class of the largest score; of equal scores the first class.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+    def _raw_scores(self, features: Features) -> Array:
+        """Return the scores of rows, a column per class."""
+        return linear_scores(self, features)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import given_queries
-from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns
+from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.leaves import TreeScores
@@ -265,8 +264,10 @@ class FairRanker(TreeScores):
         -------
         scores : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        features = SensitiveColumns.of(self).features(self, X, reset=False)
+        return self._scores(X)
+
+    def _raw_scores(self, features: Any) -> Array:
+        """Return the scores of rows with the features of the model."""
         return self._kind._raw_scores(self, features)
 
     @property
