@@ -1,10 +1,12 @@
-"""Training data whose rows are in the partitions of collections."""
+"""Collections of dask: partitions that go together, training data of them, lazy predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +14,20 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.dask._rows import LABEL, Totals, crossed, no_rows_error, shares_of_others
+from fairconstrained.dask._rows import (
+    LABEL,
+    NO_ROWS,
+    Totals,
+    crossed,
+    distinct_rows,
+    held_out_rows,
+    shares_of_others,
+    weight_in_partition,
+)
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, missing_values_error
-from fairconstrained.data.inputs import check_labels
+from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import ScoreConvention, class_weights, encode_labels
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import claims_on_all, expected_share
@@ -31,6 +42,144 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.typing import Array
+
+Collection = Any  # a dask array, dataframe or series: dask is imported when it is needed
+
+
+def is_collection(value: object) -> bool:
+    """Return whether a value is a dask array, dataframe or series."""
+    return type(value).__module__.split(".")[0].startswith("dask") and hasattr(value, "dask")
+
+
+def is_frame(value: object) -> bool:
+    """Return whether a value is a dask dataframe or series."""
+    return is_collection(value) and hasattr(value, "npartitions") and hasattr(value, "divisions")
+
+
+def partitions_of(**collections: Any) -> list[tuple[Any, ...]]:
+    """Return the delayed partitions of collections that go together, in the order of the rows.
+
+    Of every partition these are the parts of the collections, by the names of the arguments, the
+    first one first; None for a collection that is None.
+    """
+    first, X = next(iter(collections.items()))
+    columns: list[Iterable[Any]] = []
+    for name, values in collections.items():
+        if values is None:
+            columns.append(repeat(None))
+            continue
+        if not is_collection(values):
+            raise TypeError(
+                f"{name} must be a dask array, dataframe or series with the partitions of "
+                f"{first}; got {type(values).__name__}. For data in memory use the estimator "
+                "of the same name in fairconstrained."
+            )
+        columns.append(_delayed(name, values, first, X))
+    return list(zip(*columns, strict=False))  # some are endless
+
+
+def _delayed(name: str, values: Any, first: str, X: Any) -> list[Any]:
+    """Return the partitions of a collection: those of the first one, where lengths are known."""
+    if is_frame(values):
+        # The optimised graph would join small partitions.
+        parts = values.to_delayed(optimize_graph=False)
+    else:
+        values = _whole_rows(values)
+        if not is_frame(X) and not np.isnan([values.shape[0], X.shape[0]]).any():
+            if values.shape[0] != X.shape[0]:
+                raise ValueError(f"{name} has {values.shape[0]} rows, {first} has {X.shape[0]}.")
+            if values.chunks[0] != X.chunks[0]:
+                values = values.rechunk({0: X.chunks[0]})
+        parts = values.to_delayed().ravel().tolist()
+    wanted = X.npartitions if is_frame(X) else len(X.chunks[0])
+    if len(parts) != wanted:
+        raise ValueError(
+            f"{name} has {len(parts)} partitions, {first} has {wanted}: rows are matched by "
+            f"partition. Make both from one collection, or repartition {name} like {first}."
+        )
+    return list(parts)
+
+
+def example(X: Collection) -> Any:
+    """Return a frame or an array without rows that has the columns of X."""
+    if is_frame(X):
+        return X._meta
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and features; it has {X.ndim}.")
+    return np.empty((0, X.shape[1]))
+
+
+def lazily(
+    local: Any, method: str, X: Collection, dtype: Any, *, by_class: bool = False
+) -> Collection:
+    """Return a method of a fitted estimator for data in memory on every partition.
+
+    The result has a column for each class, or one dimension.
+    """
+    _check_collection(X, f"call `to_local().{method}(X)`")
+    columns = local.classes_.tolist() if by_class else None
+    call = partial(_of_rows, local, method, columns)
+    if is_frame(X):
+        meta: Any = pd.Series([], dtype=dtype)
+        if columns:
+            meta = pd.DataFrame(dict.fromkeys(columns, meta))
+        return X.map_partitions(call, meta=meta)
+    X = _whole_rows(X)
+    shape = {"chunks": (X.chunks[0], (len(columns),))} if columns else {"drop_axis": 1}
+    return X.map_blocks(call, dtype=dtype, **shape)
+
+
+def drawn(X: Collection, share: float, seed: int) -> Collection:
+    """Return which rows of the partitions of a collection are held out, lazily."""
+    _check_collection(X, "use the estimator of the same name in fairconstrained")
+    if not is_frame(X):
+        return _whole_rows(X).map_blocks(_drawn, share, seed, dtype=bool, drop_axis=1)
+    dask, frames = import_module("dask"), import_module("dask.dataframe")
+    # Rows were drawn in these partitions; the optimised graph would join small ones.
+    parts = X.to_delayed(optimize_graph=False)
+    masks = [dask.delayed(_drawn)(part, share, seed, (k,)) for k, part in enumerate(parts)]
+    return frames.from_delayed(masks, meta=pd.Series([], dtype=bool))
+
+
+def _drawn(X: Any, share: float, seed: int, block_id: tuple[int, ...]) -> Any:
+    held = held_out_rows(X.shape[0], share, seed, block_id[0])
+    return pd.Series(held, index=X.index) if isinstance(X, pd.DataFrame) else held
+
+
+def _check_collection(X: Collection, otherwise: str) -> None:
+    """Raise a TypeError if X is no dask collection."""
+    if not is_collection(X):
+        raise TypeError(
+            f"X must be a dask array or dask dataframe; got {type(X).__name__}. For data in "
+            f"memory {otherwise}."
+        )
+
+
+def _whole_rows(X: Collection) -> Collection:
+    """Return a dask array without chunks along the columns."""
+    return X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
+
+
+def _of_rows(estimator: Any, method: str, columns: list[Any] | None, X: Any) -> Any:
+    """Return a method's result for the rows of a partition, of which there may be none."""
+    values = np.empty((0, len(columns)) if columns else 0)
+    if X.shape[0]:
+        values = np.asarray(getattr(estimator, method)(X))
+    if not isinstance(X, pd.DataFrame):
+        return values
+    if columns is None:
+        return pd.Series(values, index=X.index)
+    return pd.DataFrame(values, index=X.index, columns=columns)
+
+
+def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
+    """Return the weight of the rows that are predicted correctly, and that of all rows."""
+    check_same_rows(X=X, y=y, sample_weight=sample_weight)
+    predicted = np.asarray(_of_rows(estimator, "predict", None, X))
+    labels = check_labels("y", y, len(predicted))
+    right = predicted == known_labels("y", labels, estimator.classes_.tolist())
+    weight = weight_in_partition(sample_weight, len(predicted))
+    return float(weight @ right), float(weight.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +203,10 @@ class AtomTable:
     @classmethod
     def merged(cls, totals: Sequence[Totals]) -> Self:
         """Return the table of all partitions; its order does not depend on the partitions."""
-        stacked = pd.concat([one.table for one in totals], ignore_index=True)
-        names = list(stacked.columns)
-        codes = stacked.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy()
-        first = np.unique(codes, return_index=True)[1]
+        table, codes = distinct_rows(pd.concat([one.table for one in totals], ignore_index=True))
         ends = np.cumsum([len(one.table) for one in totals])[:-1]
-        kind = np.min_scalar_type(max(len(first) - 1, 0))
-        return cls(
-            stacked.iloc[first].reset_index(drop=True),
-            [part.astype(kind) for part in np.split(codes, ends)],
-            pd.concat([one.labels for one in totals]),
-        )
+        codes = codes.astype(np.min_scalar_type(max(len(table) - 1, 0)))
+        return cls(table, np.split(codes, ends), pd.concat([one.labels for one in totals]))
 
     def added(self, totals: Sequence[Totals]) -> pd.DataFrame:
         """Return the sums over all partitions, with a row for each atom."""
@@ -103,7 +245,7 @@ def atom_data(
 ) -> TrainingData:
     """Return training data with one row per atom, without features."""
     if not any(one.moments for one in totals):
-        raise no_rows_error()
+        raise ValueError(NO_ROWS)
     labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
     classes, y = encode_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
     y = y[: len(table.table)]

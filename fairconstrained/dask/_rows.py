@@ -1,44 +1,53 @@
-"""The rows of a partition on a worker: checked, summed, and read again."""
+"""The rows of a partition on a worker: read, checked as rows in memory are, and summed.
+
+Workers import this module without scikit-learn.
+"""
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from io import BytesIO
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._reader import Reader
 from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.feature_map import FeatureMap
-from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
-from fairconstrained.models.feature_scale import Moments, other_shares
-from fairconstrained.shards.rows import Block, Shard, Sums
+from fairconstrained.data.inputs import (
+    check_held,
+    check_labels,
+    check_same_rows,
+    check_squares,
+    check_weight,
+)
+from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
+from fairconstrained.shards.rows import Block, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+if TYPE_CHECKING:
+    from fairconstrained.data.sensitive_columns import SensitiveColumns
+
 _TERMS = 256  # the terms of the last problems, which a worker keeps
+
+
+def _cloudpickle() -> Any:
+    return import_extra("cloudpickle", "dask", "fairconstrained.dask")
 
 
 def packed(value: Any) -> bytes:
     """Return a value as bytes, for :func:`unpacked` on a worker.
 
-    Schedulers do not look into bytes, which takes longer than a round else. The bytes of a term are
-    made once. A worker keeps the terms that it has read, with what they have computed.
+    Schedulers do not look into bytes. The bytes of a term are made once. A worker keeps the terms
+    that it has read, with what they have computed.
     """
-    cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
     out = BytesIO()
-    writer = cloudpickle.Pickler(out)
+    writer = _cloudpickle().Pickler(out)
     writer.persistent_id = _bytes_of_term
     writer.dump(value)
     return out.getvalue()
@@ -64,9 +73,108 @@ def _bytes_of_term(value: object) -> bytes | None:
     if not isinstance(value, Term):
         return None
     if value not in _packed_terms:
-        cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
-        _packed_terms[value] = cloudpickle.dumps(value)
+        _packed_terms[value] = _cloudpickle().dumps(value)
     return _packed_terms[value]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reads the features and the groups of partitions.
+
+    Partitions of finite numbers, with the expected columns, are read without scikit-learn. Others,
+    such as sparse ones and those with an error, are read as the estimator reads rows in memory: a
+    worker then imports scikit-learn and the estimators, some 70 MB.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_columns,) or None
+        The names of the columns of X, None for arrays.
+    n_columns : int
+        Their number.
+    kept : ndarray of int of shape (n_features,)
+        The positions of the model's features.
+    sensitive : list of int or None
+        Those of the sensitive attributes, none for a function of X; None where X lacks them.
+    pickled : bytes
+        The estimator and its :class:`~fairconstrained.data.sensitive_columns.SensitiveColumns`.
+    group_names : tuple of str, default=()
+        The names of the columns of the groups, if they have any.
+    """
+
+    names: Array | None
+    n_columns: int
+    kept: Array
+    sensitive: list[int] | None
+    pickled: bytes
+    group_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
+    ) -> Self:
+        """Return the reader of an estimator, whose columns and those of the groups have names."""
+        return cls(
+            getattr(estimator, "feature_names_in_", None),
+            estimator.n_features_in_,
+            columns.kept(estimator),
+            None if columns.columns is None else columns.positions(estimator),
+            _cloudpickle().dumps((estimator, columns)),
+            group_names,
+        )
+
+    @cached_property
+    def _full(self) -> tuple[Any, SensitiveColumns]:
+        estimator, columns = pickle.loads(self.pickled)
+        return estimator, columns
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of the model."""
+        return len(self.kept)
+
+    def groups(self, X: Any) -> Any:
+        """Return the values of the sensitive attributes in a partition, None if X has none."""
+        if self.sensitive is None:
+            return None
+        if self.sensitive and self._has_columns(X):
+            return _columns(X, self.sensitive)
+        estimator, columns = self._full
+        return columns.groups(estimator, X)
+
+    def features(self, X: Any, total: float) -> Matrix:
+        """Return the features of a partition as a float ndarray or CSR; `total` is its weight."""
+        check_held("X", X)
+        features = self._numbers(X)
+        if features is None or not all(
+            np.isfinite(features[k]).all() for k in row_blocks(features)
+        ):
+            estimator, columns = self._full
+            features = columns.features(estimator, columns.table(estimator, X), reset=False)
+        check_squares(features, total, self.kept if self.names is None else self.names[self.kept])
+        return features
+
+    def _has_columns(self, X: Any) -> bool:
+        """Return whether X is a frame or an array with the columns that the estimator has seen."""
+        if isinstance(X, pd.DataFrame):
+            return self.names is not None and list(X.columns) == self.names.tolist()
+        dense = isinstance(X, np.ndarray) and X.ndim == 2 and self.names is None
+        return dense and X.shape[1] == self.n_columns
+
+    def _numbers(self, X: Any) -> Array | None:
+        """Return the features where all of them are numbers, of the estimator's columns."""
+        if not self._has_columns(X) or not X.shape[0]:
+            return None
+        kept = self.kept if self.n_features < self.n_columns else slice(None)
+        part = _columns(X, kept)
+        kinds = set(part.dtypes) if isinstance(part, pd.DataFrame) else {part.dtype}
+        if not all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+            return None
+        dtype = np.result_type(*kinds)
+        return np.asarray(part, dtype if dtype == np.float32 else np.float64)
+
+
+def _columns(X: Any, positions: Any) -> Any:
+    return X.iloc[:, positions] if isinstance(X, pd.DataFrame) else X[:, positions]
 
 
 LABEL = "label"
@@ -104,16 +212,8 @@ class Prepared:
 
     def take(self, chosen: Array) -> Prepared:
         """Return the rows for which `chosen`, of shape (n_rows,), is True."""
-        n_rows, rows = int(np.count_nonzero(chosen)), (self.X[chosen], self.atoms[chosen])
-        return Prepared(self.table, *rows, self.sample_weight[chosen], n_rows, self.labels)
-
-    def _by_label(self) -> Iterator[tuple[Any, Array]]:
-        """Yield the labels and which rows have them."""
-        labels = self.table[LABEL].to_numpy()
-        for label in pd.unique(labels):
-            rows = (labels == label)[self.atoms]
-            if rows.any():
-                yield label, rows
+        rows, weight = (self.X[chosen], self.atoms[chosen]), self.sample_weight[chosen]
+        return Prepared(self.table, *rows, weight, len(weight), self.labels)
 
     def totals(self) -> Totals:
         """Return the totals of the rows."""
@@ -122,9 +222,11 @@ class Prepared:
         sums = {
             name: np.bincount(self.atoms, values, len(self.table)) for name, values in added.items()
         }
+        codes, labels = pd.factorize(self.table[LABEL])
+        of_label = {label: (codes == k)[self.atoms] for k, label in enumerate(labels)}
         return Totals(
             pd.DataFrame(sums),
-            {label: Moments.of(X[rows], weight[rows]) for label, rows in self._by_label()},
+            {k: Moments.of(X[rows], weight[rows]) for k, rows in of_label.items() if rows.any()},
             X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
             float(weight.max(initial=0.0)),
             self.table,
@@ -183,12 +285,17 @@ def prepare(
     features = reader.features(X, weight.sum())
     if len(counted) < n_rows:
         features, weight, frame = features[counted], weight[counted], frame.iloc[counted]
-    atoms = frame.groupby(list(frame.columns), dropna=False, sort=False, observed=True).ngroup()
-    codes = atoms.to_numpy()
-    first = np.unique(codes, return_index=True)[1]
+    table, codes = distinct_rows(frame)
     left_out = counted if len(counted) < n_rows else None
-    table = frame.iloc[first].reset_index(drop=True)
     return Prepared(table, features, codes, weight, n_rows, labels, left_out)
+
+
+def distinct_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, Array]:
+    """Return the distinct rows of a table, in the order of their first ones, and which each is."""
+    columns = list(frame.columns)
+    codes = frame.groupby(columns, dropna=False, sort=False, observed=True).ngroup().to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    return frame.iloc[first].reset_index(drop=True), codes
 
 
 def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array:
@@ -246,54 +353,4 @@ def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:
     return check_weight("sample_weight", sample_weight, n_rows)
 
 
-def no_rows_error() -> ValueError:
-    """Return the error that no partition has rows of positive weight."""
-    return ValueError("X has no rows, or sample_weight is zero for all of them.")
-
-
-def make_shard(disk: bool, prepared: Prepared, atoms: Array) -> Shard:
-    """Return the shard of a partition, whose atoms have positions among all.
-
-    Dense features may be written to a file, which is read in blocks.
-    """
-    weight, X = prepared.sample_weight, prepared.X
-    if disk and isinstance(X, np.ndarray):
-        X = _on_disk(X)
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None:  # it keeps memory for tables to come, where it has read the rows
-        arrow.default_memory_pool().release_unused()
-    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
-
-
-def _on_disk(X: Array) -> Array:
-    """Return a copy of an array in a file that is removed when the array is."""
-    folder = getattr(_worker(), "local_directory", None)
-    handle, path = tempfile.mkstemp(suffix=".rows", dir=folder)
-    os.close(handle)
-    stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
-    stored[:] = X
-    stored.flush()
-    # The map keeps the file open; where that is not possible, it goes with the worker's folder.
-    with suppress(OSError):
-        os.unlink(path)
-    return stored
-
-
-def _worker() -> Any:
-    """Return the worker that runs this, None outside of a worker."""
-    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
-    try:
-        return distributed.get_worker()
-    except ValueError:
-        return None
-
-
-def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
-    """Return the worker that runs this, and :meth:`Shard.total` for its shards.
-
-    It is one task of a round; the request are the arguments, :func:`packed`.
-    """
-    worker = _worker()
-    arguments = unpacked(request)
-    address = "" if worker is None else str(worker.address)
-    return address, [shard.total(*arguments) for shard in shards]
+NO_ROWS = "X has no rows, or sample_weight is zero for all of them."  # in no partition

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -13,7 +16,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from fairconstrained.dask._rows import Prepared, Totals, make_shard, on_shards, packed
+from fairconstrained.dask._rows import Prepared, Totals, packed, unpacked
+from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards, Shards, Sums
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
@@ -23,6 +27,54 @@ _KEPT_ROUNDS = 8  # dask computes them again as well if their worker ends
 
 
 Part = tuple[list[Any], list[Totals]]  # prepared partitions, or references, and their totals
+
+
+def make_shard(disk: bool, prepared: Prepared, atoms: Array) -> Shard:
+    """Return the shard of a partition, whose atoms have positions among all.
+
+    Dense features may be written to a file, which is read in blocks.
+    """
+    weight, X = prepared.sample_weight, prepared.X
+    if disk and isinstance(X, np.ndarray):
+        X = _on_disk(X)
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:  # it keeps memory for tables to come, where it has read the rows
+        arrow.default_memory_pool().release_unused()
+    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
+
+
+def _on_disk(X: Array) -> Array:
+    """Return a copy of an array in a file that is removed when the array is."""
+    folder = getattr(_worker(), "local_directory", None)
+    handle, path = tempfile.mkstemp(suffix=".rows", dir=folder)
+    os.close(handle)
+    stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
+    stored[:] = X
+    stored.flush()
+    # The map keeps the file open; where that is not possible, it goes with the worker's folder.
+    with suppress(OSError):
+        os.unlink(path)
+    return stored
+
+
+def _worker() -> Any:
+    """Return the worker that runs this, None outside of a worker."""
+    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
+    try:
+        return distributed.get_worker()
+    except ValueError:
+        return None
+
+
+def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
+    """Return the worker that runs this, and :meth:`Shard.total` for its shards.
+
+    It is one task of a round; the request are the arguments, :func:`packed`.
+    """
+    worker = _worker()
+    arguments = unpacked(request)
+    address = "" if worker is None else str(worker.address)
+    return address, [shard.total(*arguments) for shard in shards]
 
 
 def _key(function: Any) -> str:

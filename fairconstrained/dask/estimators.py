@@ -10,16 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairconstrained.dask import _data
-from fairconstrained.dask._collections import (
-    Collection,
-    drawn,
-    example,
-    lazily,
-    partitions_of,
-    weight_right,
-)
-from fairconstrained.dask._reader import Reader
-from fairconstrained.dask._rows import divide, no_rows_error, prepare
+from fairconstrained.dask._data import Collection
+from fairconstrained.dask._rows import NO_ROWS, Reader, divide, prepare
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -85,13 +77,13 @@ class DaskLinearClassifier:
         check_options(self)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         given |= {"control_features": control_features}
-        partitions = partitions_of(**given, sample_weight=sample_weight)
+        partitions = _data.partitions_of(**given, sample_weight=sample_weight)
         columns = SensitiveColumns.of(self)
         columns.check_only_source(sensitive_features)
-        validate_data(self, example(X), reset=True, skip_check_array=True)
+        validate_data(self, _data.example(X), reset=True, skip_check_array=True)
         groups = sensitive_features
         if groups is None:
-            groups = columns.groups(self, example(X))
+            groups = columns.groups(self, _data.example(X))
         workers = workers_of(self.client, self.disk)
         reader = Reader.of(self._local(), columns, names_of_columns(groups))
         (part,) = workers.parts(partial(prepare, reader), partitions)
@@ -137,7 +129,7 @@ class DaskLinearClassifier:
         repeat, as in frames read from several Parquet files, ``X[held_out]`` has other rows.
         """
         check_is_fitted(self, "holdout_seed_")
-        return drawn(X, self.holdout_share_, self.holdout_seed_)
+        return _data.drawn(X, self.holdout_share_, self.holdout_seed_)
 
     def to_local(self: Any) -> Any:
         """Return the estimator for data in memory, with the same parameters and fitted attributes.
@@ -186,7 +178,7 @@ class DaskLinearClassifier:
         scores : dask array or dask series of shape (n_samples,)
             An array for an array, a series for a frame.
         """
-        return lazily(self.to_local(), "decision_function", X, np.dtype(float))
+        return _data.lazily(self.to_local(), "decision_function", X, np.dtype(float))
 
     def predict(self: Any, X: Collection) -> Collection:
         """Return the class of each row, lazily.
@@ -202,7 +194,7 @@ class DaskLinearClassifier:
             An array for an array, a series for a frame.
         """
         local = self.to_local()
-        return lazily(local, "predict", X, local.classes_.dtype)
+        return _data.lazily(local, "predict", X, local.classes_.dtype)
 
     def score(self: Any, X: Collection, y: Collection, sample_weight: Any = None) -> float:
         """Return the accuracy of the predictions.
@@ -227,12 +219,12 @@ class DaskLinearClassifier:
             numbers >= 0 of which one is positive, or pandas objects have the same row labels in
             another order.
         """
-        partitions = partitions_of(X=X, y=y, sample_weight=sample_weight)
+        partitions = _data.partitions_of(X=X, y=y, sample_weight=sample_weight)
         workers = workers_of(self.client, self.disk)
-        parts = np.array(workers.map(partial(weight_right, self.to_local()), partitions))
+        parts = np.array(workers.map(partial(_data.weight_right, self.to_local()), partitions))
         right, total = parts.sum(axis=0)
         if not total:
-            raise no_rows_error()
+            raise ValueError(NO_ROWS)
         return float(right / total)
 
 
@@ -314,7 +306,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         probabilities : dask array or dask dataframe of shape (n_samples, 2)
             In the order of `classes_`.
         """
-        return lazily(self.to_local(), "predict_proba", X, np.dtype(float), by_class=True)
+        return _data.lazily(self.to_local(), "predict_proba", X, np.dtype(float), by_class=True)
 
     def predict_log_proba(self, X: Collection) -> Collection:
         """Return the logarithms of the probabilities, lazily.
@@ -328,7 +320,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         -------
         log_probabilities : dask array or dask dataframe of shape (n_samples, 2)
         """
-        return lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
+        return _data.lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
 
 
 class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # type: ignore[misc]  # bind has no queries

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.utils.validation import validate_data
 
 from fairconstrained import FairLogisticClassifier
-from fairconstrained.dask._reader import Reader
+from fairconstrained.dask._rows import Reader
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 4.0], "sex": [0, 1, 1], "b": [0.5, 0.25, -1.0]})
@@ -80,8 +80,8 @@ WORKER = """
 import pickle, sys
 import numpy as np
 import pandas as pd
-from fairconstrained.dask._rows import unpacked
-from fairconstrained.dask._rows import make_shard, on_shards, prepare
+from fairconstrained.dask._rows import prepare
+from fairconstrained.dask._shards import make_shard, on_shards
 
 reader, request = pickle.load(open(sys.argv[1], "rb"))
 X = pd.DataFrame({"a": np.arange(4.0), "b": [1.0, 0.0, 0.0, 2.0]})
