@@ -1,92 +1,13 @@
 """Fair classifiers under explicit constraints, as scikit-learn estimators.
 
-Public names are imported on first use. Workers of a cluster, which import what reads rows, do
-without the estimators and without scikit-learn.
+Public names are imported on first use; `__init__.pyi` has them for type checkers. Workers of a
+cluster, which import what reads rows, do without the estimators and without scikit-learn.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fairconstrained.constraints import (
-        BoundedGroupLoss,
-        DemographicParity,
-        DisparateImpact,
-        EqualizedOdds,
-        EqualOpportunity,
-        ErrorRateParity,
-        MinorityRate,
-        PredictiveEquality,
-    )
-    from fairconstrained.data.attributes import with_strata
-    from fairconstrained.datasets import make_biased_classification, make_biased_ranking
-    from fairconstrained.estimators.boosting import FairBoostingClassifier
-    from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
-    from fairconstrained.estimators.network import FairNetworkClassifier
-    from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
-    from fairconstrained.estimators.ranker import FairRanker
-    from fairconstrained.estimators.ranker_models import BoostedScores
-    from fairconstrained.estimators.score_thresholds import FairThresholds
-    from fairconstrained.estimators.thresholds import SelectionRate
-    from fairconstrained.exceptions import (
-        ConstantDecisionWarning,
-        ConvergenceWarning,
-        GeneralizationWarning,
-        IncompatibleSolverError,
-        InfeasibleConstraintWarning,
-        InputWarning,
-        VacuousConstraintWarning,
-    )
-    from fairconstrained.model_selection.cv import FairLogisticClassifierCV
-    from fairconstrained.model_selection.path import FairnessPath
-    from fairconstrained.model_selection.path_fitting import fairness_path
-    from fairconstrained.model_selection.refit import best_score_within
-    from fairconstrained.model_selection.scorers import make_fairness_scorer
-    from fairconstrained.reporting.comparison import RankerComparison, compare, compare_rankers
-    from fairconstrained.reporting.report import FairnessReport, fairness_report
+from typing import Any
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "BoostedScores",
-    "BoundedGroupLoss",
-    "ConstantDecisionWarning",
-    "ConvergenceWarning",
-    "DemographicParity",
-    "DisparateImpact",
-    "EqualOpportunity",
-    "EqualizedOdds",
-    "ErrorRateParity",
-    "FairBoostingClassifier",
-    "FairHingeClassifier",
-    "FairLogisticClassifier",
-    "FairLogisticClassifierCV",
-    "FairNetworkClassifier",
-    "FairRanker",
-    "FairThresholds",
-    "FairnessPath",
-    "FairnessReport",
-    "GeneralizationWarning",
-    "IncompatibleSolverError",
-    "InfeasibleConstraintWarning",
-    "InputWarning",
-    "MinorityRate",
-    "NeymanPearsonClassifier",
-    "PredictiveEquality",
-    "RankerComparison",
-    "SelectionRate",
-    "VacuousConstraintWarning",
-    "__version__",
-    "best_score_within",
-    "compare",
-    "compare_rankers",
-    "fairness_path",
-    "fairness_report",
-    "make_biased_classification",
-    "make_biased_ranking",
-    "make_fairness_scorer",
-    "with_strata",
-]
 
 _MODULES = {
     "constraints": (
@@ -141,6 +62,8 @@ _PACKAGES = (
     "solvers",
 )
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,12 +17,13 @@ def test_every_public_name_is_found():
 
 
 def test_names_for_type_checkers_are_those_of_the_table():
-    tree = ast.parse(Path(fairconstrained.__file__).read_text())
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    named = {alias.name: node.module for node in block.body for alias in node.names}
+    tree = ast.parse(Path(fairconstrained.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in tree.body[2:] if isinstance(node, ast.ImportFrom)]
+    named = {alias.name: node.module for node in imports for alias in node.names}
     homes = {name: f"fairconstrained.{home}" for name, home in fairconstrained._HOMES.items()}
     assert named == homes
-    assert set(homes) | {"__version__"} == set(fairconstrained.__all__)
+    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
+    assert set(ast.literal_eval(listed)) == set(fairconstrained.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
