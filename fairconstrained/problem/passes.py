@@ -51,8 +51,9 @@ class TermPass:
         if isinstance(pullback, MeansPullback):  # all at once: few rows cost less than the calls
             return pullback(units)[0], np.zeros((len(units), 0))
         pulled = [pullback(unit) for unit in units]
-        on_scores = np.reshape([back for back, _ in pulled], (len(units), self.term.n_rows))
-        return on_scores, np.reshape([own for _, own in pulled], (len(units), self.term.n_auxiliary))
+        n_rows, n_more = self.term.n_rows, self.term.n_auxiliary
+        on_scores = np.reshape([back for back, _ in pulled], (len(units), n_rows))
+        return on_scores, np.reshape([own for _, own in pulled], (len(units), n_more))
 
 
 Weighted = Sequence[tuple[TermPass, Array]]  # terms of one pass with weights of their statistics
