@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fairconstrained.models.base import Model, NoModel
 from fairconstrained.penalties import Leading, Penalty, Zero
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.head import NoTerm
+from fairconstrained.utils.registry import every
 from fairconstrained.utils.typing import Array
 
 NO_MODEL, NO_TERM = NoModel(), NoTerm()
@@ -36,6 +38,22 @@ class CompositeFunction:
         a; None for zeros.
     level : ndarray of shape (n_outputs,) or float, default=0.0
         b: what the tolerance is smaller than that of the term.
+
+    Attributes
+    ----------
+    n_outputs : int
+        The number of functions.
+    smooth, smoothable : bool
+        Whether term and penalty are smooth, or can be smoothed.
+    convex : bool
+        Whether it is convex: term and penalty are, and the model is linear (sufficient).
+    weakly_convex : bool
+        Whether a quadratic is known to make it convex: not known for a nonlinear model.
+    batchable : bool
+        Whether the term can be estimated from batches of rows, and these can be drawn.
+    difference_of_convex : bool
+        Whether `convexify` can be called. That needs convex parts, and a linear model whose scores
+        are in memory: tangents belong to rows.
     """
 
     model: Model = NO_MODEL
@@ -45,50 +63,19 @@ class CompositeFunction:
     slope: Array | None = None
     level: Array | float = 0.0
 
-    @property
-    def n_outputs(self) -> int:
-        """The number of functions."""
-        return self.term.n_outputs
-
-    @property
-    def smooth(self) -> bool:
-        """Whether term and penalty are."""
-        return self.penalty.smooth and self.term.smooth
-
-    @property
-    def convex(self) -> bool:
-        """Whether it is convex: term and penalty are, and the model is linear (sufficient)."""
-        return self.penalty.convex and self.model.linear and self.term.convex
-
-    @property
-    def weakly_convex(self) -> bool:
-        """Whether a quadratic is known to make it convex: not known for a nonlinear model."""
-        return self.model.linear and self.term.weakly_convex
+    n_outputs = property(attrgetter("term.n_outputs"))
+    smooth = every("penalty.smooth", "term.smooth")
+    convex = every("penalty.convex", "model.linear", "term.convex")
+    weakly_convex = every("model.linear", "term.weakly_convex")
+    batchable = every("model.in_memory", "term.batchable")
+    difference_of_convex = every("model.linear", "model.in_memory", "term.difference_of_convex")
+    smoothable = property(lambda part: part.penalty.smoothed(1.0).smooth and part.term.smoothable)
 
     @property
     def twice_differentiable(self) -> bool:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
         known = self.model.gram_is_cheap and self.term.curved and self.penalty.quadratic
         return known and (self.model.in_memory or not self.term.n_auxiliary)
-
-    @property
-    def batchable(self) -> bool:
-        """Whether the term can be estimated from batches of rows, and these can be drawn."""
-        return self.model.in_memory and self.term.batchable
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether `convexify` can be called.
-
-        That needs convex parts, and a linear model whose scores are in memory: tangents belong to
-        rows.
-        """
-        return self.model.linear and self.model.in_memory and self.term.difference_of_convex
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether term and penalty are smooth or can be smoothed."""
-        return self.penalty.smoothed(1.0).smooth and self.term.smoothable
 
     def add(self, penalty: Penalty) -> CompositeFunction:
         """Return the part with one more penalty."""
@@ -152,8 +139,9 @@ class CompositeFunction:
         """Return the part with its kinks rounded over `width`."""
         return replace(self, term=self.term.smoothed(width), penalty=self.penalty.smoothed(width))
 
+    @property
     def modulus(self) -> float:
-        """Return a lower bound on the curvature: negative if weakly convex, -inf if not known."""
+        """A lower bound on the curvature: negative if weakly convex, -inf if not known."""
         bend = self.term.weak_curvature()
         if not self.model.linear or not np.all(np.isfinite(bend)):
             return -np.inf
@@ -197,14 +185,6 @@ class Multipliers:
     def total(self) -> float:
         """Their sum."""
         return float(np.add.reduce(self.values))
-
-    def part(self, place: slice) -> Multipliers:
-        """Return those of the constraints at a place, which has a start and a stop."""
-        start, stop = place.start, place.stop
-        if stop - start == self.size:
-            return self
-        first, last = np.searchsorted(self.which, (start, stop))
-        return Multipliers(self.which[first:last] - start, self.values[first:last], stop - start)
 
     def of_constraints(self, which: Array) -> Array:
         """Return the multipliers of some constraints."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,13 +11,11 @@ import numpy as np
 from fairconstrained.models.base import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array, Gaps
 
 if TYPE_CHECKING:
-    from fairconstrained.problem.kkt import KKT
     from fairconstrained.problem.problem import Problem
 
 _MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
@@ -45,7 +43,7 @@ class Evaluation:
         The last optimality conditions: a solver asks for those that the loop asks for again.
     """
 
-    certified: tuple[Multipliers, KKT] | None = None
+    certified: tuple[Multipliers, Any] | None = None
 
     def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
         self.problem, self.w = problem, w
@@ -54,6 +52,8 @@ class Evaluation:
         # The same object for all evaluations at these parameters: what one reads serves the others.
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
         self._terms: dict[int, TermPass] = {}
+        # Whether all constraints are computed where some of them are asked for.
+        self.lists = problem.n_constraints <= _MOST_LISTED
         self._gradients: dict[tuple[Multipliers | None, float], Array] = {}
 
     def model_pass(self, model: Model) -> ModelPass:
@@ -72,15 +72,13 @@ class Evaluation:
             model = parts[k].model
             some = {j: part for j, part in enumerate(parts) if part.model is model}
             asked = [(part.term, w[part.auxiliary]) for part in some.values()]
-            passes = self.model_pass(model).terms(asked, partial(self._decided_on, model))
-            self._terms |= zip(some, passes, strict=True)
+            if not model.in_memory and model not in self._passes:
+                # Shards are read once, also for decisions where these are sums.
+                decided = [part.zero_one() for j, part in some.items() if j]
+                sums = (part for part in decided if isinstance(part.term, CellMeans))
+                asked += [(part.term, w[part.auxiliary]) for part in sums]
+            self._terms |= zip(some, self.model_pass(model).terms(asked), strict=False)
         return self._terms[k]
-
-    def _decided_on(self, model: Model) -> Iterator[tuple[Term, Array]]:
-        """Yield the terms of decisions of a model whose statistics cost little."""
-        for part in (part.zero_one() for part in self.problem.constraints):
-            if part.model is model and isinstance(part.term, CellMeans):
-                yield part.term, self.w[part.auxiliary]
 
     def scores_of(self, part: CompositeFunction) -> Scores:
         """Return the scores of a part's rows."""
@@ -106,19 +104,14 @@ class Evaluation:
         return outputs[0] if len(outputs) == 1 else np.concatenate([*outputs, np.zeros(0)])
 
     @cached_property
-    def _listed(self) -> bool:
-        """Whether all constraints are computed where some of them are asked for."""
-        return self.problem.n_constraints <= _MOST_LISTED
-
-    @cached_property
     def violation(self) -> float:
         """max(0, max_j g_j(w))."""
-        values = self.constraints if self._listed else self.values(self.largest(-np.inf, 1))
+        values = self.constraints if self.lists else self.values(self.largest(-np.inf, 1))
         return float(values.max(initial=0.0))
 
     def values(self, which: Array) -> Array:
         """Return the values of some constraints, by their positions."""
-        if self._listed:
+        if self.lists:
             return self.constraints[which]
         values = np.zeros(len(which))
         for k, places, outputs in self._by_part(which):
@@ -126,15 +119,14 @@ class Evaluation:
             values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + added
         return values
 
-    def _by_part(self, which: Array) -> Iterator[tuple[int, Any, Array]]:
+    def _by_part(self, which: Array) -> Iterator[tuple[int, slice | Array, Array]]:
         """Yield parts, where constraints of theirs are in an array, and their outputs."""
-        if len(self.problem.parts) == 2 and len(which):
-            yield 1, slice(None), which
-            return
-        for k, outputs in enumerate(self.problem.places):
-            places = np.flatnonzero((which >= outputs.start) & (which < outputs.stop))
-            if len(places):
-                yield k, places, which[places] - outputs.start
+        several = len(self.problem.constraints) > 1
+        for k, place in enumerate(self.problem.places[1:], 1):
+            inside = (which >= place.start) & (which < place.stop) if several else slice(None)
+            outputs = which[inside] - place.start
+            if len(outputs):
+                yield k, inside, outputs
 
     def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
         """Return where the largest constraints of at least `least` are, in falling order."""
@@ -147,7 +139,7 @@ class Evaluation:
         return which[np.argsort(-self.values(which), kind="stable")[:most]]
 
     def largest_after(
-        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
+        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array]
     ) -> Array:
         """Return the positions of constraints whose linearisation is largest after a step.
 
@@ -156,7 +148,7 @@ class Evaluation:
         are taken from `after`, an evaluation at another step, and this step.
         """
         positions = [np.zeros(0, int)]
-        there, step = (self, s) if after is None else (after[0], s - after[1])
+        there, step = after[0], s - after[1]
         for k, part in enumerate(self.problem.constraints, 1):
             rows_of = self.model_pass(part.model)
             slopes = rows_of.slopes(self._term(k), part.n_outputs)
@@ -222,15 +214,14 @@ class Evaluation:
 
         They come with the pass of the term and the weights of its statistics.
         """
-        if objective:
-            of, weights = self._term(0), np.array([objective])
-            yield self.problem.objective, objective, of, of.term.head_vjp(of.statistics, weights)
-        for k, part in enumerate(self.problem.constraints if active else (), 1):
-            some = cast("Multipliers", active).part(self.problem.places[k])
-            if len(some.which):
-                of = self._term(k)
-                on_statistics = of.term.vjp_of(of.statistics, some.which, some.values)
-                yield part, some.total, of, on_statistics
+        each = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
+        if active is not None:
+            constraints = self._by_part(active.which)
+            each += [(k, active.values[places], outputs) for k, places, outputs in constraints]
+        for k, weights, outputs in each:
+            of = self._term(k)
+            on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
+            yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
 
     def gradient(
         self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0

@@ -187,31 +187,30 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     N_W(w))` over the constraints with :math:`g_j \ge -` `active`, at most 300 of them, those of
     the largest values; the others get zero.
     """
-    near = np.sort(at.largest(-active))
-    values = nearest_to_cone(at, at.constraint_gradients(near).T, at.gradient())
-    return Multipliers.at(near, values, at.problem.n_constraints).dense()
+    return _nearest_to_cone(at, -active, at.gradient(), whole=0.0).dense()
 
 
-def nearest_to_cone(
-    at: Evaluation, columns: Array, gradient: Array, total: float | None = None
-) -> Array:
+def _nearest_to_cone(at: Evaluation, least: float, gradient: Array, whole: float) -> Multipliers:
     r"""Return the :math:`x \ge 0` for which :math:`-g - C x` is nearest to the normal cone.
 
-    Away from the boundary of W this is non-negative least squares; on it, that is where the search
-    starts.
+    C has the gradients of the largest constraints, of at least `least`. Away from the boundary of W
+    this is non-negative least squares; on it, that is where the search starts. With `whole` the sum
+    of x is to be near one: what it lacks is added to the distance, in units of the longest column.
     """
-    table, target = columns, -gradient
-    if total is not None:
-        table, target = np.vstack([columns, np.ones(columns.shape[1])]), np.append(target, total)
+    near = np.sort(at.largest(least))
+    columns = at.constraint_gradients(near).T
+    unit = float(np.linalg.norm(columns, axis=0).max(initial=0.0)) or 1.0
+    columns, gradient = columns / unit, gradient / unit
+    table, target = np.vstack([columns, np.full(len(near), whole)]), np.append(-gradient, whole)
     weights = nonnegative_least_squares(table, target)
 
     def rest(x: Array) -> Array:
         slope = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ x)
-        return slope if total is None else np.append(slope, x.sum() - total)
+        return np.append(slope, whole * (x.sum() - 1.0))
 
-    if np.array_equal(rest(weights), table @ weights - target):
-        return weights
-    return np.asarray(least_squares(rest, weights, bounds=(0.0, np.inf), xtol=1e-12).x)
+    if not np.array_equal(rest(weights)[:-1], gradient + columns @ weights):
+        weights = least_squares(rest, weights, bounds=(0.0, np.inf), xtol=1e-12).x
+    return Multipliers.at(near, weights, at.problem.n_constraints)
 
 
 _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
@@ -257,14 +256,10 @@ def stationary_weights(at: Evaluation) -> Multipliers:
     lambda being one, over the constraints within a tenth of the largest value, and are zero where
     no constraint is violated (IPC, Remark 1).
     """
-    near = np.sort(at.largest(0.9 * at.violation))
-    columns = at.constraint_gradients(near).T
-    unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
     # The distance h from the cone is homogeneous in the weights, so that the minimiser of
     # h(x)^2 + c^2 (1 - sum(x))^2 over x >= 0 is a multiple of the weights for any c > 0.
-    weights = nearest_to_cone(at, columns / unit, np.zeros(len(columns)), total=1.0)
-    weights /= max(float(weights.sum()), np.finfo(float).tiny)
-    return Multipliers.at(near, weights, at.problem.n_constraints)
+    weights = _nearest_to_cone(at, 0.9 * at.violation, np.zeros_like(at.w), whole=1.0)
+    return replace(weights, values=weights.values / max(weights.total, np.finfo(float).tiny))
 
 
 def combined_violation(

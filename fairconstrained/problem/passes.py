@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -10,15 +10,9 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.shards import sums
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores, of_distribution
-from fairconstrained.shards.sums import (
-    hessian,
-    in_one_round,
-    jacobian_rows,
-    statistics,
-    subgradient_error,
-)
 from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
 from fairconstrained.terms.cell_means import MeansPullback
@@ -83,22 +77,19 @@ class ModelPass:
         """The scores of the rows; a TypeError is raised where they stay with shards."""
         return self._forward[0]
 
-    def terms(
-        self, asked: Sequence[TermAt], beside: Callable[[], Iterable[TermAt]]
-    ) -> list[TermPass]:
-        """Return the passes of terms, with the values of their variables.
-
-        `beside` returns terms that will probably be asked for as well: shards are read once.
-        """
+    def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
+        """Return the passes of terms, with the values of their variables."""
         new = [
             (term, own)
             for term, own in asked
             if term not in self._made or not same_values(self._made[term].auxiliary, own)
         ]
-        if new and not self.model.in_memory:
-            new += [(term, own) for term, own in beside() if term not in self._made]
         self._made |= {made.term: made for made in self._make(new)}
         return [self._made[term] for term, _ in asked]
+
+    def outputs(self, term: Term, auxiliary: Array) -> Array:
+        """Return the outputs of a term for some values of its variables."""
+        return term.head(self.terms([(term, auxiliary)])[0].statistics)
 
     def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
         return [TermPass(term, own, *term.forward(self.scores, own)) for term, own in asked]
@@ -135,11 +126,11 @@ class ModelPass:
         if slopes is None:
             weights = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
             used = np.flatnonzero(weights.any(axis=0))
-            if len(used) >= len(weights):
-                rows, (own,) = self.pull([(of, weights)])
-                return rows, own
-            rows, (own,) = self.pull([(of, np.eye(weights.shape[1])[used])])
-            slopes, weights = (rows, own), weights[:, used]
+            table, weights = np.eye(weights.shape[1])[used], weights[:, used]
+            if len(used) >= len(weights):  # no fewer than the outputs
+                table, weights = weights @ table, np.eye(len(weights))
+            rows, (own,) = self.pull([(of, table)])
+            slopes = rows, own
         on_own = weights @ slopes[1] if of.term.n_auxiliary else np.zeros((len(outputs), 0))
         return np.asarray(weights @ slopes[0]), np.asarray(on_own)
 
@@ -221,16 +212,18 @@ class ShardsPass(ModelPass):
         model, made = self.model, []
         of_scores = [(term, own[None]) for term, own in asked if of_distribution(term)]
         summed = [(model.summed(term), own) for term, own in asked if not of_distribution(term)]
-        requests = [(term, own, in_one_round(term, model.n_coefficients)) for term, own in summed]
-        sums = iter(model.total(statistics, [self.w], requests) if requests else ())
+        requests = [
+            (term, own, sums.in_one_round(term, model.n_coefficients)) for term, own in summed
+        ]
+        of_rows = iter(model.total(sums.statistics, [self.w], requests) if requests else ())
         slopes, values = iter(requests), iter(self._rows.statistics(of_scores, np.zeros(1)))
         for term, own in asked:
             if of_distribution(term):
                 made.append(TermPass(term, own, next(values)[0]))
             else:
-                made.append(TermPass(term, own, next(sums)))
+                made.append(TermPass(term, own, next(of_rows)))
                 if next(slopes)[2]:
-                    made[-1].slopes = model.gradient(next(sums)), next(sums)
+                    made[-1].slopes = model.gradient(next(of_rows)), next(of_rows)
         return made
 
     def _weighted(self, weighted: Weighted) -> list[tuple[Term, Array, Array]]:
@@ -239,18 +232,18 @@ class ShardsPass(ModelPass):
 
     def pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradients: a round."""
-        sums = self.model.total(jacobian_rows, [self.w], self._weighted(weighted))
-        return self.model.gradient(np.sum(sums[::2], axis=0)), [*sums[1::2]]
+        rows = self.model.total(sums.jacobian_rows, [self.w], self._weighted(weighted))
+        return self.model.gradient(np.sum(rows[::2], axis=0)), [*rows[1::2]]
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""
-        (products,) = self.model.total(hessian, [self.w], self._weighted(weighted))
+        (products,) = self.model.total(sums.hessian, [self.w], self._weighted(weighted))
         return self.model.gradient(self.model.gradient(products).T), []
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""
         asked = self.model.summed(term), auxiliary
-        return self.model.total(subgradient_error, [self.w], asked)[0]
+        return self.model.total(sums.subgradient_error, [self.w], asked)[0]
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the rows' own weight lies: a few rounds."""

@@ -16,11 +16,10 @@ from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.passes import ModelPass
 from fairconstrained.terms.base import Term, common_blocks
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import by_first_row, joint_codes
-from fairconstrained.utils.registry import joined
+from fairconstrained.utils.registry import every, joined
 from fairconstrained.utils.typing import Array, RandomState
 
 
@@ -61,6 +60,10 @@ class Problem:
         Whether `convexify` can be called.
     batchable : bool
         Whether `batch` can be called.
+    modulus : float
+        A lower bound on the curvature of all functions, by power iterations on the data.
+    whole_space : bool
+        Whether the domain is the whole space.
 
     Examples
     --------
@@ -140,6 +143,8 @@ class Problem:
     convex = joined("parts", "convex")
     weakly_convex = joined("parts", "weakly_convex")
     difference_of_convex = joined("parts", "difference_of_convex")
+    whole_space = every("domain.whole_space")
+    modulus = joined("parts", "modulus", min)
 
     @cached_property
     def twice_differentiable(self) -> bool:
@@ -151,19 +156,9 @@ class Problem:
         return every and all(part.twice_differentiable for part in self.parts)
 
     @property
-    def whole_space(self) -> bool:
-        """Whether the domain is the whole space."""
-        return self.domain.whole_space
-
-    @property
     def in_epigraph_form(self) -> bool:
         """Whether the objective is a level of the constraints, see :meth:`epigraph`."""
         return isinstance(self.objective.term, NoTerm) and self.n_constraints > 0
-
-    @cached_property
-    def modulus(self) -> float:
-        """A lower bound on the curvature of all functions, by power iterations on the data."""
-        return min(part.modulus() for part in self.parts)
 
     @property
     def preconditioner(self) -> Array:
@@ -204,8 +199,8 @@ class Problem:
         w[: parameters.size] = parameters
         at = self.uncounted().at(w.copy())
         for part in self.parts:
-            outputs_for = partial(_outputs_for, at.model_pass(part.model), part.term)
-            w[part.auxiliary] = part.term.auxiliary_for(outputs_for)
+            outputs = partial(at.model_pass(part.model).outputs, part.term)
+            w[part.auxiliary] = part.term.auxiliary_for(outputs)
         return w
 
     def unit_shift(self) -> Array | None:
@@ -387,8 +382,3 @@ class Problem:
     def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> Problem:
         objective, *constraints = (change(part) for part in self.parts)
         return replace(self, objective=objective, constraints=tuple(constraints))
-
-
-def _outputs_for(rows: ModelPass, term: Term, auxiliary: Array) -> Array:
-    """Return the outputs of a term for some values of its variables."""
-    return term.head(rows.terms([(term, auxiliary)], tuple)[0].statistics)

@@ -106,7 +106,7 @@ class ExactCurvature(Curvature):
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
         active = multipliers.of_constraints(model.near) > 0.0
-        self._rows, self._values = model.rows[active], model.values[active]
+        self._rows, self._values = model.rows[active], model.at.values(model.near[active])
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
         nearby, self._nearby, self.factor = self._nearby, None, None
         self.matrix = self.matrix_at(model.at, multipliers) if nearby is None else nearby
@@ -286,7 +286,6 @@ class Linearised:
             self.near = np.arange(at.problem.n_constraints)
         else:
             self.near = np.union1d(positive, at.largest(at.violation - self.width, _MOST))
-        self.values = at.values(self.near)
         self.rows, self.gradient = at.constraint_gradients(self.near), at.gradient()
 
     def solve(
@@ -295,15 +294,14 @@ class Linearised:
         """Return the step to constraint values of at most the level.
 
         `after` is the evaluation at a step, and this step: constraints are as curved as they are
-        there.
+        there. By default it is the point itself.
         """
         gradient, inverse = self.gradient + curvature.extra, curvature.inverse
         images = inverse(np.column_stack([gradient, self.rows.T]))
         active = guess.of_constraints(self.near)
+        there, moved = after = after or (self.at, np.zeros_like(self.at.w))
         for _ in range(_ROUNDS):
-            values = self.values - self.level
-            if after is not None:  # those that agree with the values after the step
-                values = after[0].values(self.near) - self.rows @ after[1] - self.level
+            values = there.values(self.near) - self.rows @ moved - self.level
             active, s = self._dual(values, images[:, 0], images[:, 1:], cap, active)
             violation = float((values + self.rows @ s).max(initial=0.0))
             new = self._entering(s, violation + self.level, after)
@@ -311,7 +309,6 @@ class Linearised:
                 break
             rows = self.at.constraint_gradients(new)
             self.near = np.concatenate([self.near, new])
-            self.values = np.concatenate([self.values, self.at.values(new)])
             self.rows = np.vstack([self.rows, rows])
             active = np.concatenate([active, np.zeros(len(new))])
             images = np.column_stack([images, inverse(rows.T)])
@@ -324,7 +321,7 @@ class Linearised:
         fall = max(before, 0.0) - step.violation
         return -slope - 0.5 * (step.bent - added) + price * fall
 
-    def _entering(self, s: Array, largest: float, after: After | None) -> Array:
+    def _entering(self, s: Array, largest: float, after: After) -> Array:
         """Return constraints whose linearisation exceeds the largest of the working set."""
         if len(self.near) == self.at.problem.n_constraints:
             return np.zeros(0, dtype=int)

@@ -26,7 +26,6 @@ from fairconstrained.utils.typing import Array
 
 _LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
 _CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty
-_LISTED = 1000  # constraints, whose values cost little
 _LEAST_PRICE = 0.1  # of violations in the merit function: multipliers start at zero
 _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, the shift falls
 _KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
@@ -241,9 +240,9 @@ class _Run:
         # Between poor and good the model is as right as it can be at this length of steps.
         self.shift = curvature.lowered(used) if ratio > _GOOD else used
         # Those that the step has moved most may be the next ones: all count that can be listed.
-        few = at.problem.n_constraints <= _LISTED
-        before = at.constraints if few else model.values
-        after = trial.constraints if few else trial.values(model.near)
+        before, after = (
+            each.constraints if each.lists else each.values(model.near) for each in (at, trial)
+        )
         width = 2.0 * float(np.abs(after - before).max(initial=0.0))
         self._move(trial, step.multipliers, width)
         return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -115,6 +116,12 @@ class FieldParameters(Parametrized):
 
 
 T = TypeVar("T")
+
+
+def every(*abilities: str) -> Any:
+    """Return the property that is true where all of these are, by their dotted names."""
+    each = [attrgetter(name) for name in abilities]
+    return property(lambda whole: all(ability(whole) for ability in each))
 
 
 def joined(parts: str, name: str, join: Callable[[Any], Any] = all) -> Any:
