@@ -12,8 +12,9 @@ import pandas as pd
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.metrics.rates import RATES, Predictions, group_labels
+from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -103,12 +104,8 @@ def deciding_cells(
 
 def _cells(part: Predictions, name: str) -> list[Cell]:
     """Return the cells of a rate that have rows."""
-    rate, n = RATES[name], len(part.groups)
-    rows = rate.denominator(part.labels, part.predictions) & part.groups.known
-    counted = rows & rate.numerator(part.labels, part.predictions)
-    counts = [
-        np.bincount(part.groups.codes[mask], minlength=n).tolist() for mask in (rows, counted)
-    ]
+    counted, rows = part.masks(name)
+    counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
     rates, sizes = (figures.tolist() for figures in part.cells(name))
     cells = map(Cell, group_labels(part.groups), rates, *counts, sizes)
     return [cell for cell in cells if cell.n_rows]
@@ -208,7 +205,7 @@ def shown_groups(
 
     The rates have exact intervals. The group `keep` is shown in any case.
     """
-    rates, sizes = Predictions(None, selected, groups, weight).cells("selection_rate")
+    rates, sizes = GroupedRows(None, selected, groups, weight).means(selected)
     limits = clopper_pearson(rates, sizes, confidence)
     totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
     choice = choose_groups(rates, totals, low=limits.low, high=limits.high)

@@ -60,9 +60,10 @@ class GroupScores:
 
         With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
         """
-        labels, scores, groups, weight = check_score_rows(
-            y_true, scores, sensitive_features, sample_weight, optional="y_true"
+        rows = check_score_rows(
+            y_true, scores, sensitive_features, None, sample_weight, optional="y_true"
         )
+        labels, scores, groups, weight = rows.labels, rows.values, rows.groups, rows.weight
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{int((~np.isfinite(scores)).sum())} of {len(scores)} scores are not finite: "

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from fairconstrained.data.attributes import with_strata
-from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows, positive_class
-from fairconstrained.metrics.intervals import Interval, differences, largest_of
-from fairconstrained.metrics.rates import Predictions, all_rows, group_labels
+from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
+from fairconstrained.metrics.intervals import NO_GAP, Interval, differences, largest_of
+from fairconstrained.metrics.rates import Predictions, gap_row
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -71,15 +68,13 @@ def predictive_parity_difference(
     0.5
     """
     compare = check_option("method", method, COMPARISONS)
-    both = with_strata(sensitive_features, control_features)
-    rows = Predictions.check(y_true, y_pred, both, sample_weight, pos_label)
+    given = y_true, y_pred, sensitive_features, control_features, sample_weight
     gaps = [0.0]
-    for part in by_stratum((rows.labels, rows.predictions, rows.groups, rows.weight)):
-        inside = Predictions(*part)
-        by_group, sizes = inside.cells("precision")
-        precisions = by_group[sizes > 0]
-        if len(precisions) > 1:
-            gaps.append(float(compare(precisions, inside.together().cells("precision")[0])))
+    for part in Predictions.of(*given, pos_label=pos_label).strata:
+        precisions, sizes = part.cells("precision")
+        if np.count_nonzero(sizes) > 1:
+            overall, _ = part.together().cells("precision")
+            gaps.append(float(compare(precisions[sizes > 0], overall)))
     return max(gaps)
 
 
@@ -132,62 +127,45 @@ def group_calibration(
     b              0.5        0.4          0.1
     all rows       0.5        0.4          0.1
     """
-    both = with_strata(sensitive_features, control_features)
-    labels, scores, groups, weight = check_score_rows(y_true, y_pred, both, sample_weight)
-    labels = labels == positive_class(labels, pos_label)
-    if not (scores.min() >= 0.0 and scores.max() <= 1.0):
+    given = y_true, y_pred, sensitive_features, control_features, sample_weight
+    rows = Calibrated.check(*given, scores=True).counted().against(pos_label)
+    if not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise ValueError(
             "y_pred must hold the probabilities of the positive class, between 0 and 1; got values "
-            f"from {scores.min():g} to {scores.max():g}."
+            f"from {rows.values.min():g} to {rows.values.max():g}."
         )
-    rows = Calibrated(labels, scores, groups, weight)
-    return rows.table(check_confidence(confidence))
+    return rows.calibration(check_confidence(confidence))
 
 
-@dataclass(frozen=True, eq=False)
-class Calibrated:
-    """Labels (bool) and probabilities of rows, by group, with weights > 0."""
+class Calibrated(GroupedRows):
+    """Labels (bool) and probabilities of rows, by group."""
 
-    labels: Array
-    probabilities: Array
-    groups: Groups
-    weight: Array
-
-    def table(self, confidence: float) -> pd.DataFrame:
+    def calibration(self, confidence: float) -> pd.DataFrame:
         """Return the calibration of each group and, in the last row, of all rows."""
-        every = replace(self, groups=all_rows(self.groups))
-        return pd.concat([part._table(confidence) for part in (self, every)])
+
+        def columns(part: Calibrated) -> dict[str, Array]:
+            observed, predicted = part.means(part.labels)[0], part.means(part.values)[0]
+            shares = {"observed": observed, "predicted": predicted}
+            return {
+                "rows": part.counts(),
+                **shares,
+                **part._interval(confidence).named("calibration"),
+            }
+
+        return self.table(columns)
 
     def gap(self, confidence: float) -> dict[str, Any]:
         """Return the largest difference of two groups; its interval holds for all pairs at once."""
         n = len(self.groups)
         if n < 2:
-            return {"gap": np.nan, "low": 0.0, "high": 2.0, "highest": "", "lowest": ""}
-        table = self._table(1.0 - (1.0 - confidence) / (n * (n - 1) // 2))
-        each = Interval(*(table[f"calibration{end}"].to_numpy() for end in ("", "_low", "_high")))
-        gap, low, high = map(float, largest_of(differences(each)))
-        highest, lowest = table.index[[int(each.value.argmax()), int(each.value.argmin())]]
-        return {"gap": gap, "low": low, "high": high, "highest": highest, "lowest": lowest}
+            return gap_row(NO_GAP._replace(high=np.array(2.0)), np.empty(0), self.groups)
+        each = self._interval(1.0 - (1.0 - confidence) / (n * (n - 1) // 2))
+        return gap_row(largest_of(differences(each)), each.value, self.groups)
 
-    def _table(self, confidence: float) -> pd.DataFrame:
-        known = self.groups.known
-        codes, weight, n = self.groups.codes[known], self.weight[known], len(self.groups)
-        total, squares = (np.bincount(codes, weight**power, n) for power in (1, 2))
-        size = total**2 / squares
-
-        def mean(values: Array) -> Array:
-            return np.bincount(codes, weight * values[known], n) / total
-
-        value = mean(self.labels - self.probabilities)
-        variance = mean((self.labels - self.probabilities) ** 2) - value**2
-        freedom = np.maximum(size - 1.0, 1e-9)
+    def _interval(self, confidence: float) -> Interval:
+        """Return the mean differences of labels and probabilities by group."""
+        rest = self.labels - self.values
+        value, size = self.means(rest)
+        variance, freedom = self.means(rest**2)[0] - value**2, np.maximum(size - 1.0, 1e-9)
         half = t.ppf(0.5 + 0.5 * confidence, np.maximum(freedom, 1.0)) * np.sqrt(variance / freedom)
-        columns = {
-            "rows": np.bincount(codes, minlength=n),
-            "observed": mean(self.labels),
-            "predicted": mean(self.probabilities),
-            "calibration": value,
-            "calibration_low": np.maximum(value - half, -1.0),
-            "calibration_high": np.minimum(value + half, 1.0),
-        }
-        return pd.DataFrame(columns, index=pd.Index(group_labels(self.groups), name="group"))
+        return Interval(value, np.maximum(value - half, -1.0), np.minimum(value + half, 1.0))

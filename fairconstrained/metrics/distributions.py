@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.data.attributes import with_strata
-from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows
+from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, check_score_rows
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_ranks
 
 _ROUNDING = 1e-12  # the error of sums of weights
-
-
-def _cells(*arguments: Any) -> Iterator[list[tuple[Array, Array]]]:
-    """Yield for every stratum the scores and weights of each group, and of all its rows."""
-    for _, scores, groups, weight in by_stratum(check_score_rows(*arguments)):
-        masks = [groups.codes == k for k in range(len(groups))]
-        yield [*((scores[mask], weight[mask]) for mask in masks), (scores, weight)]
 
 
 def roc_parity_difference(
@@ -63,10 +55,8 @@ def roc_parity_difference(
     >>> roc_parity_difference(y, scores, sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return partial_demographic_parity_difference(
-        y_true, y_pred, sensitive_features=sensitive_features, control_features=control_features,
-        sample_weight=sample_weight, method=method,
-    )  # fmt: skip
+    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
+    return _largest_distance(rows, (0.0, 1.0), method)
 
 
 def partial_demographic_parity_difference(
@@ -129,16 +119,22 @@ def partial_demographic_parity_difference(
     >>> partial_demographic_parity_difference(y, scores, sensitive_features=groups)
     0.5
     """
-    low, high = check_ranks(ranks)
-    compare = check_option("method", method, COMPARISONS)
+    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
+    return _largest_distance(rows, ranks, method)
 
-    def largest(cells: list[tuple[Array, Array]]) -> float:
-        parts = [Ranked(*within_ranks(*cell, (low, high))) for cell in cells]
-        *by_group, overall = (part.share_above(np.unique(cells[-1][0])) for part in parts)
+
+def _largest_distance(rows: Any, ranks: tuple[float, float], method: str) -> float:
+    ranks, compare = check_ranks(ranks), check_option("method", method, COMPARISONS)
+
+    def gap(part: GroupedRows) -> float:
+        cells = [part.of_group(k) for k in range(len(part.groups))]
+        inside = [
+            Ranked(*within_ranks(*each, ranks)) for each in (*cells, (part.values, part.weight))
+        ]
+        *by_group, overall = (each.share_above(np.unique(part.values)) for each in inside)
         return float(compare(np.array(by_group), overall).max())
 
-    groups = with_strata(sensitive_features, control_features)
-    return max(map(largest, _cells(y_true, y_pred, groups, sample_weight)))
+    return max(map(gap, check_score_rows(*rows).strata))
 
 
 def weak_partial_demographic_parity_difference(
@@ -192,13 +188,13 @@ def weak_partial_demographic_parity_difference(
     compare = check_option("method", method, COMPARISONS)
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
 
-    def largest(cells: list[tuple[Array, Array]]) -> float:
-        rates = np.array([weight @ (scores > theta) / weight.sum() for scores, weight in cells])
-        inside = np.clip(rates, low, high) / (high - low)
-        return float(compare(inside[:-1], inside[-1]))
+    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
 
-    groups = with_strata(sensitive_features, control_features)
-    return max(map(largest, _cells(y_true, y_pred, groups, sample_weight)))
+    def gap(part: GroupedRows) -> float:
+        rates = (each.means(each.values > theta)[0] for each in (part, part.together()))
+        return float(compare(*(np.clip(rate, low, high) / (high - low) for rate in rates)))
+
+    return max(map(gap, check_score_rows(*rows).strata))
 
 
 def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
@@ -228,12 +224,10 @@ def part_within(values: Array, mass: Array, ranks: tuple[float, float]) -> tuple
 
 
 def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
-    """Return the distances of all pairs of distributions."""
-    return np.array([distance(*pair) for pair in combinations(cells, 2)], dtype=float)
-
-
-def distance(first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
-    """Return the largest difference of Pr(s > theta) of two distributions over all theta."""
-    points = np.concatenate([first[0], second[0]])
-    gaps = np.abs(Ranked(*first).share_above(points) - Ranked(*second).share_above(points))
-    return min(float(gaps.max(initial=0.0)), 1.0)
+    """Return the largest differences of Pr(s > theta) over all theta, of all pairs of cells."""
+    gaps = []
+    for first, second in combinations(cells, 2):
+        points = np.concatenate([first[0], second[0]])
+        above = (Ranked(*cell).share_above(points) for cell in (first, second))
+        gaps.append(min(float(np.abs(np.subtract(*above)).max(initial=0.0)), 1.0))
+    return np.array(gaps, dtype=float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -14,8 +14,7 @@ from scipy.stats import fisher_exact
 
 from fairconstrained.data.groups import MISSING, UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
-from fairconstrained.metrics.inputs import check_rows, counted, positive_class
-from fairconstrained.metrics.rates import Predictions, group_labels
+from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_confidence, check_numbers
@@ -27,6 +26,7 @@ LEVELS = ["attribute", "group"]
 _TOPS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _TESTS = ["ratio_low", "ratio_high", "z", "p_value"]
 _MISSING = "ignore_in_constraint"
+_ABSENT = -1  # the place of a named group that a stratum lacks
 _HEADS = {"selected": "above_median", "selection_rate": "scoring_rate"}
 
 
@@ -59,49 +59,64 @@ class ComparedRows:
     def table(self, selected: Array) -> pd.DataFrame:
         """Return the impact ratios of a selection, (n_rows,) of bool."""
         tables = {
-            title: self._compared(groups, selected, named)[0]
-            for title, groups, named in self._groupings
+            title: self._compared(self._rows(inside, groups, selected[inside]), named)[0]
+            for title, inside, groups, named in self._groupings
         }
         return pd.concat(tables, names=LEVELS)
 
-    def score_table(self, scores: Array, tops: Sequence[float] = _TOPS) -> pd.DataFrame:
+    def score_table(self, every: Array, tops: Sequence[float] = _TOPS) -> pd.DataFrame:
         """Return the impact ratios of scores above the median, and what else scores have."""
-        deviation = np.sqrt(np.cov(scores, aweights=self.weight)) if np.ptp(scores) else np.nan
         tables = {}
-        for title, groups, named in self._groupings:
-            table, place = self._compared(groups, scores > self._lowest(scores, 0.5), named)
-            totals = [np.bincount(groups.codes, self.weight * part) for part in (scores, 1.0)]
-            means = totals[0] / totals[1]
+        for title, inside, groups, named in self._groupings:
+            scores, rows = every[inside], self._rows(inside, groups, every[inside])
+            lowest = [self._lowest(rows, top) for top in (0.5, *tops)]
+            table, place = self._compared(replace(rows, values=scores > lowest[0]), named)
+            means, _ = rows.means(scores)
+            spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else np.nan
             table = table.rename(columns=_HEADS).assign(mean_score=means)
-            table["standardized_difference"] = (means - _at(means, place)) / deviation
-            for top in tops:
-                rates, _ = self._rates(groups, scores >= self._lowest(scores, top))
+            table["standardized_difference"] = (means - _at(means, place)) / spread
+            for top, least in zip(tops, lowest[1:], strict=True):
+                rates, _ = rows.means(scores >= least)
                 table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, place) or np.nan)
             tables[title] = table
         return pd.concat(tables, names=LEVELS)
+
+    def _rows(self, inside: Array, groups: Groups, values: Array) -> GroupedRows:
+        return GroupedRows(None, values, groups, self.weight[inside])
 
     @cached_property
     def _equal(self) -> bool:
         """Whether all weights are equal."""
         return bool(at_most(np.ptp(self.weight), 0.0))
 
-    def _lowest(self, scores: Array, top: float) -> float:
+    def _lowest(self, rows: GroupedRows, top: float) -> float:
         """Return the quantile of the scores that begins a share of the weight from the highest."""
-        options: Any = {"weights": self.weight, "method": "inverted_cdf"}
-        return float(np.quantile(scores, 1.0 - top, **({} if self._equal else options)))
+        options: Any = {"weights": rows.weight, "method": "inverted_cdf"}
+        return float(np.quantile(rows.values, 1.0 - top, **({} if self._equal else options)))
 
     @cached_property
-    def _groupings(self) -> list[tuple[str, Groups, int | None]]:
-        """Every attribute and crossing: its title, its groups, and the named one."""
-        parts = [part.with_unknown() for part in self.groups.columns]
-        named = self._named([part.title for part in parts])
-        return [
-            (", ".join(titles), groups, _place(groups, [named.get(title) for title in titles]))
-            for size in range(1, len(parts) + 1)
-            for chosen in combinations(parts, size)
-            for titles in [[part.title for part in chosen]]
-            for groups in [chosen[0] if size == 1 else Groups.crossed(chosen)]
-        ]
+    def _groupings(self) -> list[tuple[str, Array, Groups, int | None]]:
+        """Every attribute and crossing, of all rows and of every stratum.
+
+        Each has a title, the positions of its rows, their groups, and the place of the named one.
+        """
+        parts = [("", np.arange(len(self.weight)))]
+        if self.groups.stratified:
+            strata = self.groups.attributes[0]
+            names = enumerate(strata.titled(strata.names.tolist()))
+            parts += [(f" | {name}", np.flatnonzero(strata.codes == k)) for k, name in names]
+        columns = self.groups.columns
+        named = self._named([column.title for column in columns])
+        groupings = []
+        for stratum, inside in parts:
+            attributes = [column.take(inside).with_unknown() for column in columns]
+            for size in range(1, len(attributes) + 1):
+                for chosen in combinations(attributes, size):
+                    groups = chosen[0] if size == 1 else Groups.crossed(chosen)
+                    titles = [part.title for part in chosen]
+                    place = _place(groups, [named.get(title) for title in titles], stratum)
+                    groupings.append((", ".join(titles) + stratum, inside, groups, place))
+        return groupings
 
     def _named(self, titles: list[str]) -> Mapping[str, Any]:
         """Return the named reference groups by attribute."""
@@ -115,18 +130,13 @@ class ComparedRows:
             )
         return named
 
-    def _rates(self, groups: Groups, selected: Array) -> tuple[Array, Array]:
-        """Return the rates of groups, and their effective numbers of rows."""
-        return Predictions(None, selected, groups, self.weight).cells("selection_rate")
-
     def _compared(
-        self, groups: Groups, selected: Array, place: int | None
+        self, selected: GroupedRows, place: int | None
     ) -> tuple[pd.DataFrame, int | None]:
         """Return groups compared with the one at a place, else with the one selected most."""
-        n = len(groups)
-        rows = np.bincount(groups.codes, minlength=n)
-        counts = np.bincount(groups.codes[selected], minlength=n)
-        rates, sizes = self._rates(groups, selected)
+        groups, n = selected.groups, len(selected.groups)
+        rows, counts = selected.counts(), selected.counts(selected.values)
+        rates, sizes = selected.means(selected.values)
         unknown = np.array(
             [not {MISSING, UNKNOWN}.isdisjoint(_values(groups, k)) for k in range(n)]
         )
@@ -136,7 +146,7 @@ class ComparedRows:
             place = int(np.lexsort([-np.arange(n), rows, rates, compared])[-1])
         ratio = rates / (_at(rates, place) or np.nan)
         status = {
-            "reference": np.arange(n) == (-1 if place is None else place),
+            "reference": np.arange(n) == (_ABSENT if place is None else place),
             "unknown": unknown,
             f"fewer than {100.0 * self.least_share:g}% of the rows": few,
             BELOW: ~at_most(FOUR_FIFTHS[0] / FOUR_FIFTHS[1], ratio) & np.isfinite(ratio),
@@ -150,14 +160,14 @@ class ComparedRows:
         sizes = np.maximum(np.floor(sizes + 1e-6), 1.0).astype(int)
         cells = list(zip(np.rint(rates * sizes).astype(int).tolist(), sizes.tolist(), strict=True))
         tests = [
-            {} if place in (None, k) else _tests(cells[k], cells[place], self.confidence)
+            {} if place in (None, _ABSENT, k) else _tests(cells[k], cells[place], self.confidence)
             for k in range(n)
         ]
         tested = pd.DataFrame(tests, columns=_TESTS, index=table.index, dtype=float)
         table = pd.concat([table, tested], axis=1)
         for name, (part, whole) in {"to_four_fifths": FOUR_FIFTHS, "to_parity": (1, 1)}.items():
             table[name] = np.nan
-            if place is not None and self._equal:
+            if place not in (None, _ABSENT) and self._equal:
                 needed = -(-part * counts[place] * rows // (whole * rows[place]))
                 table[name] = np.maximum(needed - counts, 0)
         return table.assign(status=np.select(list(status.values()), list(status), "")), place
@@ -169,14 +179,19 @@ def _values(groups: Groups, k: int) -> list[str]:
     return [str(value) for value in (name if groups.attributes else [name])]
 
 
-def _place(groups: Groups, wanted: list[Any]) -> int | None:
-    """Return the place of a group by its values of the attributes; None where one is None."""
+def _place(groups: Groups, wanted: list[Any], stratum: str) -> int | None:
+    """Return the place of a group by its values of the attributes; None where one is None.
+
+    A stratum may lack the group.
+    """
     if None in wanted:
         return None
     texts = [str(value) for value in wanted]
     for k in range(len(groups)):
         if _values(groups, k) == texts:
             return k
+    if stratum:
+        return _ABSENT
     raise ValueError(
         f"reference: no row has the group {', '.join(texts)}; the groups are {groups.labels}."
     )
@@ -184,7 +199,7 @@ def _place(groups: Groups, wanted: list[Any]) -> int | None:
 
 def _at(values: Array, place: int | None) -> float:
     """Return the value of the reference group; nan without one."""
-    return float("nan") if place is None else float(values[place])
+    return float("nan") if place in (None, _ABSENT) else float(values[place])
 
 
 def _tests(first: tuple[int, int], second: tuple[int, int], confidence: float) -> dict[str, float]:
@@ -202,6 +217,7 @@ def impact_ratios(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     reference: Any = None,
     least_share: float = LEAST_SHARE,
@@ -221,6 +237,9 @@ def impact_ratios(
         The predictions, of two classes.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
         The attributes, a column for each; missing values are allowed.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: the tables of all rows are followed by those of every stratum, where the groups are
+        compared among its rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows. With weights that differ the tests and intervals are approximate:
         they use counts of the effective sample size of Kish; and no numbers of selections are
@@ -281,11 +300,11 @@ def impact_ratios(
                 b                 0.3    0.5 -3.02               9
     """
     labels = y_pred if y_true is None else y_true
-    rows = check_rows(labels, y_pred, sensitive_features, sample_weight, missing=_MISSING)
-    positive = positive_class(rows[1], pos_label)
-    _, predictions, groups, weight = counted(*rows)
-    compared = ComparedRows(groups, weight, reference, least_share, confidence)
-    return compared.table(predictions == positive)
+    given = labels, y_pred, sensitive_features, control_features, sample_weight
+    rows = GroupedRows.check(*given, missing=_MISSING)
+    positive, rows = positive_class(rows.values, pos_label), rows.counted()
+    compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
+    return compared.table(rows.values == positive)
 
 
 def score_impact_ratios(
@@ -293,6 +312,7 @@ def score_impact_ratios(
     y_pred: ArrayLike,
     *,
     sensitive_features: MatrixLike,
+    control_features: MatrixLike | None = None,
     sample_weight: ArrayLike | None = None,
     reference: Any = None,
     least_share: float = LEAST_SHARE,
@@ -303,7 +323,7 @@ def score_impact_ratios(
 
     Parameters
     ----------
-    y_true, sensitive_features, sample_weight, reference, least_share, confidence
+    y_true, sensitive_features, control_features, sample_weight, reference, least_share, confidence
         See :func:`impact_ratios`; the reference group has the highest rate of scores above the
         median.
     y_pred : array-like of shape (n_samples,)
@@ -341,8 +361,7 @@ def score_impact_ratios(
                 b              0.25   0.33                    -1.22           0.0
     """
     tops = check_numbers("tops", tops, 0.0, 1.0).tolist()
-    given = y_true, y_pred, sensitive_features, sample_weight
-    rows = check_rows(*given, scores=True, optional="y_true", missing=_MISSING)
-    _, scores, groups, weight = counted(*rows)
-    compared = ComparedRows(groups, weight, reference, least_share, confidence)
-    return compared.score_table(scores, tops)
+    given = y_true, y_pred, sensitive_features, control_features, sample_weight
+    rows = GroupedRows.check(*given, scores=True, optional="y_true", missing=_MISSING).counted()
+    compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
+    return compared.score_table(rows.values, tops)

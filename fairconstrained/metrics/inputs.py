@@ -1,13 +1,16 @@
-"""Checks of the arguments of metrics."""
+"""The arguments of metrics, checked, as rows by group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import column_or_1d
 
+from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -20,71 +23,144 @@ COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
-Rows = tuple[Any, Array, Groups, Array]  # labels or None, predictions or scores, groups, weights
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Labels and predictions or scores of rows, by group.
 
-
-def check_rows(
-    y_true: ArrayLike | None,
-    y_pred: ArrayLike,
-    sensitive_features: MatrixLike | Groups | None,
-    sample_weight: ArrayLike | None,
-    *,
-    scores: bool = False,
-    optional: str = "",
-    missing: str = "raise",
-) -> Rows:
-    """Check the arguments of a metric of predictions, or of scores.
-
-    `optional` names the argument that may be None: labels of scores, or groups; without groups all
-    rows are in one. `missing` says what missing values of groups mean. Weights may be zero.
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,) or None
+        The labels, if they are known.
+    values : ndarray of shape (n_rows,)
+        The predictions, or the scores.
+    groups : Groups
+        The groups. Rows of unknown group count only among all rows.
+    weight : ndarray of shape (n_rows,)
+        The weights, >= 0.
     """
-    check_same_rows(
-        y_true=y_true,
-        y_pred=y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-    )
-    if scores:
-        values, labels = check_scores("y_pred", y_pred), None
-        if y_true is not None or optional != "y_true":
-            labels = check_labels("y_true", y_true, len(values), rows="y_pred")
-    else:
-        labels, values = check_predictions(y_true, y_pred)
-    rows = "y_pred" if scores else "y_true"
-    members: Any = sensitive_features
-    if members is None and optional == "sensitive_features":
-        members = np.zeros(len(values))
-    groups = check_groups(members, len(values), rows=rows, missing=missing, compared=True)
-    return (
-        labels,
-        values,
-        groups,
-        check_weight("sample_weight", sample_weight, len(values), rows=rows),
-    )
+
+    labels: Any
+    values: Array
+    groups: Groups
+    weight: Array
+
+    @classmethod
+    def check(
+        cls,
+        y_true: ArrayLike | None,
+        y_pred: ArrayLike,
+        sensitive_features: MatrixLike | Groups | None,
+        control_features: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        scores: bool = False,
+        optional: str = "",
+        missing: str = "raise",
+    ) -> Self:
+        """Check the arguments of a metric of predictions, or of scores.
+
+        `optional` names the argument that may be None: labels of scores, or groups; without groups
+        all rows are in one. `missing` says what missing values of groups mean.
+        """
+        sensitive_features = with_strata(sensitive_features, control_features)
+        check_same_rows(
+            y_true=y_true,
+            y_pred=y_pred,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
+        if scores:
+            values, labels = check_scores("y_pred", y_pred), None
+            if y_true is not None or optional != "y_true":
+                labels = check_labels("y_true", y_true, len(values), rows="y_pred")
+        else:
+            labels, values = check_predictions(y_true, y_pred)
+        n_rows, rows = len(values), "y_pred" if scores else "y_true"
+        members: Any = sensitive_features
+        if members is None and optional == "sensitive_features":
+            members = np.zeros(n_rows)
+        groups = check_groups(members, n_rows, rows=rows, missing=missing, compared=True)
+        return cls(
+            labels, values, groups, check_weight("sample_weight", sample_weight, n_rows, rows=rows)
+        )
+
+    def take(self, rows: Array) -> Self:
+        """Return some rows; a group that none of them has is forgotten."""
+        labels = None if self.labels is None else self.labels[rows]
+        return replace(
+            self,
+            labels=labels,
+            values=self.values[rows],
+            groups=self.groups.take(rows),
+            weight=self.weight[rows],
+        )
+
+    def counted(self) -> Self:
+        """Return the rows of positive weight."""
+        return self.take(np.flatnonzero(self.weight))
+
+    def against(self, pos_label: object) -> Self:
+        """Return the rows with labels that say whether they are of the positive class."""
+        return replace(self, labels=self.labels == positive_class(self.labels, pos_label))
+
+    @property
+    def strata(self) -> list[Self]:
+        """The rows of every stratum, see :func:`with_strata`; without strata all rows."""
+        if not self.groups.stratified:
+            return [self]
+        parts = self.groups.by_stratum
+        return [replace(self, groups=part).take(np.flatnonzero(part.known)) for part in parts]
+
+    def means(self, values: Array, among: Array | None = None) -> tuple[Array, Array]:
+        r"""Return the mean of values in each group, and the numbers of rows.
+
+        With weights these are the effective sample sizes of Kish, :math:`(\sum w)^2 / \sum w^2`.
+        Rows are those in a mask, None for all.
+        """
+        known, n = self.groups.known, len(self.groups)
+        rows = np.flatnonzero(known if among is None else known & among)
+        codes, weight = self.groups.codes[rows], self.weight[rows]
+        total, squares, sums = (
+            np.bincount(codes, part, n) for part in (weight, weight**2, weight * values[rows])
+        )
+        some = total > 0
+        means = np.divide(sums, total, out=np.full(n, np.nan), where=some)
+        return means, np.divide(total**2, squares, out=np.zeros(n), where=some)
+
+    def of_group(self, k: int, among: Array | None = None) -> tuple[Array, Array]:
+        """Return the values of a group in a mask, None for all, and their shares of its weight."""
+        member = self.groups.codes == k
+        rows = np.flatnonzero(member if among is None else member & among)
+        weight = self.weight[rows]
+        return self.values[rows], weight / max(weight.sum(), np.finfo(float).tiny)
+
+    def counts(self, mask: Array | None = None) -> Array:
+        """Return how many rows of each group are in a mask, None for all."""
+        rows = self.groups.known if mask is None else self.groups.known & mask
+        return np.bincount(self.groups.codes[rows], minlength=len(self.groups))
+
+    def together(self) -> Self:
+        """Return all rows, those of unknown group as well, as one group."""
+        return replace(
+            self, groups=Groups(np.zeros_like(self.groups.codes), np.array(["all rows"]))
+        )
+
+    def table(self, columns: Callable[[Self], Mapping[str, Array]]) -> pd.DataFrame:
+        """Return columns with a row for each group, and a last row for all rows."""
+        return pd.concat(
+            pd.DataFrame(columns(part), index=pd.Index(group_labels(part.groups), name="group"))
+            for part in (self, self.together())
+        )
 
 
-def by_stratum(rows: Rows) -> Iterator[Rows]:
-    """Yield the rows of every stratum, see :func:`with_strata`; without strata all rows."""
-    labels, values, groups, weight = rows
-    if not groups.stratified:
-        yield rows
-        return
-    for part in groups.by_stratum:
-        inside = np.flatnonzero(part.known)
-        of_rows = None if labels is None else labels[inside]
-        yield of_rows, values[inside], part.take(inside), weight[inside]
-
-
-def counted(labels: Array | None, values: Array, groups: Groups, weight: Array) -> Rows:
-    """Return the rows of positive weight."""
-    rows = np.flatnonzero(weight)
-    labels = None if labels is None else labels[rows]
-    return labels, values[rows], groups.take(rows), weight[rows]
-
-
-def check_score_rows(*arguments: Any, optional: str = "") -> Rows:
+def check_score_rows(*arguments: Any, optional: str = "") -> GroupedRows:
     """Check the arguments of a metric of scores, and drop the rows of weight zero."""
-    return counted(*check_rows(*arguments, scores=True, optional=optional))
+    return GroupedRows.check(*arguments, scores=True, optional=optional).counted()
+
+
+def group_labels(groups: Groups) -> list[str]:
+    """Return the groups' names as text; of several attributes as "attribute=value"."""
+    return [str(name) for name in groups.labels]
 
 
 def check_predictions(y_true: Any, y_pred: ArrayLike) -> tuple[Array, Array]:

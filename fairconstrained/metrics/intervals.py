@@ -24,6 +24,10 @@ class Interval(NamedTuple):
     low: Array
     high: Array
 
+    def named(self, name: str) -> dict[str, Array]:
+        """Return the columns of tables: the name, and the name with ``_low`` and ``_high``."""
+        return dict(zip((name, f"{name}_low", f"{name}_high"), self, strict=True))
+
 
 NO_GAP = Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
 """The gap of fewer than two groups."""

@@ -5,22 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.data.attributes import with_strata
-from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import COMPARISONS, by_stratum, check_score_rows, positive_class
+from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, check_score_rows
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-
-
-def _cell(scores: Array, weight: Array, rows: Array) -> Ranked:
-    """Return the scores of some rows, with weights that sum to one."""
-    return Ranked(scores[rows], weight[rows] / weight[rows].sum())
+from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 def _above(first: Ranked, second: Ranked) -> float:
@@ -28,38 +20,22 @@ def _above(first: Ranked, second: Ranked) -> float:
     return float(first.weights @ second.share_below(first.scores))
 
 
-Halves = tuple[list[Ranked], list[Ranked], Array]
-
-
-def _by_label(pos_label: object, *arguments: Any) -> Iterator[Halves]:
-    """Yield for every stratum the scores of each group's positive and negative rows, and weights.
+def _halves(rows: GroupedRows) -> Iterator[tuple[Ranked, Ranked, float]]:
+    """Yield the scores of each group's positive and negative rows, and its weight.
 
     Groups with rows of only one class are left out, with an `UndefinedMetricWarning`.
     """
-    rows = check_score_rows(*arguments)
-    favourable = positive_class(rows[0], pos_label)
-    for labels, scores, groups, weight in by_stratum(rows):
-        yield _halves(labels == favourable, scores, groups, weight)
-
-
-def _halves(positive: Array, scores: Array, groups: Groups, weight: Array) -> Halves:
-    """Return what `_by_label` yields, of the rows of a stratum."""
-    positives, negatives, masses = [], [], []
-    for k, name in enumerate(groups.labels):
-        member = groups.codes == k
-        rows = member & positive, member & ~positive
-        if not all(one.any() for one in rows):
-            missing = "negative" if rows[0].any() else "positive"
-            warnings.warn(
-                f"Group {name} has no {missing} rows; it is left out of the comparison.",
-                UndefinedMetricWarning,
-                stacklevel=5,
-            )
+    for k, name in enumerate(rows.groups.labels):
+        positive, negative = (rows.of_group(k, side) for side in (rows.labels, ~rows.labels))
+        if len(positive[0]) and len(negative[0]):
+            yield Ranked(*positive), Ranked(*negative), rows.weight[rows.groups.codes == k].sum()
             continue
-        positives.append(_cell(scores, weight, rows[0]))
-        negatives.append(_cell(scores, weight, rows[1]))
-        masses.append(weight[member].sum())
-    return positives, negatives, np.array(masses)
+        missing = "negative" if len(positive[0]) else "positive"
+        warnings.warn(
+            f"Group {name} has no {missing} rows; it is left out of the comparison.",
+            UndefinedMetricWarning,
+            stacklevel=4,
+        )
 
 
 def group_auc_difference(
@@ -99,14 +75,13 @@ def group_auc_difference(
     >>> group_auc_difference([0, 1, 0], [0.1, 0.9, 0.3], sensitive_features=["a", "b", "b"])
     0.5
     """
-    groups = with_strata(sensitive_features, control_features)
-    above = []
-    for _, scores, part, weight in by_stratum(
-        check_score_rows(y_true, y_pred, groups, sample_weight)
-    ):
-        cells = [_cell(scores, weight, part.codes == k) for k in range(len(part))]
-        above += [abs(_above(a, b) - 0.5) for a, b in combinations(cells, 2)]
-    return max(above, default=0.0)
+    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
+    gaps = [
+        abs(_above(*pair) - 0.5)
+        for part in check_score_rows(*rows).strata
+        for pair in combinations([Ranked(*part.of_group(k)) for k in range(len(part.groups))], 2)
+    ]
+    return max(gaps, default=0.0)
 
 
 def inter_group_auc_difference(
@@ -162,11 +137,11 @@ def inter_group_auc_difference(
     >>> inter_group_auc_difference(y, [1.0, 0.5, 0.5, 0.0], sensitive_features=groups)
     0.5
     """
-    groups = with_strata(sensitive_features, control_features)
+    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
     gaps = [
-        abs(_above(positives[a], negatives[b]) - _above(positives[b], negatives[a]))
-        for positives, negatives, _ in _by_label(pos_label, y_true, y_pred, groups, sample_weight)
-        for a, b in combinations(range(len(positives)), 2)
+        abs(_above(first[0], second[1]) - _above(second[0], first[1]))
+        for part in check_score_rows(*rows).against(pos_label).strata
+        for first, second in combinations(_halves(part), 2)
     ]
     return max(gaps, default=0.0)
 
@@ -216,9 +191,11 @@ def intra_group_auc_difference(
     0.5
     """
     compare = check_option("method", method, COMPARISONS)
-    groups, gaps = with_strata(sensitive_features, control_features), [0.0]
-    for positives, negatives, masses in _by_label(pos_label, y_true, y_pred, groups, sample_weight):
-        aucs = np.array([_above(a, b) for a, b in zip(positives, negatives, strict=True)])
+    rows, gaps = (y_true, y_pred, sensitive_features, control_features, sample_weight), [0.0]
+    for part in check_score_rows(*rows).against(pos_label).strata:
+        halves = list(_halves(part))
+        aucs = np.array([_above(positive, negative) for positive, negative, _ in halves])
+        masses = np.array([mass for *_, mass in halves])
         if len(aucs) > 1:
             others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)
             gaps.append(float(compare(aucs, others)))

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import check_rows, counted, positive_class
-from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
+from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
+from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
@@ -67,83 +66,49 @@ DEFAULT_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", 
 REPORTED_RATES = (*DEFAULT_RATES, "precision")
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Labels and predictions by group.
+class Predictions(GroupedRows):
+    """Whether labels and predictions are positive, by group.
 
-    Parameters
-    ----------
-    labels, predictions : ndarray of bool of shape (n_rows,)
-        Whether the labels and the predictions are positive. Without labels (None) tables have
-        selection rates only.
-    groups : Groups
-        The groups. Rows of unknown group count only in the rates of all rows.
-    weight : ndarray of shape (n_rows,)
-        The weights, > 0.
+    Without labels (None) tables have selection rates only.
     """
 
-    labels: Array | None
-    predictions: Array
-    groups: Groups
-    weight: Array
-
     @classmethod
-    def check(
-        cls,
-        y_true: ArrayLike,
-        y_pred: ArrayLike,
-        sensitive_features: MatrixLike | Groups,
-        sample_weight: ArrayLike | None = None,
-        pos_label: object = None,
-    ) -> Predictions:
+    def of(cls, y_true: ArrayLike, *arguments: Any, pos_label: object = None) -> Predictions:
         """Check the arguments of a metric of predictions, and drop the rows of weight zero."""
-        labels, predictions, groups, weight = check_rows(
-            y_true, y_pred, sensitive_features, sample_weight
-        )
-        positive = positive_class(np.concatenate([labels, predictions]), pos_label)
-        return cls(*counted(labels == positive, predictions == positive, groups, weight))
+        rows = cls.check(y_true, *arguments)
+        positive = positive_class(np.concatenate([rows.labels, rows.values]), pos_label)
+        return replace(
+            rows, labels=rows.labels == positive, values=rows.values == positive
+        ).counted()
+
+    def masks(self, name: str) -> tuple[Array, Array]:
+        """Return which rows are in the numerator of a rate, if they are in the denominator."""
+        rate = RATES[name]
+        return rate.numerator(self.labels, self.values), rate.denominator(self.labels, self.values)
 
     def cells(self, name: str) -> tuple[Array, Array]:
-        r"""Return a rate of each group, and the number of rows that it is computed from.
+        """Return a rate of each group, and the number of rows that it is computed from."""
+        return self.means(*self.masks(name))
 
-        With weights this is the effective sample size of Kish, :math:`(\sum w)^2 / \sum w^2`.
-        """
-        rate = RATES[name]
-        rows = np.flatnonzero(rate.denominator(self.labels, self.predictions) & self.groups.known)
-        counted = rate.numerator(self.labels, self.predictions)[rows]
-        codes, weight, n = self.groups.codes[rows], self.weight[rows], len(self.groups)
-        total = np.bincount(codes, weight, n)
-        squares = np.bincount(codes, weight**2, n)
-        positive = np.bincount(codes, weight * counted, n)
-        known = total > 0
-        rates = np.divide(positive, total, out=np.full(n, np.nan), where=known)
-        sizes = np.divide(total**2, squares, out=np.zeros(n), where=known)
-        return rates, sizes
-
-    def table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
+    def rates(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return counts and rates: a row for each group, and one for all rows."""
-        return pd.concat([part._table(names, confidence) for part in (self, self.together())])
 
-    def together(self) -> Predictions:
-        """Return all rows as one group."""
-        return replace(self, groups=all_rows(self.groups))
+        def columns(part: Predictions) -> dict[str, Array]:
+            labels = {} if part.labels is None else {"positive_labels": part.counts(part.labels)}
+            counts = {
+                "rows": part.counts(),
+                **labels,
+                "positive_decisions": part.counts(part.values),
+            }
+            for name in part._measurable(names):
+                counts |= clopper_pearson(*part.cells(name), confidence).named(name)
+            return counts
 
-    def _table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
-        known, codes, n = self.groups.known, self.groups.codes, len(self.groups)
-        masks = {"rows": known, "positive_decisions": known & self.predictions}
-        if self.labels is not None:
-            masks = {"rows": known, "positive_labels": known & self.labels} | masks
-        columns = {name: np.bincount(codes[mask], minlength=n) for name, mask in masks.items()}
-        for name in self._measurable(names):
-            interval = clopper_pearson(*self.cells(name), confidence)
-            columns[name] = interval.value
-            columns[f"{name}_low"] = interval.low
-            columns[f"{name}_high"] = interval.high
-        return pd.DataFrame(columns, index=pd.Index(group_labels(self.groups), name="group"))
+        return self.table(columns)
 
     def _measurable(self, names: Sequence[str]) -> list[str]:
         """Return the rates that can be measured: without labels, those that need none."""
-        return [one for one in names if self.labels is not None or not RATES[one].needs_labels]
+        return [name for name in names if self.labels is not None or not RATES[name].needs_labels]
 
     def gaps(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return the largest gap of each rate, and the two groups that have it."""
@@ -151,26 +116,19 @@ class Predictions:
         rows = {}
         for name in self._measurable(names):
             cells = [part.cells(name) for part in parts]
-            gap, low, high = largest_gap(cells, confidence)
             defined = [rates[sizes > 0] for rates, sizes in cells]
             k = int(np.argmax([np.ptp(rates) if len(rates) else -1.0 for rates in defined]))
-            rates, labels = cells[k][0], group_labels(parts[k].groups)
-            rows[name] = {
-                "gap": float(gap), "low": float(low), "high": float(high),
-                "highest": labels[np.nanargmax(rates)] if len(defined[k]) else "",
-                "lowest": labels[np.nanargmin(rates)] if len(defined[k]) else "",
-            }  # fmt: skip
+            rows[name] = gap_row(largest_gap(cells, confidence), cells[k][0], parts[k].groups)
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 
 
-def all_rows(groups: Groups) -> Groups:
-    """Return the rows of groups, known or not, as one group."""
-    return Groups(np.zeros_like(groups.codes), np.array(["all rows"]))
-
-
-def group_labels(groups: Groups) -> list[str]:
-    """Return the groups' names as text; of several attributes as "attribute=value"."""
-    return [str(name) for name in groups.labels]
+def gap_row(gap: Interval, values: Array, groups: Groups) -> dict[str, Any]:
+    """Return the largest gap of the values of groups, with its interval and the two groups."""
+    names = {"highest": "", "lowest": ""}
+    if np.isfinite(values).any():
+        ends = {"highest": np.nanargmax(values), "lowest": np.nanargmin(values)}
+        names = {end: group_labels(groups)[k] for end, k in ends.items()}
+    return dict(zip(("gap", "low", "high"), map(float, gap), strict=True)) | names
 
 
 def group_rates(
@@ -224,9 +182,8 @@ def group_rates(
     all rows     5            0.60      0.60
     """
     confidence = check_confidence(confidence)
-    groups = with_strata(sensitive_features, control_features)
-    predictions = Predictions.check(y_true, y_pred, groups, sample_weight, pos_label)
-    return predictions.table(DEFAULT_RATES, confidence)
+    given = y_true, y_pred, sensitive_features, control_features, sample_weight
+    return Predictions.of(*given, pos_label=pos_label).rates(DEFAULT_RATES, confidence)
 
 
 def rate_gaps(
@@ -266,9 +223,8 @@ def rate_gaps(
     selection_rate  0.17       b      a
     """
     confidence = check_confidence(confidence)
-    groups = with_strata(sensitive_features, control_features)
-    predictions = Predictions.check(y_true, y_pred, groups, sample_weight, pos_label)
-    return predictions.gaps(DEFAULT_RATES, confidence)
+    given = y_true, y_pred, sensitive_features, control_features, sample_weight
+    return Predictions.of(*given, pos_label=pos_label).gaps(DEFAULT_RATES, confidence)
 
 
 def class_error_rates(
@@ -309,18 +265,13 @@ def class_error_rates(
     >>> class_error_rates([0, 0, 1, 2], [0, 1, 1, 0]).to_dict()
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
-    labels, predicted, groups, weight = check_rows(
-        y_true, y_pred, sensitive_features, sample_weight, optional="sensitive_features"
-    )
-    classes, codes = np.unique(labels, return_inverse=True)
-    cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)
-    wrong = np.bincount(cell, weight * (labels != predicted), minlength=n_cells)
-    total = np.bincount(cell, weight, minlength=n_cells)
-    rates = np.divide(wrong, total, out=np.full(n_cells, np.nan), where=total > 0)
+    given: Any = y_true, y_pred, sensitive_features, None, sample_weight
+    rows = GroupedRows.check(*given, optional="sensitive_features")
+    classes, wrong = np.unique(rows.labels), rows.labels != rows.values
     table = pd.DataFrame(
-        rates.reshape(len(classes), -1),
+        [rows.means(wrong, rows.labels == label)[0] for label in classes],
         index=pd.Index(classes, name="class"),
-        columns=pd.Index(groups.labels, name="group", tupleize_cols=False),
+        columns=pd.Index(rows.groups.labels, name="group", tupleize_cols=False),
     )
     return table.iloc[:, 0].rename("error") if sensitive_features is None else table
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
-from fairconstrained.metrics.rates import group_labels
+from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.plotting import style
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks

@@ -179,7 +179,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         level = 0.95 if confidence is None else check_confidence(confidence)
         tables = {}
         for name in rows.outputs:  # with marginal groups there is a part for each attribute
-            parts = [part.table(metrics, level).iloc[:-1] for part in rows.predictions(name)]
+            parts = [part.rates(metrics, level).iloc[:-1] for part in rows.predictions(name)]
             tables[name] = pd.concat(parts)
         return cls(tables, metrics=tuple(metrics), confidence=confidence)
 

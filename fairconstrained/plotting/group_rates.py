@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics import roc_curve
 
 from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
-from fairconstrained.metrics.inputs import positive_class
-from fairconstrained.metrics.rates import RATES, group_labels
+from fairconstrained.metrics.inputs import group_labels, positive_class
+from fairconstrained.metrics.rates import RATES
 from fairconstrained.plotting import style
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike

@@ -11,8 +11,9 @@ import pandas as pd
 
 from fairconstrained.inspection.deciding import FEW_ROWS, GroupDots, shown_groups, stacked
 from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.metrics.intervals import weighted_share
-from fairconstrained.metrics.rates import REPORTED_RATES, group_labels
+from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.plotting.densities import Density
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of

@@ -70,7 +70,7 @@ def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
 def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the rates of all groups, with the row for all rows at the end."""
     parts = evidence.rows.predictions(name)
-    tables = [part.table(REPORTED_RATES, evidence.confidence) for part in parts]
+    tables = [part.rates(REPORTED_RATES, evidence.confidence) for part in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
@@ -86,7 +86,7 @@ def calibration_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the calibration in the large of all groups; empty without labels or probabilities."""
     parts = evidence.rows.predictions(name)
     every = [each for part in parts for each in _calibrated(evidence, name, part)]
-    tables = [each.table(evidence.confidence) for each in every]
+    tables = [each.calibration(evidence.confidence) for each in every]
     if not tables:
         return pd.DataFrame(index=pd.Index([], name="group"))
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])

@@ -135,3 +135,31 @@ def test_without_a_selection_there_are_no_ratios():
     assert table["status"].tolist() == ["reference", ""]
     with pytest.raises(ValueError, match="least_share must be a number between 0 and 1"):
         impact_ratios(None, [0, 1], sensitive_features=["a", "b"], least_share=2)
+
+
+@pytest.mark.parametrize("measure", [impact_ratios, score_impact_ratios])
+def test_strata_have_the_tables_of_their_rows_below_those_of_all_rows(measure):
+    frame = CASES[next(iter(CASES))]()
+    values = frame["selected" if measure is impact_ratios else "score"]
+    band = np.where(np.arange(len(frame)) % 3, "low", "high")
+    groups, control = frame[ATTRIBUTES], pd.Series(band, name="band")
+    table = measure(None, values, sensitive_features=groups, control_features=control)
+    parts = {"": measure(None, values, sensitive_features=groups)}
+    for stratum in ("high", "low"):
+        some = np.flatnonzero(band == stratum)
+        alone = measure(None, values.iloc[some], sensitive_features=groups.iloc[some])
+        parts[f" | band={stratum}"] = alone
+    joined = pd.concat(
+        [part.rename(index=lambda title, of=of: title + of, level=0) for of, part in parts.items()]
+    )
+    pd.testing.assert_frame_equal(table, joined)
+
+
+def test_a_stratum_without_the_reference_group_has_no_ratios():
+    groups, strata, selected = list("aabbbb"), list("xxxxyy"), [1, 0, 1, 1, 0, 1]
+    given = {"sensitive_features": groups, "control_features": strata}
+    table = impact_ratios(None, selected, reference="a", **given)
+    alone = table.loc["attribute 0 | stratum 0=y"]
+    assert alone["ratio"].isna().all()
+    assert alone["status"].tolist() == [""]
+    assert table.loc[("attribute 0 | stratum 0=x", "b"), "ratio"] == 2.0
