@@ -9,7 +9,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +88,11 @@ class Comparison:
         classifier: FairLogisticClassifier = self.models["fair"][-1]
         return classifier
 
-    def with_origin(self, seed: int) -> Pipeline:
-        """Return the fair model, which says in `provenance_` where it comes from."""
+    @cached_property
+    def documented(self) -> Pipeline:
+        """The fair model, which says in `provenance_` where it comes from."""
         train, test = self.rows.values()
-        model = self.models["fair"]
+        model, seed = self.models["fair"], self.options.seed
         model.provenance_ = provenance(
             model, train.X, train.y, train.groups, train.control, train.weight,
             training_rows=len(train.y), held_out_rows=len(test.y), seed_of_the_split=seed,
@@ -190,6 +191,7 @@ class Comparison:
             },
             "solver": {"status": result.status.value, **{k: getattr(result, k) for k in measures}},
             "models": [{**line, "rates": [*line["rates"].values()]} for line in self.figures()],
+            "provenance": self.documented.provenance_,
             **{rows: report.to_dict() for rows, report in self.reports.items()},
         }
         return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
@@ -251,7 +253,7 @@ def run(options: Namespace) -> int:
         warnings.simplefilter("ignore")  # they would repeat the notes
         writers: dict[str, Callable[[Path], object]] = {
             "report": lambda file: file.write_text(result.reports["test"].to_html(), "utf-8"),
-            "model": partial(write_model, result.with_origin(options.seed)),
+            "model": partial(write_model, result.documented),
             "json": lambda file: file.write_text(result.as_json(), "utf-8"),
             "path": result.draw_path,
         }

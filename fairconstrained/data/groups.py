@@ -291,6 +291,8 @@ def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> 
             "needs some known values."
         )
     known = column[~unknown] if n_missing else column
+    if n_missing and known.dtype.kind == "f" and (known % 1.0 == 0.0).all():
+        known = known.astype(int)  # pandas has integers as floats where others are missing
     check_alike(known, name)
     try:
         if narrow and not n_missing:

@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    MinorityRate,
+    make_biased_classification,
+)
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 
 X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
@@ -117,3 +122,12 @@ class TestIgnore:
         rule = MinorityRate(0.3, minority="f", reference=X, reference_groups=SEX)
         clf = FairLogisticClassifier(rule, groups_missing="ignore_in_constraint").fit(X, Y)
         assert clf.violation_ <= 1e-4
+
+
+@pytest.mark.parametrize("dtype", [float, "Int64"])
+@pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
+def test_whole_numbers_have_the_names_that_they_have_without_missing_values(missing, dtype):
+    codes = pd.Series(CODES + 1).where(KNOWN).astype(dtype)
+    clf = fitted(codes, groups_missing=missing, constraint=DemographicParity(against="1"))
+    assert [str(name) for name in clf.groups_][:2] == ["1", "2"]
+    assert clf.bound_met_

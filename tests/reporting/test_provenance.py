@@ -79,7 +79,8 @@ def test_a_model_file_says_where_it_comes_from(ending, tmp_path):
         pytest.importorskip("skops")
     file, stored = tmp_path / "data.csv", tmp_path / f"model.{ending}"
     table_of_a_user().head(200).to_csv(file, index=False)
-    assert main(asked(str(file), "--seed", "3", "--model", str(stored))) == 0
+    outputs = ["--model", str(stored), "--json", str(tmp_path / "out.json")]
+    assert main(asked(str(file), "--seed", "3", *outputs)) == 0
     if ending == "skops":
         import skops.io
 
@@ -87,5 +88,6 @@ def test_a_model_file_says_where_it_comes_from(ending, tmp_path):
     else:
         model = joblib.load(stored)
     origin = model.provenance_
+    assert json.loads((tmp_path / "out.json").read_text())["provenance"] == origin
     assert (origin["training rows"], origin["held out rows"]) == ("150", "50")
     assert origin["seed of the split"] == "3" and len(origin["data"]) == 64
