@@ -30,8 +30,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from fairconstrained.bounds.fenchel import Box
 from fairconstrained.bounds.lagrangian import Lagrangian, pooled_rows
-from fairconstrained.bounds.relaxation import Box, Relaxation, RelaxedPoint
+from fairconstrained.bounds.relaxation import EnvelopePoint, Relaxation
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.typing import Array
 
@@ -84,7 +85,7 @@ class Node:
     """A box, where its best bound was obtained, and the position of the grid."""
 
     box: Box
-    point: RelaxedPoint
+    point: EnvelopePoint
     grid: int
 
 
@@ -93,7 +94,7 @@ class Branching:
 
     Parameters
     ----------
-    start : RelaxedPoint
+    start : EnvelopePoint
         The best bound without boxes.
     objective : float
         What bounds are compared with.
@@ -104,7 +105,7 @@ class Branching:
     """
 
     def __init__(
-        self, start: RelaxedPoint, objective: float, target: float, over: Callable[[float], bool]
+        self, start: EnvelopePoint, objective: float, target: float, over: Callable[[float], bool]
     ):
         self.start, self.objective, self.target, self.over = start, objective, target, over
         self.lagrangian = start.relaxed.lagrangian.pooled()
@@ -168,7 +169,7 @@ class Branching:
         grids = [interpolated(self.lagrangian, reach, spacing) for spacing in _SPACINGS]
         return [grid for grid in grids if grid is not None]
 
-    def _hessian(self, at: RelaxedPoint) -> Array:
+    def _hessian(self, at: EnvelopePoint) -> Array:
         lagrangian = at.relaxed.lagrangian
         hessian = lagrangian.model.gram(at.curvatures)
         n = lagrangian.model.n_coefficients
@@ -176,7 +177,7 @@ class Branching:
         hessian.flat[:: len(hessian) + 1] += 1e-14
         return hessian
 
-    def _minimized(self, relaxed: Relaxation, w: Array, excess: float) -> RelaxedPoint:
+    def _minimized(self, relaxed: Relaxation, w: Array, excess: float) -> EnvelopePoint:
         """Return a point in the box, with a bound near the least value, by Newton's method."""
         box = relaxed.box or Box(np.full(len(w), -np.inf), np.full(len(w), np.inf))
         at = relaxed.at(np.clip(w, box.low, box.high))
@@ -197,7 +198,7 @@ class Branching:
             at = there
         return at
 
-    def _first_box(self, least: RelaxedPoint) -> Box | None:
+    def _first_box(self, least: EnvelopePoint) -> Box | None:
         """Return a box of all models with less than the objective, None if there is no time."""
         room, sides = self.objective - least.value, []
         inverse = np.linalg.inv(self._hessian(least))
@@ -228,10 +229,10 @@ class Branching:
 
     def _relaxed(
         self, lagrangian: Lagrangian, multipliers: Array, box: Box | None, w: Array
-    ) -> RelaxedPoint:
+    ) -> EnvelopePoint:
         return self._minimized(Relaxation.of(lagrangian, multipliers, box), w, self._exact)
 
-    def _raised(self, start: RelaxedPoint, changes: int) -> RelaxedPoint:
+    def _raised(self, start: EnvelopePoint, changes: int) -> EnvelopePoint:
         """Return the point of the best bound over some multipliers."""
         relaxed, points = start.relaxed, [start]
         unit = np.maximum(relaxed.multipliers, 0.05 * relaxed.multipliers.max() + 1e-12)

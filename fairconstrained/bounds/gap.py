@@ -13,7 +13,9 @@ from scipy.optimize import minimize
 
 from fairconstrained.bounds.branching import Branching
 from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.bounds.relaxation import Relaxation, RelaxedPoint
+from fairconstrained.bounds.relaxation import EnvelopePoint, Relaxation
+from fairconstrained.bounds.table_relaxation import TableRelaxation
+from fairconstrained.bounds.tables import Tables, tabulated
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
@@ -95,8 +97,8 @@ def optimality_gap(
     Parameters
     ----------
     at : Evaluation
-        A problem at a point: a linear model with the logistic loss and an L2 or elastic net
-        penalty, constraints on averages of the sigmoid of the score or of the logistic loss.
+        A problem at a point: a linear model with a convex loss and an L2 or elastic net penalty,
+        constraints on averages of a sigmoid or ramp of the score, or of a convex loss.
     multipliers : ndarray of shape (n_constraints,)
         Those of the point, where the search for better ones begins.
     stop : float, default=0.01
@@ -105,7 +107,7 @@ def optimality_gap(
         The passes over the rows after which the search ends.
     seconds : float or None, default=None
         The time after which it ends. With a time, boxes of coefficients are searched as well, for
-        dense features, at most 30, and an L2 penalty.
+        dense features, at most 30, an L2 penalty, the logistic loss and sigmoids of unit scale.
     watch : callable or None, default=None
         It is called with the gap so far after every step, and ends the search by returning True.
     """
@@ -117,7 +119,12 @@ def optimality_gap(
     chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
     near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
     chosen = np.union1d(chosen, near)
-    lagrangian = Lagrangian.of(at, chosen)
+    closed = all(_in_closed_form(part) for part in at.problem.parts)
+    lagrangian = (
+        Lagrangian.of(at, chosen) if closed else Tables.of(at, chosen, exact=seconds is not None)
+    )
+    if lagrangian is None:
+        return OptimalityGap(None, "the rows are of too many kinds")
     deadline = np.inf if seconds is None else time.monotonic() + seconds
     target = at.objective - stop * abs(at.objective)
 
@@ -128,7 +135,7 @@ def optimality_gap(
     search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows, over)
     best = search.run(at.w, multipliers[chosen])
     bound = best.bound
-    if seconds is not None and not over(bound):
+    if seconds is not None and isinstance(best, EnvelopePoint) and not over(bound):
         bound = max(bound, Branching(best, at.objective, target, over).run())
     if bound <= 0.0:
         return OptimalityGap(
@@ -175,23 +182,21 @@ def why_unknown(problem: Problem) -> str:
         return "the coefficients have a domain"
     if strengths is None or not strengths[1] > 0.0:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
-    if any(getattr(part.term, "shift", 0.0) for part in problem.parts):
-        return "scores are measured from a threshold other than that of equal probabilities"
-    if not _is_average_of(objective, Logistic):
-        return "the loss is not the logistic loss"
+    if not tabulated(objective):
+        return "the loss is not a convex loss"
     for part in problem.constraints:
         plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
-        if not plain or not _is_average_of(part, Logistic, Sigmoid):
-            return "constraints are not on averages of the sigmoid of the score or of the loss"
+        if not plain or not tabulated(part):
+            return "constraints are not on averages of a surrogate of the score or of the loss"
     return ""
 
 
-def _is_average_of(part: CompositeFunction, *functions: type) -> bool:
-    """Return whether a part is affine in averages of one of these functions of unit scale."""
+def _in_closed_form(part: CompositeFunction) -> bool:
+    """Return whether a part is affine in averages of logistic losses or sigmoids of unit scale."""
     term = part.term
-    if not isinstance(term, CellMeans) or type(term.function) not in functions:
+    if not isinstance(term, CellMeans) or type(term.function) not in (Logistic, Sigmoid):
         return False
-    return getattr(term.function, "scale", 1.0) == 1.0
+    return not term.shift and getattr(term.function, "scale", 1.0) == 1.0
 
 
 class _Search:
@@ -199,7 +204,7 @@ class _Search:
 
     Parameters
     ----------
-    lagrangian : Lagrangian
+    lagrangian : Lagrangian or Tables
         The functions.
     objective : float
         What the bound is compared with.
@@ -213,7 +218,7 @@ class _Search:
 
     def __init__(
         self,
-        lagrangian: Lagrangian,
+        lagrangian: Any,
         objective: float,
         stop: float,
         most: float,
@@ -221,22 +226,20 @@ class _Search:
     ):
         self.lagrangian, self.objective, self.stop, self.most = lagrangian, objective, stop, most
         self.over, self.rows = over, 0.0
+        self.relaxation: Any = TableRelaxation if isinstance(lagrangian, Tables) else Relaxation.of
 
-    def run(self, w: Array, multipliers: Array) -> RelaxedPoint:
+    def run(self, w: Array, multipliers: Array) -> Any:
         """Return where the largest bound is, from a point and its multipliers."""
-        best = self._at(Relaxation.of(self.lagrangian, multipliers), w)
-        searchable = len(multipliers) and self.lagrangian.model.n_parameters <= _MOST_COLUMNS
-        if self._done(best) or not searchable:
+        best = self._at(self._relaxed(multipliers), w)
+        if self._done(best) or self.lagrangian.model.n_parameters > _MOST_COLUMNS:
             return best
-        self.lagrangian = self.lagrangian.pooled()
-        relaxed = Relaxation.of(self.lagrangian, multipliers)
-        far = float((np.abs(relaxed.c) / relaxed.n).max()) / _FAR
-        if far > 1.0:
-            relaxed = Relaxation.of(self.lagrangian, multipliers / far)
-        last = self._at(relaxed, w)
-        bends = np.abs(self.lagrangian.rates / last.relaxed.n).max(axis=1)
+        pooled, last = self.lagrangian.pooled(), best
+        far = max(best.relaxed.bend / _FAR, 1.0)
+        if pooled is not self.lagrangian or far > 1.0:
+            self.lagrangian = pooled
+            last = self._at(self._relaxed(multipliers / far), w)
         # the change of a multiplier that bends the rows of its constraint as much as the loss does
-        unit = 1.0 / np.maximum(bends, _TINY)
+        unit = 1.0 / np.maximum(last.relaxed.bends, _TINY)
         kept, radius, small = None, 1.0, 0
         for step in range(_STEPS):
             if step % _SAME == 0:
@@ -249,19 +252,23 @@ class _Search:
                 best = max(best, last, key=lambda point: point.bound)
             else:
                 radius *= 0.25
-            if small > 1 or radius < _LEAST_RADIUS or self._done(best):
+            if small > 1 or radius < _LEAST_RADIUS or self._done(best) or not len(unit):
                 break
             last = self._next(kept, units, radius, unit)
         return best
 
-    def _done(self, best: RelaxedPoint) -> bool:
+    def _done(self, best: Any) -> bool:
         return self.rows >= self.most or self.over(best.bound)
 
-    def _at(self, relaxed: Relaxation, w: Array) -> RelaxedPoint:
+    def _relaxed(self, multipliers: Array) -> Any:
+        self.rows += self.lagrangian.cost
+        return self.relaxation(self.lagrangian, multipliers)
+
+    def _at(self, relaxed: Any, w: Array) -> Any:
         self.rows += self.lagrangian.model.n_rows
         return relaxed.at(w)
 
-    def _units(self, at: RelaxedPoint) -> Array:
+    def _units(self, at: Any) -> Array:
         """Return U, lower triangular, for which U U' is about the Hessian, from some rows."""
         model, l2 = self.lagrangian.model, self.lagrangian.strengths[1]
         rows = np.arange(model.n_rows)
@@ -272,7 +279,7 @@ class _Search:
         hessian.flat[:: len(hessian) + 1] += l2 + 1e-10 * np.trace(hessian)
         return np.linalg.cholesky(hessian)
 
-    def _minimized(self, at: RelaxedPoint, units: Array) -> RelaxedPoint:
+    def _minimized(self, at: Any, units: Array) -> Any:
         """Return a point near the minimiser, by Newton's method."""
         allowed, length = _EXCESS * max(self.stop, 1e-3) * abs(self.objective), 1.0
         for _ in range(_INNER):
@@ -285,7 +292,7 @@ class _Search:
                 length *= 0.25
         return at
 
-    def _next(self, at: RelaxedPoint, units: Array, radius: float, unit: Array) -> RelaxedPoint:
+    def _next(self, at: Any, units: Array, radius: float, unit: Array) -> Any:
         """Return the multipliers after a step on the dual's model within a box, and w there."""
         before = at.relaxed.multipliers
         on_w, bend = at.moves()
@@ -300,4 +307,4 @@ class _Search:
         bounds = list(zip(np.maximum(before - room, 0.0), before + room, strict=True))
         after = minimize(negative, before, jac=True, method="L-BFGS-B", bounds=bounds).x
         step = solve_triangular(units.T, image @ (after - before))
-        return self._at(Relaxation.of(self.lagrangian, after), at.w - step)
+        return self._at(self._relaxed(after), at.w - step)

@@ -47,6 +47,8 @@ class Lagrangian:
     level: Array
     penalty: Penalty
 
+    cost = 0
+
     @classmethod
     def of(cls, at: Evaluation, chosen: Array) -> Lagrangian:
         """Return that of the objective and of some constraints, less the violation at a point."""

@@ -23,41 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from fairconstrained.bounds.fenchel import Box, RelaxedPoint
 from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.models.base import Pullback
-from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.typing import Array
 
-_ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
 _FLOOR = 0.02  # of the curvature of the loss: envelopes are straight where they replace rates
-_TINY = 1e-300
 _TANGENTS = 6  # steps to the tangent of an envelope in an interval
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """Intervals of the parameters, (n_parameters,) each."""
-
-    low: Array
-    high: Array
-
-    @property
-    def width(self) -> Array:
-        """The lengths of the intervals."""
-        return self.high - self.low
-
-    def scores(self, model: LinearModel) -> tuple[Array, Array]:
-        """Return the least and the largest score of every point."""
-        middle = model.scores(0.5 * (self.low + self.high))
-        coef, intercept = model.coefficients(0.5 * self.width)
-        shift = 0.0 if model.shift is None else model.shift
-        room = (
-            np.abs(model.X - shift) @ coef[0]
-            + intercept
-            + coef @ np.broadcast_to(shift, coef[0].shape)
-        )
-        room *= 1.0 + 1e-9  # more than rounding
-        return middle - room, middle + room
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +74,27 @@ class Relaxation:
     def n(self) -> Array:
         """N, the sum of p and q."""
         return self.p + self.q
+
+    @property
+    def bend(self) -> float:
+        """The largest share of rates in a function, from 1 on it is not convex."""
+        return float((np.abs(self.c) / self.n).max())
+
+    @property
+    def bends(self) -> Array:
+        """The same of each constraint with a multiplier of one, (n_functions - 1,)."""
+        return np.abs(self.lagrangian.rates / self.n).max(axis=1)
+
+    @property
+    def bounded_below(self) -> bool:
+        """Whether no loss is subtracted."""
+        return min(self.p.min(), self.q.min()) >= 0.0
+
+    @property
+    def least(self) -> Array:
+        """A lower bound on each function, (n_points,)."""
+        least = xlogy(self.n, self.n) - xlogy(self.p, self.p) - xlogy(self.q, self.q)
+        return least + np.minimum(self.c, 0.0)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -163,13 +155,13 @@ class Relaxation:
         every[:, bent] = sign * t, sign * slope, sign * high, chord
         return Pieces(side, every[0], every[1], every[2], every[3] > 0.0)
 
-    def at(self, w: Array) -> RelaxedPoint:
+    def at(self, w: Array) -> EnvelopePoint:
         """Return the relaxation at a point: one forward pass."""
         side, t, slope, *_ = pieces = self.pieces
         scores, pullback = self.lagrangian.model.forward(w)
         beyond = (side * (scores - t) > 0.0) | pieces.chord
         touching = np.where(beyond, t, scores)
-        return RelaxedPoint(self, w, scores, pullback, beyond, touching, slope)
+        return EnvelopePoint(self, w, scores, pullback, beyond, touching, slope)
 
 
 class Pieces(NamedTuple):
@@ -208,19 +200,11 @@ def logistic(s: Array) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class RelaxedPoint:
-    r"""What is known of a relaxation from one point w, above all a bound on its least value.
+class EnvelopePoint(RelaxedPoint):
+    r"""A point of a relaxation by envelopes.
 
     Attributes
     ----------
-    relaxed : Relaxation
-        The relaxation.
-    w : ndarray of shape (n_parameters,)
-        The point.
-    scores : ndarray of shape (n_points,)
-        The scores there.
-    pullback : callable
-        Weights of the scores -> gradient.
     beyond : ndarray of bool of shape (n_points,)
         Where scores are beyond t, where the envelope is straight.
     touching : ndarray of shape (n_points,)
@@ -229,10 +213,6 @@ class RelaxedPoint:
         The slopes of the straight parts.
     """
 
-    relaxed: Relaxation
-    w: Array
-    scores: Array
-    pullback: Pullback
     beyond: Array
     touching: Array
     straight: Array
@@ -262,85 +242,9 @@ class RelaxedPoint:
         inner = at.n * share - at.p + at.c * share * (1.0 - share)
         return np.where(self.beyond, self.straight, inner)
 
-    @cached_property
-    def _shrunk(self) -> Array:
-        """By which slopes are multiplied for no slope in a free intercept to be left."""
-        theta = self._slopes
-        if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
-            return np.ones(len(theta))
-        fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
-        excess = rise - fall + self._tilts[-1]
-        of_falls = (fall + min(excess, 0.0)) / max(fall, _TINY)
-        return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, _TINY))
-
     @property
-    def _tilts(self) -> Array:
-        return np.broadcast_to(self.relaxed.tilt, len(self.w))
-
-    @cached_property
-    def _gradient(self) -> Array:
-        """The derivatives in the parameters of all but the penalty, of slopes so multiplied."""
-        return self.pullback(self._shrunk * self._slopes) + self.relaxed.tilt
-
-    @cached_property
-    def bound(self) -> float:
-        r"""A lower bound on the relaxed Lagrangian at all parameters, whatever the point.
-
-        For slopes :math:`\theta` of the envelopes :math:`\psi`,
-
-        .. math::
-            \min_w \sum_i \psi_i(s_i) + \alpha_1 \|w\|_1 + \tfrac{\alpha_2}{2} \|w\|_2^2 \ge
-            -\sum_i \psi_i^*(\theta_i) - \sum_j \frac{\max\{0, |d_j| - \alpha_1\}^2}{2 \alpha_2},
-
-        with the derivatives d of :math:`\langle \theta, s \rangle` in the coefficients, and
-        :math:`-\psi^*(\theta) = \psi(s) - \theta s`. The intercept has no penalty, so that slopes
-        must sum to zero: those of the heavier sign are multiplied by some r <= 1, for which
-        :math:`-\psi^*(r \theta) \ge r (\psi(s) - \theta s) + (1 - r) \inf \psi`, as
-        :math:`\psi^*` is convex. In a box the sum over j is that of the least values of
-        :math:`d_j w_j` plus penalty in an interval, also for the intercept, and no slope is
-        multiplied. Rounding is counted as 1e-12 of the sum of all magnitudes.
-        """
-        at, shrunk = self.relaxed, self._shrunk
-        # a loss that is subtracted is not bounded below, nor is a slope that no loss balances
-        if min(at.p.min(), at.q.min(), shrunk.min()) < 0.0:
-            return -np.inf
-        parts = shrunk * (self._values - self._slopes * self.scores)
-        if at.box is None:
-            least = xlogy(at.n, at.n) - xlogy(at.p, at.p) - xlogy(at.q, at.q)
-            parts += (1.0 - shrunk) * (least + np.minimum(at.c, 0.0))
-        rest = self._least_of_parameters()
-        total = float(np.abs(parts).sum()) + float(np.abs(rest).sum()) + abs(at.level)
-        return float(parts.sum()) + float(rest.sum()) + at.level - _ROUNDING * total
-
-    def _least_of_parameters(self) -> Array:
-        """Return the least value of the gradient times each parameter plus its penalty."""
-        (l1, l2, center), box = self.relaxed.lagrangian.strengths, self.relaxed.box
-        gradient, n = self._gradient, self.relaxed.lagrangian.model.n_coefficients
-        excess = np.maximum(np.abs(gradient[:n]) - l1, 0.0)
-        away = -np.sign(gradient[:n]) * excess / l2
-        ends = np.zeros(len(gradient) - n)
-        if box is not None:
-            away = np.clip(away, box.low[:n] - center, box.high[:n] - center)
-            ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
-        least = gradient[:n] * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
-        return np.append(least, ends)
-
-    @cached_property
-    def value(self) -> float:
-        """The relaxed Lagrangian at the point."""
-        penalty = self.relaxed.lagrangian.penalty.value(self.w)
-        rest = float(np.sum(self.relaxed.tilt * self.w)) + self.relaxed.level
-        return float(self._values.sum()) + penalty + rest
-
-    @cached_property
-    def slope(self) -> Array:
-        """About the gradient of the value: exact where no slope is shrunk, as at a minimiser."""
-        lagrangian = self.relaxed.lagrangian
-        n, (l1, *_) = lagrangian.model.n_coefficients, lagrangian.strengths
-        of_loss = np.append(self._gradient[:n], self._slopes.sum() + self._tilts[n:])
-        kinks = (self.w == 0.0) & (np.arange(len(self.w)) < n)
-        shortest = np.sign(of_loss) * np.maximum(np.abs(of_loss) - l1, 0.0)
-        return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))
+    def _least_over_line(self) -> Array:
+        return self._values - self._slopes * self.scores
 
     @property
     def losses(self) -> Array:

@@ -7,7 +7,6 @@ import pytest
 
 from fairconstrained import (
     FairBoostingClassifier,
-    FairHingeClassifier,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
     fairness_path,
@@ -15,9 +14,13 @@ from fairconstrained import (
 )
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.bounds.branching import interpolated
+from fairconstrained.bounds.fenchel import Box
 from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.bounds.relaxation import Box, Relaxation
-from fairconstrained.constraints import BoundedGroupLoss
+from fairconstrained.bounds.relaxation import Relaxation
+from fairconstrained.bounds.table_relaxation import TableRelaxation
+from fairconstrained.bounds.tables import Tables
+from fairconstrained.constraints import BoundedGroupLoss, ROCParity
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.penalties import L1, L2
 
 CONSTRAINTS = [
@@ -74,6 +77,55 @@ def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
             multipliers = source.exponential(size=problem.n_constraints)
             w = at.w + source.normal(size=2)
             assert Relaxation.of(each, multipliers).at(w).bound <= best
+
+
+@pytest.mark.parametrize(
+    ("constraint", "options"),
+    [
+        ("demographic_parity", {}),
+        ("equalized_odds", {"surrogate": Sigmoid(0.3)}),
+        ("demographic_parity", {"surrogate": "ramp"}),
+        ("equal_opportunity", {"threshold": 0.3}),
+        (ROCParity(thresholds=[-1.0, 0.0, 2.0]), {}),
+        ("error_rate_parity", {"loss": "squared_hinge"}),
+        ("demographic_parity", {"loss": "quadratic"}),
+        ("demographic_parity", {"loss": "hinge"}),
+        ("bounded_group_loss", {"loss": "hinge", "kappa": 0.8}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
+def test_no_point_of_a_grid_is_below_the_bound_of_tables(constraint, options):
+    model, problem, at = fitted(constraint, rows(1), **options)
+    slopes, intercepts = np.meshgrid(np.linspace(-4, 4, 41), np.linspace(-6, 6, 41))
+    points = [problem.at(np.array(w)) for w in zip(slopes.ravel(), intercepts.ravel(), strict=True)]
+    best = min([at.objective, *(p.objective for p in points if p.violation <= at.violation)])
+    source, every = np.random.default_rng(0), np.arange(problem.n_constraints)
+    for exact in (False, True):
+        tables = Tables.of(at, every, exact=exact)
+        for scale in (0.0, 1e-2, 1.0):
+            multipliers = scale * source.exponential(size=problem.n_constraints)
+            bound = (
+                TableRelaxation(tables, multipliers).at(at.w + 0.1 * source.normal(size=2)).bound
+            )
+            assert bound <= best
+            lagrangian = min(p.objective + multipliers @ p.values(every) for p in points)
+            assert bound <= lagrangian - at.violation * multipliers.sum() + 1e-12
+    gap = optimality_gap(at, model.multipliers_, stop=1e-4).gap
+    assert at.objective * (1.0 - gap) <= best
+    assert gap < 0.25
+
+
+def test_tables_and_closed_forms_agree():
+    model, problem, at = fitted("equalized_odds", rows(2, n=400))
+    chosen = np.arange(problem.n_constraints)
+    for scale in (0.1, 1.0, 5.0):
+        multipliers = scale * model.multipliers_
+        closed = Relaxation.of(Lagrangian.of(at, chosen), multipliers).at(at.w)
+        table = TableRelaxation(Tables.of(at, chosen, exact=True), multipliers).at(at.w)
+        assert table.value == pytest.approx(closed.value, rel=1e-3)
+        np.testing.assert_allclose(table.gradient, closed.gradient, atol=1e-3)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
@@ -227,13 +279,12 @@ def test_certify_goes_further_and_keeps_what_it_proved(capsys):
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (FairHingeClassifier(), "the loss is not the logistic loss"),
+        (FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex loss"),
         (FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
         (FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
         (FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
-        (FairLogisticClassifier(surrogate="ramp"), "constraints are not on averages"),
+        (FairLogisticClassifier("partial_dp"), "constraints are not on averages"),
         (FairLogisticClassifier(bound=False), "not asked for"),
-        (FairLogisticClassifier(threshold=0.4), "a threshold"),
     ],
     ids=str,
 )

@@ -1,0 +1,174 @@
+"""A lower bound on a convex function of the parameters from any point: Fenchel duality."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.models.base import Pullback
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.utils.typing import Array
+
+_ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Intervals of the parameters, (n_parameters,) each."""
+
+    low: Array
+    high: Array
+
+    @property
+    def width(self) -> Array:
+        """The lengths of the intervals."""
+        return self.high - self.low
+
+    def scores(self, model: LinearModel) -> tuple[Array, Array]:
+        """Return the least and the largest score of every point."""
+        middle = model.scores(0.5 * (self.low + self.high))
+        coef, intercept = model.coefficients(0.5 * self.width)
+        shift = 0.0 if model.shift is None else model.shift
+        room = (
+            np.abs(model.X - shift) @ coef[0]
+            + intercept
+            + coef @ np.broadcast_to(shift, coef[0].shape)
+        )
+        room *= 1.0 + 1e-9  # more than rounding
+        return middle - room, middle + room
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedPoint(ABC):
+    r"""What is known of a relaxation from one point w, above all a bound on its least value.
+
+    Attributes
+    ----------
+    relaxed : object
+        The relaxation: a penalty plus a sum over points of functions of one score, each at most
+        that of the Lagrangian.
+    w : ndarray of shape (n_parameters,)
+        The point.
+    scores : ndarray of shape (n_points,)
+        The scores there.
+    pullback : callable
+        Weights of the scores -> gradient.
+    """
+
+    relaxed: Any
+    w: Array
+    scores: Array
+    pullback: Pullback
+
+    @property
+    @abstractmethod
+    def _values(self) -> Array:
+        """The relaxed functions, (n_points,)."""
+
+    @property
+    @abstractmethod
+    def _slopes(self) -> Array:
+        """Their derivatives, theta, (n_points,)."""
+
+    @property
+    @abstractmethod
+    def _least_over_line(self) -> Array:
+        r"""A lower bound on the Lagrangian's functions less theta s: at most -psi*(theta)."""
+
+    @property
+    @abstractmethod
+    def curvatures(self) -> Array:
+        """About their second derivatives, with a floor where they are straight."""
+
+    @property
+    @abstractmethod
+    def gradient(self) -> Array:
+        """A supergradient of the least value in lambda, if the point is a minimiser."""
+
+    @abstractmethod
+    def moves(self) -> tuple[Array, Array]:
+        """Return how `gradient` moves with w, and with lambda as it moves the touching points."""
+
+    @cached_property
+    def _shrunk(self) -> Array:
+        """By which slopes are multiplied for no slope in a free intercept to be left."""
+        theta = self._slopes
+        if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
+            return np.ones(len(theta))
+        fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
+        excess = rise - fall + self._tilts[-1]
+        of_falls = (fall + min(excess, 0.0)) / max(fall, _TINY)
+        return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, _TINY))
+
+    @property
+    def _tilts(self) -> Array:
+        return np.broadcast_to(self.relaxed.tilt, len(self.w))
+
+    @cached_property
+    def _gradient(self) -> Array:
+        """The derivatives in the parameters of all but the penalty, of slopes so multiplied."""
+        return self.pullback(self._shrunk * self._slopes) + self.relaxed.tilt
+
+    @cached_property
+    def bound(self) -> float:
+        r"""A lower bound on the relaxed Lagrangian at all parameters, whatever the point.
+
+        For slopes :math:`\theta` of the envelopes :math:`\psi`,
+
+        .. math::
+            \min_w \sum_i \psi_i(s_i) + \alpha_1 \|w\|_1 + \tfrac{\alpha_2}{2} \|w\|_2^2 \ge
+            -\sum_i \psi_i^*(\theta_i) - \sum_j \frac{\max\{0, |d_j| - \alpha_1\}^2}{2 \alpha_2},
+
+        with the derivatives d of :math:`\langle \theta, s \rangle` in the coefficients, and
+        :math:`-\psi^*(\theta) = \psi(s) - \theta s`. The intercept has no penalty, so that slopes
+        must sum to zero: those of the heavier sign are multiplied by some r <= 1, for which
+        :math:`-\psi^*(r \theta) \ge r (\psi(s) - \theta s) + (1 - r) \inf \psi`, as
+        :math:`\psi^*` is convex. In a box the sum over j is that of the least values of
+        :math:`d_j w_j` plus penalty in an interval, also for the intercept, and no slope is
+        multiplied. Rounding is counted as 1e-12 of the sum of all magnitudes.
+        """
+        at, shrunk = self.relaxed, self._shrunk
+        # a loss that is subtracted is not bounded below, nor is a slope that no loss balances
+        if not at.bounded_below or shrunk.min() < 0.0:
+            return -np.inf
+        parts = shrunk * self._least_over_line
+        if at.box is None:
+            parts += (1.0 - shrunk) * at.least
+        rest = self._least_of_parameters()
+        total = float(np.abs(parts).sum()) + float(np.abs(rest).sum()) + abs(at.level)
+        return float(parts.sum()) + float(rest.sum()) + at.level - _ROUNDING * total
+
+    def _least_of_parameters(self) -> Array:
+        """Return the least value of the gradient times each parameter plus its penalty."""
+        (l1, l2, center), box = self.relaxed.lagrangian.strengths, self.relaxed.box
+        gradient, n = self._gradient, self.relaxed.lagrangian.model.n_coefficients
+        excess = np.maximum(np.abs(gradient[:n]) - l1, 0.0)
+        away = -np.sign(gradient[:n]) * excess / l2
+        ends = np.zeros(len(gradient) - n)
+        if box is not None:
+            away = np.clip(away, box.low[:n] - center, box.high[:n] - center)
+            ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
+        least = gradient[:n] * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
+        return np.append(least, ends)
+
+    @cached_property
+    def value(self) -> float:
+        """The relaxed Lagrangian at the point."""
+        penalty = self.relaxed.lagrangian.penalty.value(self.w)
+        rest = float(np.sum(self.relaxed.tilt * self.w)) + self.relaxed.level
+        return float(self._values.sum()) + penalty + rest
+
+    @cached_property
+    def slope(self) -> Array:
+        """About the gradient of the value: exact where no slope is shrunk, as at a minimiser."""
+        lagrangian = self.relaxed.lagrangian
+        n, (l1, *_) = lagrangian.model.n_coefficients, lagrangian.strengths
+        of_loss = np.append(self._gradient[:n], self._slopes.sum() + self._tilts[n:])
+        kinks = (self.w == 0.0) & (np.arange(len(self.w)) < n)
+        shortest = np.sign(of_loss) * np.maximum(np.abs(of_loss) - l1, 0.0)
+        return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))
