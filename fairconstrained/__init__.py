@@ -42,7 +42,7 @@ _MODULES = {
     "model_selection.cv": ("FairLogisticClassifierCV",),
     "model_selection.path": ("FairnessPath",),
     "model_selection.path_fitting": ("fairness_path",),
-    "model_selection.refit": ("best_score_within",),
+    "model_selection.search": ("best_score_within",),
     "model_selection.scorers": ("make_fairness_scorer",),
     "reporting.comparison": ("RankerComparison", "compare", "compare_rankers"),
     "reporting.report": ("FairnessReport", "fairness_report"),

@@ -34,8 +34,8 @@ from fairconstrained.exceptions import (
 from fairconstrained.model_selection.cv import FairLogisticClassifierCV
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.model_selection.refit import best_score_within
 from fairconstrained.model_selection.scorers import make_fairness_scorer
+from fairconstrained.model_selection.search import best_score_within
 from fairconstrained.reporting.comparison import RankerComparison, compare, compare_rankers
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 

@@ -15,7 +15,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.utils.rounding import ROUNDING
+from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows

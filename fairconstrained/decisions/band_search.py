@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairconstrained.decisions.threshold_choices import Band, Choices, ThresholdChoices
-from fairconstrained.utils.rounding import ROUNDING
+from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _BATCH = 2048  # boxes that are divided at the same time

@@ -17,7 +17,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
-from fairconstrained.utils.rounding import ROUNDING, at_most
+from fairconstrained.utils.numerics import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
 _MOST_CONSTANT = 35.0  # the score of a constant model where there is one class: its loss is 0

@@ -14,7 +14,7 @@ from fairconstrained.decisions.held_out import HeldOut, predicts_positive, score
 from fairconstrained.decisions.search import DecisionSearch, SearchTask
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
 # How far below the limit of the test candidates are fitted, in standard deviations of the gap on

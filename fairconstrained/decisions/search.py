@@ -25,7 +25,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, default_solver
-from fairconstrained.utils.rounding import ROUNDING
+from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _KINDS = (ClassCandidateSearch, ShardedCandidateSearch, CandidateSearch)

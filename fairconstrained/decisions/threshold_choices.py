@@ -16,7 +16,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOST_ENTRIES = 2**24  # of a table of rates; with more, not every threshold is a choice

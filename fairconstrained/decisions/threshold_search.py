@@ -15,7 +15,7 @@ from fairconstrained.decisions.choice_program import choose
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.rounding import ROUNDING, at_most
+from fairconstrained.utils.numerics import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
 _ON_SCORES, _ON_DECISIONS = (0.7, 0.4), (0.3, 0.1)  # the factors a and b of the steps

@@ -20,7 +20,7 @@ from fairconstrained.metrics.intervals import Interval, largest_gap, largest_sho
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import of_predictions
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
 ALL_EQUAL = "all equal"

@@ -15,7 +15,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
 FEW_ROWS = 30

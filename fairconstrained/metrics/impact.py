@@ -15,7 +15,7 @@ from scipy.stats import fisher_exact
 from fairconstrained.data.groups import MISSING, UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between, check_confidence, check_numbers
 

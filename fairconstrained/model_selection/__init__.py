@@ -6,8 +6,8 @@ What fits one model belongs in ``estimators``; what compares several of them bel
 from fairconstrained.model_selection.cv import FairLogisticClassifierCV
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.model_selection.refit import best_score_within
 from fairconstrained.model_selection.scorers import make_fairness_scorer
+from fairconstrained.model_selection.search import best_score_within
 
 __all__ = [
     "FairLogisticClassifierCV",

@@ -24,9 +24,8 @@ from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.estimators.rows import check_options, penalty_of
 from fairconstrained.estimators.solution import warn_of_other_solver
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._search import SearchProgress, folds_of
 from fairconstrained.model_selection.path_fitting import follow, tolerances
-from fairconstrained.model_selection.refit import BestScoreWithin
+from fairconstrained.model_selection.search import BestScoreWithin, SearchProgress, folds_of
 from fairconstrained.solvers import Result
 from fairconstrained.utils.execution import splitter_params, with_callbacks, with_splitter, workers
 from fairconstrained.utils.meta_estimators import library_parameters

@@ -1,8 +1,11 @@
-"""What following a path of tolerances returns: the models, and what they are worth."""
+"""A path of tolerances: where its fits start, the rows on which they are measured, its models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,10 +13,129 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.metrics import mean_ndcg
+from fairconstrained.models import Model
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import KKT
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Start
+from fairconstrained.terms.class_losses import correct_share
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
+
+ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
+_ACCURATE = 0.3  # of the solver's tolerance: with a smaller error no further step is needed
+
+
+def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
+    """Return the warm start; its coefficients alone if the terms' own variables are others."""
+    if warm.w.size == problem.n_variables:
+        return warm
+    w = problem.start()
+    w[: model.n_parameters] = warm.w[: model.n_parameters]
+    return Start(w)
+
+
+Solved = tuple[float, Result]  # a tolerance and the solution there
+
+
+def refined(result: Result, at: Evaluation) -> Result:
+    """Return a result, more accurate where that costs little: the next ones are extrapolated.
+
+    If its error is near the tolerance of its solver, and the solver can make one more step without
+    reading the rows again, the point is the one after this step.
+    """
+    if not result.converged or result.state is None:
+        return result
+    if KKT.of(at, result.multipliers).error <= _ACCURATE * result.solver.tol:
+        return result
+    step = result.solver.next_step(at, result)
+    return result if step is None else replace(result, w=result.w + step[0], multipliers=step[1])
+
+
+def predicted(solved: Sequence[Solved], kappa: float) -> Start | None:
+    """Return the start of the next point, extrapolated by a polynomial through the last ones.
+
+    Only points with the same active constraints are on one smooth branch.
+    """
+    if not solved:
+        return None
+    last, branch = solved[-1][1], list[Solved]()
+    for there, result in reversed(solved):
+        same = np.array_equal(result.multipliers > 0.0, last.multipliers > 0.0)
+        if not (result.converged and same):
+            break
+        branch.append((there, result))
+    if len(branch) < 2:
+        return Start(last.w, last.multipliers, last.state)
+    w, multipliers = np.zeros_like(last.w), np.zeros_like(last.multipliers)
+    for there, result in branch:
+        others = [other for other, _ in branch if other != there]
+        weight = math.prod((kappa - other) / (there - other) for other in others)
+        w += weight * result.w
+        multipliers += weight * result.multipliers
+    return Start(w, np.maximum(multipliers, 0.0), last.state)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows on which models are measured.
+
+    Attributes
+    ----------
+    problem : Problem
+        The loss and the constraints on the rows.
+    data : TrainingData
+        The rows.
+    """
+
+    problem: Problem
+    data: TrainingData
+
+    def worth(self, w: Array, *, like: Evaluation | None = None) -> float:
+        """Return the weighted share of correct predictions, of rankers the mean ``NDCG@10``."""
+        data, queries = self.data, self.data.query
+        problem = self._accuracy if queries is None else self.problem
+        at = problem.at(w[: problem.n_variables], like=like)
+        if queries is None:
+            return float(at.constraints[0])
+        scores = at.scores_of(problem.objective)
+        return mean_ndcg(data.y > 0, scores, query=queries.codes, sample_weight=data.sample_weight)
+
+    @cached_property
+    def _accuracy(self) -> Problem:
+        """The problem with the accuracy as its one constraint function, a sum over rows."""
+        data = self.data
+        y = data.class_positions if data.several_classes else data.y
+        correct = correct_share if data.several_classes else correct_predictions
+        function = CompositeFunction(self.problem.objective.model, correct(y, data.sample_weight))
+        return self.problem.with_constraints([function])
+
+    def measured(self, w: Array) -> dict[str, float]:
+        """Return what a model is worth, its loss and its gaps."""
+        at = self.problem.at(w[: self.problem.n_variables])
+        return {
+            f"val_{'accuracy' if self.data.query is None else 'ndcg'}": self.worth(w, like=at),
+            "val_loss": at.objective,
+            "val_gap": at.gap,
+            "val_decision_gap": at.decided.gap,
+        }
+
+
+def validation_rows(fit: Fit, *held_out: Any) -> Rows | None:
+    """Return rows that are not the training rows of a fit, None if there are none.
+
+    See :meth:`~fairconstrained.data.validation.TrainingData.validation_rows`.
+    """
+    data = fit.data.validation_rows(*held_out)
+    return None if data is None else Rows(fit.problem_on(data), data)
 
 
 def _of_each(attribute: str, meaning: str) -> Any:

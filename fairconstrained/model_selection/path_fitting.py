@@ -28,15 +28,16 @@ from fairconstrained.estimators.solution import (
 )
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._points import (
+from fairconstrained.model_selection.path import (
     ORDER,
+    FairnessPath,
     Rows,
-    SolvedPoint,
+    Solved,
     fitting,
     predicted,
+    refined,
     validation_rows,
 )
-from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
@@ -284,7 +285,7 @@ def _grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float) -
 def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
     start = fit.start()
-    solved: deque[SolvedPoint] = deque(maxlen=ORDER + 1)
+    solved: deque[Solved] = deque(maxlen=ORDER + 1)
     at, training = fit.problem.at(start.w), _training_rows(fit)
     for kappa in kappas:
         here, warm = fit.with_kappa(float(kappa)), None
@@ -292,7 +293,7 @@ def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point
         if not several_solutions(here.problem):
             warm = fitting(predicted(solved, kappa) or start, here.problem, fit.model)
         result, at = here.solve(warm=warm, like=at)
-        solved.append(SolvedPoint.of(float(kappa), result, at))
+        solved.append((float(kappa), refined(result, at)))
         yield _point(here, (result, at), validation, training)
 
 

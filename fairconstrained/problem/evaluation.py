@@ -12,7 +12,7 @@ from fairconstrained.models.base import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
+from fairconstrained.utils.numerics import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array, Gaps
 
 if TYPE_CHECKING:

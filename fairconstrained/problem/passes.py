@@ -17,8 +17,7 @@ from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
 from fairconstrained.terms.cell_means import MeansPullback
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.utils.numerics import score_below_share
-from fairconstrained.utils.rounding import same_values
+from fairconstrained.utils.numerics import same_values, score_below_share
 from fairconstrained.utils.typing import Array
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables

@@ -17,7 +17,7 @@ from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.plotting.densities import Density
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
-from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
 _PADDING = 4.0  # percent of the width left and right of the axis

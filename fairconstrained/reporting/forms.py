@@ -15,8 +15,8 @@ import pandas as pd
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.storage import whole_file
 
 

@@ -1,4 +1,4 @@
-"""Computations on arrays: columns, quantiles, codes, blocks of rows, least squares, duals.
+"""Computations on arrays: rounding, columns, quantiles, codes, blocks, least squares, duals.
 
 Workers import this module without scikit-learn.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,37 @@ _LARGE = 1 << 62
 MANY_ROWS = 1 << 16  # from here on rows are read in blocks, and take a byte each where they can
 _BLOCK = 1 << 15
 _ACCURATE = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)  # of nnls
+
+ROUNDING = 1e-9
+"""Largest violation on decisions that counts as none.
+
+A rate is a sum of up to millions of normalised weights. The sum of all of them may differ from 1 by
+some 1e-16 per row, so that equal rates seem to differ. A single row among a hundred million counts
+ten times as much as this tolerance.
+"""
+
+
+def at_most(value: Any, bound: Any = 0.0) -> Any:
+    """Return whether measured numbers are at most a bound, up to rounding."""
+    return value <= bound + ROUNDING
+
+
+def without_rounding(violation: float) -> float:
+    """Return a violation, with 0 in place of rounding errors."""
+    return violation if violation > ROUNDING else 0.0
+
+
+def within_rounding(values: Array, bounds: Array) -> Array:
+    """Return numbers, with the bound in place of those that exceed it by rounding errors only."""
+    return np.where(at_most(values, bounds), np.minimum(values, bounds), values)
+
+
+def same_values(first: Array, second: Array) -> bool:
+    """Return whether two arrays have the same bits: faster than ``np.array_equal`` if short.
+
+    A negative zero is not a zero here, and nan equals itself.
+    """
+    return first is second or first.tobytes() == second.tobytes()
 
 
 def column_extremes(extreme: np.ufunc, X: Array) -> Array:

@@ -7,19 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "Array",
-    "ArrayLike",
-    "Classifier",
-    "FrameLike",
-    "Gaps",
-    "Matrix",
-    "MatrixLike",
-    "RandomState",
-    "SparseMatrix",
-]
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 
 Array = NDArray[Any]
 

@@ -22,7 +22,7 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     ROCParity,
 )
-from fairconstrained.utils.rounding import ROUNDING
+from fairconstrained.utils.numerics import ROUNDING
 
 RANKINGS = [
     "group_auc",

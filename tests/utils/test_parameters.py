@@ -9,8 +9,8 @@ from sklearn.base import clone
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DemographicParity
 from fairconstrained.functions import Ramp, Sigmoid
+from fairconstrained.utils.numerics import same_values
 from fairconstrained.utils.registry import Parametrized, import_extra
-from fairconstrained.utils.rounding import same_values
 
 
 class Pair(Parametrized):

@@ -19,7 +19,7 @@ from fairconstrained import (
     make_biased_ranking,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
-from fairconstrained.utils.rounding import ROUNDING
+from fairconstrained.utils.numerics import ROUNDING
 
 DATA = X, Y, GROUPS = rows()
 
