@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -47,6 +49,22 @@ class VacuousConstraintWarning(UserWarning):
 
     The message names the cell, for example a group without positive labels.
     """
+
+
+_PASSED_OVER = ("fairconstrained", "sklearn")  # scikit-learn calls our estimators
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points to the user's line: the nearest one outside of the library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _package_of(frame) in _PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package_of(frame: FrameType) -> str:
+    """Return the name of the package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ A function of one margin belongs in ``functions``; its mean over rows or pairs b
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 
 from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.exceptions import warn
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
@@ -189,7 +189,7 @@ class PairwiseLoss(Parametrized, Objective):
         loss = resolve("loss", self.loss, LOSSES, Loss)
         if self.max_pairs is not None:
             message = "PairwiseLoss: max_pairs is not used any more; version 0.4 removes it."
-            warnings.warn(message, FutureWarning, stacklevel=2)
+            warn(message, FutureWarning)
         cells, names = _by_label(y, sample_weight), ("AUC loss",)
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
             return QuadraticPairs(cells, np.array([[0, 1]]), names=names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,7 +15,7 @@ from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import Compared, Measures, means
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.exceptions import VacuousConstraintWarning, warn
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
@@ -181,7 +180,7 @@ class Constraint(Parametrized):
     def _warn(self, message: str) -> None:
         """Warn that nothing is asked of some rows."""
         message = f"{type(self).__name__}: {message}"
-        warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
+        warn(message, VacuousConstraintWarning)
 
     def _means(self, groups: Groups, weight: Array, **options: Any) -> Measures:
         """Return :func:`means` of the groups; warn of cells without rows."""

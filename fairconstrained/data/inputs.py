@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, cast
@@ -40,14 +39,13 @@ def check_same_rows(**arguments: object) -> None:
                 f"`{second}.to_numpy()` if its rows are in the order of {first}'s."
             )
         if reordered or not (_says_nothing(index, other) or _says_nothing(other, index)):
-            from fairconstrained.exceptions import InputWarning  # which imports scikit-learn
+            from fairconstrained.exceptions import InputWarning, warn  # which imports scikit-learn
 
             what = "the same row labels in another order" if reordered else "different row labels"
-            warnings.warn(
+            warn(
                 f"{first} and {second} have {what}; their rows are matched by position. If that is "
                 f"meant, pass `{second}.to_numpy()`; otherwise reorder the rows of one of them.",
                 InputWarning,
-                stacklevel=3,
             )
             return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,7 @@ from scipy.stats import norm
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
 from fairconstrained.decisions.search import DecisionSearch, SearchTask
-from fairconstrained.exceptions import ConstantDecisionWarning
+from fairconstrained.exceptions import ConstantDecisionWarning, warn
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
@@ -76,18 +75,17 @@ class Certificate:
     smallest: int
     rows_needed: int | None
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn, with the numbers, if no candidate was accepted."""
         if self.n_accepted:
             return
         rows = "" if self.rows_needed is None else f" (about {self.rows_needed} in all)"
-        warnings.warn(
+        warn(
             f"confidence={self.confidence:g}: the {self.n_held_out} rows held out (the smallest "
             f"cell has {self.smallest}) are too few to show that a model other than constant "
             f"decisions meets the constraints; the same class is predicted for every row. "
             f"Use more rows{rows}, raise kappa, lower confidence, or merge small groups.",
             ConstantDecisionWarning,
-            stacklevel=stacklevel,
         )
 
 

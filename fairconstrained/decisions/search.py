@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -19,6 +18,7 @@ from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     GeneralizationWarning,
     InfeasibleConstraintWarning,
+    warn,
 )
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -190,38 +190,35 @@ class DecisionSearch:
     data_passes_on_scores: float
     expected_gaps: tuple[ExpectedGap, ...] = ()
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if the bound is not met, by constant decisions only, or hardly on new rows."""
         figures = (
             f"weighted training accuracy {self.accuracy:.3f}; without constraints it would be "
             f"{self.accuracy_unconstrained:.3f}"
         )
         if not self.met:
-            warnings.warn(
+            warn(
                 f"{self.what}: neither a model nor constant decisions were found that meet "
                 f"the constraints. The model of least violation is kept: violation "
                 f"{self.violation:.3g}, {figures}. Raise kappa.",
                 InfeasibleConstraintWarning,
-                stacklevel=stacklevel,
             )
         elif self.constant and self.accuracy < 1.0 - ROUNDING:
-            warnings.warn(
+            warn(
                 f"{self.what}: no model better than constant decisions was found that meets "
                 f"the constraints. The same class is predicted for every row: {figures}. Raise "
                 "kappa, or merge small groups.",
                 ConstantDecisionWarning,
-                stacklevel=stacklevel,
             )
 
         elif self._far_gaps:
             gap = self._far_gaps[0]
-            warnings.warn(
+            warn(
                 f"{self.what}: on new rows the gap of a rate is expected to be "
                 f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
                 f"on the training rows ({gap.name}: {gap.training:.3f}). Its groups have few rows. "
                 "Use more rows, merge small groups, or raise kappa; confidence tests the bound.",
                 GeneralizationWarning,
-                stacklevel=stacklevel,
             )
 
     @property

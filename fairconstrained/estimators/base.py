@@ -346,7 +346,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         `_free_problem`, `_fitted`) and how it is trained (`_default_solver`, `_train`, `_decided`).
         """
         with all_or_nothing(self):
-            warn_of_unused_kappa(self, stacklevel=5)
+            warn_of_unused_kappa(self)
             fit = self.bind(*rows, **others)
 
             def minimize(fit: Fit, first: Start | None) -> tuple[Result, Evaluation]:

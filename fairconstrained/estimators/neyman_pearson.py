@@ -181,7 +181,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 "kappa_": bounds,
             }
             set_fitted(self, {**attributes(result.w), **measured, **of_classes})
-            warn_of(result, stacklevel=4)
+            warn_of(result)
         return self
 
     def _variables(self, model: LinearModel) -> Array | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.thresholds import score_convention
-from fairconstrained.exceptions import InputWarning
+from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
@@ -100,7 +99,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
             )
 
 
-def warn_of_unused_kappa(estimator: Any, stacklevel: int = 4) -> None:
+def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it."""
     kappa = estimator.kappa
     kind: Any = library_class(estimator)
@@ -124,7 +123,7 @@ def warn_of_unused_kappa(estimator: Any, stacklevel: int = 4) -> None:
         )
     else:
         return
-    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=stacklevel)
+    warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning)
 
 
 def check_group_sizes(
@@ -143,12 +142,11 @@ def check_group_sizes(
     for groups, n_rows, n_groups in few[: 1 if data.groups.stratified else None]:
         others = f" and {len(few) - 1} others" * (len(few) > 1)
         where = f"In the stratum {groups.stratum}{others} the" if groups.stratum else "The"
-        warnings.warn(
+        warn(
             f"{where} sensitive features make {n_groups} groups of {n_rows} rows, "
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
             f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
             InputWarning,
-            stacklevel=7,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from fairconstrained.estimators.binding import Unconstrained, loss_part
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.thresholds import SelectionRate
-from fairconstrained.exceptions import ConvergenceWarning, without_vacuous_warnings
+from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -138,12 +137,11 @@ def settle(
         problem, start = fit.wanted()
         warm = Start(w, result.multipliers) if start is None else start
     if nearest > _NEAR:
-        warnings.warn(
+        warn(
             f"threshold={rate!r}: the search for the threshold did not converge. Surrogates are "
             f"centred at a score that differs from it by {nearest:.2g}. Raise kappa, or give a "
             "number as threshold.",
             ConvergenceWarning,
-            stacklevel=6,
         )
     return *best, passes
 

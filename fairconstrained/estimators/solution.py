@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,6 +19,7 @@ from fairconstrained.exceptions import (
     ConvergenceWarning,
     InfeasibleConstraintWarning,
     InputWarning,
+    warn,
 )
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Evaluation, Problem
@@ -157,25 +157,24 @@ def warn_of_fit(fit: Any, solution: Solution, result: Result, at: Evaluation) ->
     loss = resolve_objective("loss", estimator.loss)
     if not (loss.determines_intercept or data.several_classes):
         w = solution.result.w[: problem.n_variables]
-        warn_of_one_side(problem, w, result.solver.tol, stacklevel=6)
+        warn_of_one_side(problem, w, result.solver.tol)
     promised = solution.certificate or solution.search
     if promised is not None:
-        warn_of_other_solver([result], stacklevel=6)
-        promised.warn(stacklevel=6)
+        warn_of_other_solver([result])
+        promised.warn()
         return
-    warn_of(solution.result, stacklevel=6)
+    warn_of(solution.result)
     if estimator.goal == "accuracy" and not estimator.needs_queries:
-        warn_of_predictions(far_predictions(fit.constraints, data, at), stacklevel=6)
+        warn_of_predictions(far_predictions(fit.constraints, data, at))
         if loss.determines_intercept:
             warn_of_equal_predictions(
                 fit.constraints,
                 lambda: at.model_pass(fit.model).distribution()[0],
                 lambda: fit.unconstrained.weighted_scores(data)[0],
-                stacklevel=6,
             )
 
 
-def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
+def warn_of_other_solver(results: Sequence[Result]) -> None:
     """Warn once if other solvers' models were taken in place of those of the solver asked for."""
     replaced = [result for result in results if result.replaces is not None]
     if not replaced:
@@ -183,31 +182,29 @@ def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
     asked = {type(result.replaces).__name__ for result in replaced}
     taken = {type(result.solver).__name__ for result in replaced}
     where = f" of {len(replaced)} of {len(results)} fits" if len(results) > 1 else ""
-    warnings.warn(
+    warn(
         f"solver: {', '.join(sorted(asked))} did not converge to a model that meets the "
         f"constraints; the model{where} is that of {', '.join(sorted(taken))}, which is better. "
         "Use another solver, raise max_iter, or pass the solver as an object with polish=False to "
         f"keep its own answer. {replaced[0].message}",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_of(result: Result, stacklevel: int) -> None:
+def warn_of(result: Result) -> None:
     """Warn if a run ended short of its tolerance, or another solver's model was taken."""
-    warn_of_other_solver([result], stacklevel + 1)
+    warn_of_other_solver([result])
     if result.violation > result.solver.tol:
         infeasible = result.status is Status.INFEASIBLE
         ended = "No model that meets the constraints was found"
-        warnings.warn(
+        warn(
             f"{ended if infeasible else 'The run ended before the constraints were met'}; the "
             f"least violation is {result.violation:.3g}, and the model that has it is kept. "
             f"{result.message}",
             InfeasibleConstraintWarning if infeasible else ConvergenceWarning,
-            stacklevel=stacklevel,
         )
     elif result.status not in (Status.CONVERGED, Status.VALIDATED):
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
+        warn(result.message, ConvergenceWarning)
 
 
 def far_predictions(
@@ -229,22 +226,21 @@ def farthest(pairs: Iterable[Excess]) -> Excess:
     return max(present, key=lambda pair: pair[0] - pair[1], default=None)
 
 
-def warn_of_predictions(far: Excess, stacklevel: int) -> None:
+def warn_of_predictions(far: Excess) -> None:
     """Warn if predictions exceed a bound on scores by far.
 
     The fits to the folds of a search say nothing: the fit to all rows says it once.
     """
     if far is None or in_fold():
         return
-    warnings.warn(
+    warn(
         f"The bound of {far[1]:.3g} is one on scores: the gap of the predictions, decision_gap_, "
         f"is {far[0]:.3f}. To bound that of the predictions, use enforce='decision'.",
         InputWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_of_one_side(problem: Problem, w: Array, tol: float, stacklevel: int) -> None:
+def warn_of_one_side(problem: Problem, w: Array, tol: float) -> None:
     """Warn if constraints are met because all scores are on one side of the threshold.
 
     It is for losses that do not determine the intercept, such as those of pairs, which depend on
@@ -261,23 +257,19 @@ def warn_of_one_side(problem: Problem, w: Array, tol: float, stacklevel: int) ->
             continue
         least = np.maximum(part.term.gap(scores), part.term.gap_bounds)
         if np.max(part.term.gap(scores - np.median(scores)) - least) > tol:
-            warnings.warn(
+            warn(
                 "All scores of the training rows are "
                 f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "
                 "met in this way only: this loss does not determine the intercept. Use constraints "
                 "on rankings, such as 'group_auc' or, for rankers, 'query_parity', or a loss that "
                 "determines the intercept, such as 'logistic'.",
                 ConstantDecisionWarning,
-                stacklevel=stacklevel,
             )
             return
 
 
 def warn_of_equal_predictions(
-    constraints: Sequence[Constraint],
-    scores: Callable[[], Array],
-    free: Callable[[], Array],
-    stacklevel: int,
+    constraints: Sequence[Constraint], scores: Callable[[], Array], free: Callable[[], Array]
 ) -> None:
     """Warn if a bound on differences of scores makes all predictions equal."""
     spans = [(constraint, constraint.usual_kappas) for constraint in constraints]
@@ -286,13 +278,12 @@ def warn_of_equal_predictions(
         return
     constraint, (low, high) = small[0]
     kind = type(constraint).__name__
-    warnings.warn(
+    warn(
         f"The same class is predicted for every training row. {kind} with "
         f"kappa={constraint.kappa:g} bounds {constraint.scores_title}, not probabilities: values "
         f"from {low:g} to {high:g} are usual. Pass one to the constraint, such as "
         f"{kind}({np.sqrt(low * high):g}).",
         ConstantDecisionWarning,
-        stacklevel=stacklevel,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.bounds import optimality_gap
-from fairconstrained.exceptions import InputWarning
+from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
@@ -99,11 +98,10 @@ def with_beta(solver: Solver, beta: float | None) -> Solver:
         if in_fold():
             return solver
         have = [repr(name) for name, make in SOLVERS.items() if "beta" in make().get_params()]
-        warnings.warn(
+        warn(
             f"beta={beta!r} is not used: {type(solver).__name__} has no such parameter. The "
             f"solvers {', '.join(have)} have it; that of BalancedRate is constraint__beta.",
             InputWarning,
-            stacklevel=2,
         )
         return solver
     return solver.with_options(beta=beta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from fairconstrained.estimators.binding import bound_parts, choices, constraints
 from fairconstrained.estimators.rows import check_group_sizes, without_held_out
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.estimators.threshold_scores import Scoring, limits
-from fairconstrained.exceptions import InfeasibleConstraintWarning
+from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.models import response_of
 from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
@@ -161,14 +160,13 @@ class ThresholdFit:
             attributes["holdout_indices_"] = self.held.X
         set_fitted(estimator, attributes)
         promised = certificate or search
-        promised.warn(stacklevel=5)
+        promised.warn()
         if certificate is None and search.met and bound.met is False:
-            warnings.warn(
+            warn(
                 f"{type(estimator).__name__}: the thresholds meet the bound on the rows that chose "
                 f"them, validation_indices_; on all rows passed to fit: {bound.text}. Use a "
                 "number of folds for cv, so that all rows choose, or lower kappa.",
                 InfeasibleConstraintWarning,
-                stacklevel=4,
             )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from fairconstrained.exceptions import warn
 from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, check_score_rows
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
@@ -31,10 +31,9 @@ def _halves(rows: GroupedRows) -> Iterator[tuple[Ranked, Ranked, float]]:
             yield Ranked(*positive), Ranked(*negative), rows.weight[rows.groups.codes == k].sum()
             continue
         missing = "negative" if len(positive[0]) else "positive"
-        warnings.warn(
+        warn(
             f"Group {name} has no {missing} rows; it is left out of the comparison.",
             UndefinedMetricWarning,
-            stacklevel=4,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from fairconstrained.data.inputs import check_same_rows, check_weight
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.estimators.rows import check_options, penalty_of
 from fairconstrained.estimators.solution import warn_of_other_solver
-from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.search import BestScoreWithin, SearchProgress, folds_of
 from fairconstrained.solvers import Result
@@ -333,11 +332,10 @@ def _results(
 
 def _warn_of_failures(results: list[Result]) -> None:
     """Warn once about all folds."""
-    warn_of_other_solver(results, stacklevel=5)
+    warn_of_other_solver(results)
     if failed := sum(not result.converged for result in results):
-        warnings.warn(
+        warn(
             f"{failed} of the {len(results)} points of the paths did not converge; they were "
             "measured as they are. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=6,
         )

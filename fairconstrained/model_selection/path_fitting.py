@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -27,7 +26,7 @@ from fairconstrained.estimators.solution import (
     warn_of_predictions,
 )
 from fairconstrained.estimators.solving import several_solutions
-from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,
     FairnessPath,
@@ -168,8 +167,8 @@ def fairness_path(
         held_out=(X_val, y_val, sample_weight_val, groups_val, query_val), bound=bound,
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
-    warn_of_predictions(far, stacklevel=3)
-    warn_of_other_solver([model.result_ for model in path.estimators], stacklevel=3)
+    warn_of_predictions(far)
+    warn_of_other_solver([model.result_ for model in path.estimators])
     return replace(path, pipeline=pipeline)
 
 
@@ -177,13 +176,12 @@ def warn_unless_converged(statuses: Array, kappas: Array) -> None:
     """Warn once if points of a path did not converge."""
     failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
     if failed.any():
-        warnings.warn(
+        warn(
             f"{failed.sum()} of the path's {len(kappas)} points did not converge "
             f"({', '.join(sorted(set(statuses[failed])))}), at kappa = "
             f"{', '.join(f'{kappa:.3g}' for kappa in kappas[failed])}: raise max_iter or tol, or "
             "look at the statuses and leave these points out.",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

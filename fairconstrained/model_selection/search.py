@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from fairconstrained.exceptions import warn
 from fairconstrained.utils.execution import FitTasks, Passed, splits_of
 from fairconstrained.utils.parameter_constraints import Strength, Text, checked
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
@@ -136,12 +136,11 @@ class BestScoreWithin:
             worth = np.nan_to_num(self._column(cv_results, self.score)[allowed], nan=-np.inf)
             return int(allowed[np.lexsort((unfair[allowed], -worth))[0]])
         best = int(np.nanargmin(unfair))
-        warnings.warn(
+        warn(
             f"no candidate has a mean {self.gap} of at {'least' if self.at_least else 'most'} "
             f"{self.limit:g}; the fairest one, with {gaps[best]:.3g}, is selected. Change the "
             "limit, or add candidates.",
             UserWarning,
-            stacklevel=2,
         )
         return best
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
@@ -107,10 +105,9 @@ def near_stationarity(
     if found.violation > tol:
         return np.inf
     if not found.converged:
-        warnings.warn(
+        warn(
             f"near_stationarity: the subproblem was not solved to tol={tol:g}. {found.message} The "
             "distance is that to the best point found. Pass another solver or a larger tol.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return float(np.linalg.norm(found.w - w))

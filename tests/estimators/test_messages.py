@@ -220,6 +220,7 @@ class TestWarnings:
             clf = fit(y=np.where(Y, "yes", "no"), groups=groups, constraint=constraint)
         said = " ".join(str(one.message) for one in found)
         assert "'group c | label yes' has no rows" in said and "label +1" not in said
+        assert all(one.filename == __file__ for one in found)
         assert clf.result_.converged
         # of rates two groups have positives, and three have negatives
         assert len(clf.multipliers_) == (8 if constraint == "equalized_odds" else 2)
