@@ -22,7 +22,7 @@ from fairconstrained.estimators.rows import check_group_sizes, without_held_out
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.estimators.threshold_scores import Scoring, limits
 from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
-from fairconstrained.inspection.models import response_of
+from fairconstrained.inspection.outputs import response_of
 from fairconstrained.models.scores import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.execution import FitTasks

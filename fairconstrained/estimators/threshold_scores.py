@@ -20,8 +20,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.inspection.models import check_model, response_of
-from fairconstrained.inspection.outputs import scores_of
+from fairconstrained.inspection.outputs import check_model, response_of, scores_of
 from fairconstrained.utils.execution import FitTasks, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters

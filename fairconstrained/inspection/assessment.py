@@ -13,9 +13,8 @@ import numpy as np
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.constraints.losses import measured_from
-from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.inspection.deciding import Deciding, deciding_cells
+from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
@@ -31,45 +30,144 @@ _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
 @dataclass(frozen=True, eq=False)
-class AssessedRows:
-    """Rows with scores and groups on which constraints are assessed.
+class AssessedRows(GroupedRows):
+    """Rows on which constraints are assessed: labels -1 or +1, and scores.
+
+    A prediction is positive if its score is above 0.
 
     Parameters
     ----------
-    y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
-    scores : ndarray of shape (n_rows,)
-        The scores. A prediction is positive if its score is above 0.
-    groups : Groups
-        The groups.
-    weight : ndarray of shape (n_rows,)
-        The weights, > 0.
     threshold : float, default=0.0
         The threshold that the scores are measured from; losses are functions of their sum.
     log_odds : ndarray of shape (n_rows,) or None, default=None
         With several classes: the log odds of the positive class, which surrogates and constraints
-        on rankings are functions of. Its predictions are those of `scores`.
+        on rankings are functions of. Its predictions are those of `values`.
     """
 
-    y: Array
-    scores: Array
-    groups: Groups
-    weight: Array
     threshold: float = 0.0
     log_odds: Array | None = None
 
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
         if self.log_odds is None or of_predictions(term):
-            return self.scores
+            return self.values
         return self.log_odds
 
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
-        return [
-            Predictions(self.y > 0, self.scores > 0, groups, self.weight)
-            for groups in self.groups.separate
-        ]
+        return Predictions(self.labels > 0, self.values > 0, self.groups, self.weight).separate
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A rate of a group and the rows that it is computed from.
+
+    Parameters
+    ----------
+    group : str
+        The group.
+    rate : float
+        The rate.
+    n_rows : int
+        The number of rows in the denominator.
+    n_counted : int
+        The number of rows in the numerator.
+    effective_rows : float
+        The effective sample size (Kish): that many rows of equal weight have a rate of the same
+        variance. It is `n_rows` if the weights are equal.
+    """
+
+    group: str
+    rate: float
+    n_rows: int
+    n_counted: int
+    effective_rows: float
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the weights of the rows differ."""
+        return not np.isclose(self.effective_rows, self.n_rows, rtol=1e-9, atol=0.0)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The two cells with the largest gap of a constraint, and the smallest cell that it compares.
+
+    Parameters
+    ----------
+    rate : str
+        The name of the rate, a key of `RATES`.
+    highest, lowest : Cell
+        The groups with the highest and with the lowest rate.
+    smallest : Cell
+        The cell with the smallest effective sample size among all that the constraint compares.
+    smallest_rate : str
+        The rate of the smallest cell.
+    changes : int
+        How many predictions of the group with the lowest rate, or of the one with the highest,
+        would at least have to change for the bound to be met by them; 0 if it is met, None if
+        weights differ.
+    """
+
+    rate: str
+    highest: Cell
+    lowest: Cell
+    smallest: Cell
+    smallest_rate: str
+    changes: int | None
+
+
+def deciding_cells(
+    constraint: Constraint, tolerance: float, parts: Sequence[Predictions]
+) -> Deciding | None:
+    """Return the cells that decide a constraint on rates; None for other constraints."""
+    ratios = constraint.compares_ratios
+    compared = [
+        (_gap(cells, ratios), rate, cells)
+        for part in parts
+        for rate in constraint.rates_compared
+        if len(cells := _cells(part, rate)) > 1
+    ]
+    if not compared:
+        return None
+    _, rate, cells = max(compared, key=lambda figures: figures[0])
+    highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
+    everything = [(name, cell) for _, name, group in compared for cell in group]
+    smallest_rate, smallest = min(everything, key=lambda cell: cell[1].effective_rows)
+    changes = _changes(highest, lowest, tolerance, ratios)
+    return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
+
+
+def _cells(part: Predictions, name: str) -> list[Cell]:
+    """Return the cells of a rate that have rows."""
+    counted, rows = part.masks(name)
+    counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
+    rates, sizes = (figures.tolist() for figures in part.cells(name))
+    cells = map(Cell, group_labels(part.groups), rates, *counts, sizes)
+    return [cell for cell in cells if cell.n_rows]
+
+
+def _gap(cells: list[Cell], ratios: bool) -> float:
+    """Return the largest gap, or the largest shortfall of a ratio, between cells."""
+    highest, lowest = (choose(cell.rate for cell in cells) for choose in (max, min))
+    if ratios:
+        return 1.0 - lowest / highest if highest > 0.0 else 0.0
+    return highest - lowest
+
+
+def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int | None:
+    """Return the number of rows that would have to change sides in one of two cells."""
+    gap = _gap([highest, lowest], ratios)
+    if np.isnan(tolerance) or at_most(gap, tolerance):
+        return 0
+    if highest.weighted or lowest.weighted:
+        return None
+    if ratios:
+        up, down = (1.0 - tolerance) * highest.rate, lowest.rate / max(1.0 - tolerance, 1e-300)
+    else:
+        up, down = highest.rate - tolerance, lowest.rate + tolerance
+    rows = (up - lowest.rate) * lowest.n_rows, (highest.rate - down) * highest.n_rows
+    return int(np.ceil(min(rows) - 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +348,7 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
         warnings.simplefilter("always", VacuousConstraintWarning)
         for groups in constraint.groups_of_parts(rows.groups):
             inside = np.flatnonzero(constraint.known_rows(groups))
-            term = constraint.bind(rows.y[inside], groups.take(inside), rows.weight[inside])
+            term = constraint.bind(rows.labels[inside], groups.take(inside), rows.weight[inside])
             parts.append((measured_from(term, rows.threshold), inside))
     return parts, [str(warning.message) for warning in empty]
 

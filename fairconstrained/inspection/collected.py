@@ -10,14 +10,26 @@ import numpy as np
 from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
+from fairconstrained.data.attributes import (
+    in_order,
+    names_in_fit,
+    names_of_columns,
+    split_strata,
+    with_strata,
+)
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.assessment import AssessedRows
-from fairconstrained.inspection.models import groups_of
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import accuracy_change
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, named_models
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    final_estimator,
+    last_step,
+    named_models,
+)
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 
@@ -117,8 +129,41 @@ class Collected:
     def predictions(self, name: str) -> list[Predictions]:
         """Return labels and predictions of a model, once for each grouping (see `separate`)."""
         decided = self.outputs[name].decided
-        parts = self.groups.separate
-        return [Predictions(self.labels, decided, groups, self.weight) for groups in parts]
+        return Predictions(self.labels, decided, self.groups, self.weight).separate
+
+
+def groups_of(
+    estimator: object,
+    X: MatrixLike,
+    sensitive_features: MatrixLike | Groups | None,
+    *,
+    missing: str | None = None,
+) -> Groups:
+    """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
+
+    `missing` determines how missing values are treated; None takes the parameter `groups_missing`
+    of a classifier of this library, else "raise". Its parameter `combine` says what several
+    attributes mean. Columns have the order of its fit if they have the same names.
+    """
+    last, name = final_estimator(estimator), "sensitive_features"
+    values, strata = split_strata(sensitive_features)
+    if values is None:
+        name, columns = "sensitive_columns", SensitiveColumns.of(last)
+        if columns.columns is None:
+            raise ValueError(
+                "No groups are known: pass sensitive_features. It may be omitted only for a "
+                "classifier of this library that has sensitive_columns."
+            )
+        values = columns.groups(last, last_step(estimator, X)[1])
+    names = names_in_fit(last)
+    if set(names) == set(names_of_columns(values)):  # else these are other attributes
+        values = in_order(values, names, name)
+    return Groups.encode(
+        with_strata(values, strata),
+        name=name,
+        combine=getattr(last, "combine", "intersection"),
+        missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
+    )
 
 
 def collect(

@@ -1,7 +1,8 @@
-"""What a fitted model of any library returns for given rows."""
+"""Fitted models of any library, and what they return for given rows."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,13 +10,97 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logit
-from sklearn.utils.validation import _num_samples
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from fairconstrained.data.attributes import split_strata
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.inspection.models import RESPONSES, check_model, methods_of, output_of
 from fairconstrained.metrics.inputs import check_predicted, two_classes
-from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    classes_of,
+    favourable_label,
+    final_estimator,
+    last_step,
+)
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
+
+# For each method: the usual threshold, the attribute that has another one, and the axis label.
+RESPONSES = {
+    "predict_proba": (0.5, "threshold_", "probability of the positive class"),
+    "decision_function": (0.0, "score_threshold_", "score"),
+    "decision_margin": (0.0, "", "score minus the threshold"),
+}
+_CHOICES = {"auto": "the first that there is", "predict_proba": "", "decision_function": ""}
+
+
+def check_predicts(model: Any) -> Any:
+    """Return the model that decides: a fitted one."""
+    model = best_estimator(model)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        kind = "a class" if isinstance(model, type) else f"of type {type(model).__name__}"
+        raise TypeError(
+            f"estimator must be a fitted classifier with a method predict; got {model!r}, {kind}."
+        )
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+    return model
+
+
+def check_model(model: Any) -> Any:
+    """Return the model that decides: a fitted one that predicts labels."""
+    model = check_predicts(model)
+    last = final_estimator(model)
+    if getattr(last, "needs_queries", False):
+        raise ValueError(
+            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
+            "compare_rankers(models, X, y, groups, query=...)."
+        )
+    return model
+
+
+def response_of(model: Any, response_method: str = "auto") -> str:
+    """Return the name of the method that gives a model's scores."""
+    check_option("response_method", response_method, _CHOICES)
+    decides = getattr(final_estimator(model), "decided_on_", None)
+    if response_method == "auto" and decides is not None:
+        return str(decides)
+    names = [*_CHOICES][1:] if response_method == "auto" else [response_method]
+    for name in names:
+        if hasattr(model, name):
+            return name
+    raise ValueError(
+        f"estimator: {type(model).__name__} has no scores: it lacks the method "
+        f"{' or '.join(names)}."
+    )
+
+
+def methods_of(model: Any) -> list[str]:
+    """Return the methods that a model has; its decisions are those of the last one."""
+    last = final_estimator(model)
+    by_row = getattr(last, "decided_on_", None) == "decision_margin"
+    names = ["predict", "predict_proba", *([] if by_row else ["decision_function"])]
+    return [*(name for name in names if hasattr(model, name)), *(["decision_margin"] * by_row)]
+
+
+def output_of(model: Any, method: str, X: Any, sensitive_features: Any) -> Array:
+    """Return the output of a method.
+
+    Groups are passed to methods that take them. A model whose predictions are random gets a seed.
+    """
+    last = final_estimator(model)
+    try:
+        taken = set(inspect.signature(getattr(last, method)).parameters)
+    except (AttributeError, TypeError, ValueError):  # compiled methods may have no signature
+        taken = set()
+    given: dict[str, Any] = {"random_state": 0} if "random_state" in taken else {}
+    if "sensitive_features" in taken and getattr(last, "groups_at_prediction", True):
+        given["sensitive_features"], _ = split_strata(sensitive_features)
+    if given or method == "decision_margin":  # pipelines pass such arguments on only if routed
+        model, X = last_step(model, X)
+    output = np.asarray(getattr(model, method)(X, **given))
+    return output[:, 0] if method == "predict" and output.shape[1:] == (1,) else output
 
 
 @dataclass(frozen=True, eq=False)

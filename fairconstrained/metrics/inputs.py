@@ -111,6 +111,11 @@ class GroupedRows:
         parts = self.groups.by_stratum
         return [replace(self, groups=part).take(np.flatnonzero(part.known)) for part in parts]
 
+    @property
+    def separate(self) -> list[Self]:
+        """The rows, once for each grouping that constraints are bound to (`Groups.separate`)."""
+        return [replace(self, groups=part) for part in self.groups.separate]
+
     def means(self, values: Array, among: Array | None = None) -> tuple[Array, Array]:
         r"""Return the mean of values in each group, and the numbers of rows.
 

@@ -112,8 +112,7 @@ class Predictions(GroupedRows):
 
     def gaps(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return the largest gap of each rate, and the two groups that have it."""
-        parts = [replace(self, groups=groups) for groups in self.groups.separate]
-        rows = {}
+        parts, rows = self.separate, {}
         for name in self._measurable(names):
             cells = [part.cells(name) for part in parts]
             defined = [rates[sizes > 0] for rates, sizes in cells]

@@ -17,8 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
-from fairconstrained.inspection.models import check_predicts, output_of
-from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.inspection.outputs import Outputs, check_predicts, output_of
 from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
 from fairconstrained.utils.parameter_constraints import Text, checked
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike

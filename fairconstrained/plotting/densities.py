@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
+from fairconstrained.inspection.shown import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.plotting import style
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -223,7 +223,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
             sizes = np.bincount(scores.groups.codes[scores.groups.known])
             typical = sizes.min() if len(sizes) <= _MOST_OVERLAID else np.median(sizes)
             bins = int(np.clip(2.0 * typical ** (1.0 / 3.0), 8, _MAX_BINS))
-        edges = np.histogram_bin_edges(scores.scores, bins)
+        edges = np.histogram_bin_edges(scores.values, bins)
         densities = {
             name: Density.of(*scores.of_group(k), edges, ranks)
             for k, name in enumerate(group_labels(scores.groups))

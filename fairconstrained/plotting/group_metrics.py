@@ -12,7 +12,7 @@ import pandas as pd
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import Collected, collect, collect_predictions
-from fairconstrained.inspection.deciding import Choice, GroupDots
+from fairconstrained.inspection.shown import Choice, GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting import style
 from fairconstrained.utils.registry import check_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.metrics import roc_curve
 
-from fairconstrained.inspection.scores import GroupScores, Ranks, ranks_of
+from fairconstrained.inspection.shown import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import group_labels, positive_class
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.plotting import style
@@ -281,7 +281,7 @@ class GroupRateDisplay(style.AxesDisplay):
 
 def _denominator(scores: GroupScores, rate: str) -> Array:
     """Return a mask of the rows in the denominator of a rate."""
-    everything, labels = np.ones(len(scores.scores), dtype=bool), scores.labels
+    everything, labels = np.ones(len(scores.values), dtype=bool), scores.labels
     if RATES[rate].needs_labels:
         if labels is None:
             raise ValueError(f"rate={rate!r} needs labels, but they are None.")

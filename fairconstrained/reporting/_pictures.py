@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.inspection.deciding import FEW_ROWS, GroupDots, shown_groups, stacked
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.metrics.inputs import group_labels
+from fairconstrained.inspection.shown import FEW_ROWS, GroupDots, shown_groups, stacked
+from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import weighted_share
 from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.plotting.densities import Density
@@ -301,8 +301,8 @@ def score_plot(evidence: Evidence) -> ScorePlot | None:
     scored = sorted({scored[0], scored[-1]}) if len(scored) > 2 else scored
     outputs, axes = [every[m] for m in scored], [_axis(m, every[m]) for m in scored]
     rows, groups = stacked(collected.groups)
-    weight = collected.weight[rows]
-    shown = shown_groups(groups, every[-1].decided[rows], weight, evidence.confidence)
+    selected = GroupedRows(None, every[-1].decided[rows], groups, collected.weight[rows])
+    shown = shown_groups(selected, evidence.confidence)
     described = []
     for k, name in enumerate(group_labels(shown)):
         members = rows[shown.codes == k]

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from fairconstrained.inspection.assessment import ALL_EQUAL, Finding, constraints_of
-from fairconstrained.inspection.deciding import Cell
+from fairconstrained.inspection.assessment import ALL_EQUAL, Cell, Finding, constraints_of
 from fairconstrained.metrics.calibration import Calibrated
 from fairconstrained.metrics.impact import LEVELS, ComparedRows
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap

@@ -15,9 +15,8 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.inspection.collected import Collected, collect, cost_of, overall
-from fairconstrained.inspection.deciding import stacked
-from fairconstrained.inspection.models import groups_of
+from fairconstrained.inspection.collected import Collected, collect, cost_of, groups_of, overall
+from fairconstrained.inspection.shown import stacked
 from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.metrics.intervals import largest_gap, weighted_share
 from fairconstrained.metrics.ranking import (

@@ -12,7 +12,7 @@ import pandas as pd
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect, collect_predictions
-from fairconstrained.inspection.deciding import FEW_ROWS, MOST_GROUPS, choose_groups
+from fairconstrained.inspection.shown import FEW_ROWS, MOST_GROUPS, choose_groups
 from fairconstrained.metrics.impact import LEAST_SHARE, ComparedRows
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _pictures as pictures

@@ -65,8 +65,8 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_a_gap_of_its_bound_has_an_output_of_zero(name):
     some = rows()
-    term = bound(name).bind(some.y, some.groups, some.weight).zero_one()
-    gaps, values = term.gap(some.scores), term.value(some.scores)
+    term = bound(name).bind(some.labels, some.groups, some.weight).zero_one()
+    gaps, values = term.gap(some.values), term.value(some.values)
     assert gaps.shape == term.gap_bounds.shape == values.shape
     assert_allclose(np.sign(np.round(gaps - term.gap_bounds, 9)), np.sign(np.round(values, 9)))
 

@@ -10,8 +10,8 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect
-from fairconstrained.inspection.deciding import choose_groups, stacked, with_others
 from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.inspection.shown import choose_groups, stacked, with_others
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)
 

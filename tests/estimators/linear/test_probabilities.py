@@ -13,7 +13,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic
-from fairconstrained.inspection.scores import GroupScores
+from fairconstrained.inspection.shown import GroupScores
 from fairconstrained.objectives import OBJECTIVES, MeanLoss, PairwiseLoss, resolve_objective
 
 X, Y, GROUPS = make_biased_classification(300, 4, gap=0.3, random_state=0)

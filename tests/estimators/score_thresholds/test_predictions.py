@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from fairconstrained import FairThresholds, fairness_report
-from fairconstrained.inspection.scores import GroupScores
+from fairconstrained.inspection.shown import GroupScores
 
 
 def test_scores_without_probabilities(data):
@@ -54,7 +54,7 @@ def test_the_threshold_is_on_the_scores_that_decide(data, fitted):
     with pytest.raises(AttributeError, match="predicts by predict_proba"):
         clf.score_threshold_  # noqa: B018
     scores = GroupScores.from_estimator(clf, X, y, groups, response_method="decision_function")
-    np.testing.assert_array_equal(clf.predict(X), (scores.scores > scores.threshold) * 1)
+    np.testing.assert_array_equal(clf.predict(X), (scores.values > scores.threshold) * 1)
     clf = FairThresholds(fitted, cv="prefit", per_group=True).fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="does not predict by a threshold on predict_proba"):
         GroupScores.from_estimator(clf, X, y, groups, response_method="predict_proba")
@@ -110,7 +110,7 @@ def test_reports_and_displays_show_the_decisions(per_group, response, data, fitt
     ).fit(X, y, sensitive_features=groups)
     decisions = clf.predict(X, sensitive_features=groups)
     scores = GroupScores.from_estimator(clf, X, y, groups)
-    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
+    np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
     table = fairness_report(clf, X, y, groups).to_frame("constraints")
     assert table.loc["demographic_parity", "decisions"] == pytest.approx(clf.decision_gap_)
     both = fairness_report({"before": fitted, "after": clf}, X, y, groups)
@@ -123,7 +123,7 @@ def test_reports_and_displays_show_the_decisions(per_group, response, data, fitt
         X, y, fairthresholds__sensitive_features=groups
     )
     scores = GroupScores.from_estimator(piped, X, y, groups)
-    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
+    np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
 
 
 def test_a_refit_keeps_nothing_of_the_thresholds_by_group(data, fitted):

@@ -1,138 +1,27 @@
-"""The groups that decide a constraint, and those that tables and pictures show."""
+"""The groups that tables and pictures show, with their rates and their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import GroupedRows, group_labels
+from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.outputs import check_model, response_of
+from fairconstrained.metrics.inputs import GroupedRows
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
+from fairconstrained.utils.validation import check_finite
 
 FEW_ROWS = 30
 """Rates of fewer rows than this are marked in reports: their intervals are wide."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A rate of a group and the rows that it is computed from.
-
-    Parameters
-    ----------
-    group : str
-        The group.
-    rate : float
-        The rate.
-    n_rows : int
-        The number of rows in the denominator.
-    n_counted : int
-        The number of rows in the numerator.
-    effective_rows : float
-        The effective sample size (Kish): that many rows of equal weight have a rate of the same
-        variance. It is `n_rows` if the weights are equal.
-    """
-
-    group: str
-    rate: float
-    n_rows: int
-    n_counted: int
-    effective_rows: float
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the weights of the rows differ."""
-        return not np.isclose(self.effective_rows, self.n_rows, rtol=1e-9, atol=0.0)
-
-
-@dataclass(frozen=True)
-class Deciding:
-    """The two cells with the largest gap of a constraint, and the smallest cell that it compares.
-
-    Parameters
-    ----------
-    rate : str
-        The name of the rate, a key of `RATES`.
-    highest, lowest : Cell
-        The groups with the highest and with the lowest rate.
-    smallest : Cell
-        The cell with the smallest effective sample size among all that the constraint compares.
-    smallest_rate : str
-        The rate of the smallest cell.
-    changes : int
-        How many predictions of the group with the lowest rate, or of the one with the highest,
-        would at least have to change for the bound to be met by them; 0 if it is met, None if
-        weights differ.
-    """
-
-    rate: str
-    highest: Cell
-    lowest: Cell
-    smallest: Cell
-    smallest_rate: str
-    changes: int | None
-
-
-def deciding_cells(
-    constraint: Constraint, tolerance: float, parts: Sequence[Predictions]
-) -> Deciding | None:
-    """Return the cells that decide a constraint on rates; None for other constraints."""
-    ratios = constraint.compares_ratios
-    compared = [
-        (_gap(cells, ratios), rate, cells)
-        for part in parts
-        for rate in constraint.rates_compared
-        if len(cells := _cells(part, rate)) > 1
-    ]
-    if not compared:
-        return None
-    _, rate, cells = max(compared, key=lambda figures: figures[0])
-    highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
-    everything = [(name, cell) for _, name, group in compared for cell in group]
-    smallest_rate, smallest = min(everything, key=lambda cell: cell[1].effective_rows)
-    changes = _changes(highest, lowest, tolerance, ratios)
-    return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
-
-
-def _cells(part: Predictions, name: str) -> list[Cell]:
-    """Return the cells of a rate that have rows."""
-    counted, rows = part.masks(name)
-    counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
-    rates, sizes = (figures.tolist() for figures in part.cells(name))
-    cells = map(Cell, group_labels(part.groups), rates, *counts, sizes)
-    return [cell for cell in cells if cell.n_rows]
-
-
-def _gap(cells: list[Cell], ratios: bool) -> float:
-    """Return the largest gap, or the largest shortfall of a ratio, between cells."""
-    highest, lowest = (choose(cell.rate for cell in cells) for choose in (max, min))
-    if ratios:
-        return 1.0 - lowest / highest if highest > 0.0 else 0.0
-    return highest - lowest
-
-
-def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int | None:
-    """Return the number of rows that would have to change sides in one of two cells."""
-    gap = _gap([highest, lowest], ratios)
-    if np.isnan(tolerance) or at_most(gap, tolerance):
-        return 0
-    if highest.weighted or lowest.weighted:
-        return None
-    if ratios:
-        up, down = (1.0 - tolerance) * highest.rate, lowest.rate / max(1.0 - tolerance, 1e-300)
-    else:
-        up, down = highest.rate - tolerance, lowest.rate + tolerance
-    rows = (up - lowest.rate) * lowest.n_rows, (highest.rate - down) * highest.n_rows
-    return int(np.ceil(min(rows) - 1e-9))
-
 
 MOST_GROUPS = 8
 """The number of groups up to which all of them are shown."""
@@ -195,17 +84,14 @@ def choose_groups(
 
 
 def shown_groups(
-    groups: Groups,
-    selected: Array,
-    weight: Array,
-    confidence: float = 0.95,
-    keep: int | None = None,
+    selected: GroupedRows, confidence: float = 0.95, keep: int | None = None
 ) -> Groups:
     """Return one grouping sorted by selection rates; of many groups those to show, and the others.
 
     The rates have exact intervals. The group `keep` is shown in any case.
     """
-    rates, sizes = GroupedRows(None, selected, groups, weight).means(selected)
+    groups, weight = selected.groups, selected.weight
+    rates, sizes = selected.means(selected.values)
     limits = clopper_pearson(rates, sizes, confidence)
     totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
     choice = choose_groups(rates, totals, low=limits.low, high=limits.high)
@@ -220,7 +106,7 @@ def with_others(groups: Groups, choice: Choice) -> Groups:
     position = np.full(len(groups), len(choice.shown))
     position[choice.shown] = np.arange(len(choice.shown))
     codes = np.where(groups.known, position[groups.codes], -1)
-    return Groups(codes, _objects(names), title=groups.title)
+    return Groups(codes, np.fromiter(names, object, len(names)), title=groups.title)
 
 
 def stacked(groups: Groups) -> tuple[Array, Groups]:
@@ -234,15 +120,9 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
     starts = np.cumsum([0, *map(len, groups.separate)])
     parts = zip(groups.separate, rows, starts[:-1], strict=True)
     codes = [part.codes[known] + start for part, known, start in parts]
-    names = _objects([name for part in groups.separate for name in part.labels])
-    return np.concatenate(rows), Groups(np.concatenate(codes), names, title=groups.title)
-
-
-def _objects(names: list[Any]) -> Array:
-    """Return names as an array of one dimension, whatever they are."""
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array
+    names = [name for part in groups.separate for name in part.labels]
+    every = np.fromiter(names, object, len(names))
+    return np.concatenate(rows), Groups(np.concatenate(codes), every, title=groups.title)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,3 +174,106 @@ def _denominator(table: pd.DataFrame, rate: str) -> Array:
     )
     of_rate = {"true_positive_rate": positive, "false_positive_rate": rows - positive}
     return (of_rate | {"precision": selected}).get(rate, rows)
+
+
+Ranks = tuple[float, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupScores(GroupedRows):
+    """Scores of rows by group; labels are None if they are not known.
+
+    Parameters
+    ----------
+    threshold : float, default=0.0
+        The decision threshold: a prediction is positive if its score is above.
+    unit : str, default="score"
+        The name of the scores, for axis labels.
+    """
+
+    threshold: float = 0.0
+    unit: str = "score"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: ArrayLike | None,
+        scores: ArrayLike,
+        sensitive_features: MatrixLike | Groups,
+        sample_weight: ArrayLike | None = None,
+        threshold: float | None = None,
+        unit: str = "score",
+    ) -> Self:
+        """Check scores and groups, and drop the rows of weight zero.
+
+        With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
+        """
+        given = y_true, scores, sensitive_features, None, sample_weight
+        rows = cls.check(*given, scores=True, optional="y_true").counted()
+        finite = np.isfinite(rows.values)
+        if not finite.all():
+            raise ValueError(
+                f"{int((~finite).sum())} of {len(finite)} scores are not finite: every row needs a "
+                "score."
+            )
+        if threshold is None:
+            threshold = 0.5 if rows.values.min() >= 0.0 and rows.values.max() <= 1.0 else 0.0
+        return replace(rows, threshold=check_finite("threshold", threshold), unit=unit)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Classifier,
+        X: MatrixLike,
+        y: ArrayLike | None,
+        sensitive_features: MatrixLike | Groups | None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        response_method: str = "auto",
+        threshold: float | None = None,
+        marginal: bool = False,
+        pos_label: object = None,
+    ) -> GroupScores:
+        """Return the scores of a fitted classifier.
+
+        With `marginal`, for a classifier with ``combine="marginal"``, each row is listed once for
+        each attribute. `pos_label` is the positive class; None takes that of the classifier. Of
+        several classes it is needed: the scores are those of this class, or the logarithms of its
+        probabilities, minus the highest of the others.
+        """
+        method = response_of(check_model(estimator), response_method)
+        methods = ["predict", method]
+        every = collect(estimator, X, y, sensitive_features, sample_weight, methods=methods)
+        collected = every.against_rest(pos_label)
+        scores, usual, unit = collected.outputs[""].response(method)
+        threshold = usual if threshold is None else check_finite("threshold", threshold)
+        if np.isnan(threshold):
+            raise ValueError(
+                f"response_method={response_method!r}: {type(estimator).__name__} does not predict "
+                f"by a threshold on {method}. Pass threshold=, or response_method='auto'."
+            )
+        rows, groups = np.arange(len(scores)), replace(collected.groups, marginal=False)
+        if marginal and collected.groups.marginal:
+            rows, groups = stacked(collected.groups)
+        labels = None if collected.labels is None else collected.labels[rows]
+        return cls(labels, scores[rows], groups, collected.weight[rows], threshold, unit)
+
+    def chosen(self, keep: int | None = None) -> GroupScores:
+        """Return the scores with the groups to show, of many groups, and the others as one group.
+
+        Up to eight groups are all shown, in their order. Beyond, the groups are chosen and sorted
+        by their selection rates; see `choose_groups`. The group `keep` is shown in any case.
+        """
+        if len(self.groups) <= MOST_GROUPS:
+            return self
+        selected = replace(self, values=self.values > self.threshold)
+        return replace(self, groups=shown_groups(selected, keep=keep))
+
+
+def ranks_of(estimator: object) -> Ranks:
+    """Return the range of ranks of the model's constraint; None if it has no range."""
+    constraint = getattr(final_estimator(estimator), "constraint", None)
+    for each in constraint if isinstance(constraint, list | tuple) else [constraint]:
+        if isinstance(each, Constraint) and each.rank_range is not None:
+            return each.rank_range
+    return None
