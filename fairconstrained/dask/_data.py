@@ -36,7 +36,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -65,11 +64,23 @@ class ConstraintParameters(BaseEstimator):
         ValueError
             If there is no such parameter; the message lists the valid ones.
         """
-        nested = {name: value for name, value in params.items() if name.startswith(f"{_PREFIX}__")}
+        nested = sorted(name for name in params if name.startswith(f"{_PREFIX}__"))
         super().set_params(**{name: params[name] for name in params if name not in nested})
+        entries = dict(_entries(self.constraint))
+        for name in nested:  # an entry of a list comes before its parameters
+            prefix = next((one for one in entries if f"{name}__".startswith(f"{one}__")), None)
+            if prefix is None:
+                raise ValueError(
+                    f"Invalid parameter {name!r}: constraint is a list of {len(entries)}, whose "
+                    "entries are called constraint__0, constraint__1, ..., and their parameters "
+                    "constraint__0__kappa and so on."
+                )
+            value = params[name]
+            entries[prefix] = value if name == prefix else _with(name, value, prefix, entries)
         if nested:
-            options = {name.removeprefix(f"{_PREFIX}__"): nested[name] for name in nested}
-            self.constraint = _changed(self.constraint, options)
+            values: list[Any] = list(entries.values())
+            given: Any = self.constraint
+            self.constraint = type(given)(values) if isinstance(given, list | tuple) else values[0]
         return self
 
 
@@ -87,38 +98,15 @@ def _resolved(entry: object) -> Constraint | None:
     return entry if isinstance(entry, Constraint) else None
 
 
-def _changed(constraint: ConstraintLike, options: dict[str, Any]) -> ConstraintLike:
-    """Return constraints with other parameters; a list is not changed but copied."""
-    if not isinstance(constraint, list | tuple):
-        return _with_parameters(_PREFIX, constraint, options)
-    entries = list(constraint)
-    nested: dict[int, dict[str, Any]] = defaultdict(dict)
-    for name, value in options.items():
-        position, _, parameter = name.partition("__")
-        if not (position.isdecimal() and int(position) < len(entries)):
-            raise ValueError(
-                f"Invalid parameter 'constraint__{name}': constraint is a list of {len(entries)}, "
-                "whose entries are called constraint__0, constraint__1, ..., and their parameters "
-                "constraint__0__kappa and so on."
-            )
-        if parameter:
-            nested[int(position)][parameter] = value
-        else:
-            entries[int(position)] = value
-    for k, changes in nested.items():
-        entries[k] = _with_parameters(f"{_PREFIX}__{k}", entries[k], changes)
-    return type(constraint)(entries)
-
-
-def _with_parameters(prefix: str, entry: object, options: dict[str, Any]) -> Constraint:
-    """Return a constraint with other parameters."""
-    known = _resolved(entry)
+def _with(name: str, value: object, prefix: str, entries: dict[str, object]) -> Constraint:
+    """Return the constraint of a prefix with another value of its parameter of this name."""
+    known = _resolved(entries[prefix])
     if known is None:
         raise ValueError(
-            f"{prefix}__{next(iter(options))} is a parameter of a constraint, and {prefix}="
-            f"{entry!r} is not a constraint: pass its name or an object."
+            f"{name} is a parameter of a constraint, and {prefix}={entries[prefix]!r} is not a "
+            "constraint: pass its name or an object."
         )
-    return known.set_params(**options)
+    return known.set_params(**{name.removeprefix(f"{prefix}__"): value})
 
 
 DOCUMENTATION = "https://fairconstrained.github.io/fairconstrained"

@@ -13,10 +13,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import KKT
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe

@@ -19,10 +19,7 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models import Model
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import KKT
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.class_losses import correct_share

@@ -37,7 +37,7 @@ from fairconstrained.model_selection.path import (
     refined,
     validation_rows,
 )
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import Evaluation
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads

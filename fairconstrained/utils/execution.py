@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -109,7 +108,6 @@ def splitter_params(estimator: Any, params: Mapping[str, Any], **known: Any) -> 
     return dict(params)
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -139,20 +137,14 @@ class _WithoutCallbacks:
         return _NoCallbacks()
 
 
-def _called_directly(method: Callable[P, T]) -> Callable[P, T]:
-    """Return a method that calls `method`, with as many frames as scikit-learn's decorator."""
-
-    @functools.wraps(method)
-    def called(*args: P.args, **options: P.kwargs) -> T:
-        return method(*args, **options)
-
-    return called
-
-
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
-    CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _called_directly
+    CallbackSupportMixin = _WithoutCallbacks
+
+    def with_callbacks(method: T) -> T:
+        """Return a method that no callback watches, as it is."""
+        return method
 
 
 Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
