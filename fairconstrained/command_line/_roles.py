@@ -34,39 +34,21 @@ _NO_DATES = "they are dates, which models take as numbers only, such as ages or 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table whose columns have roles.
+    """A table whose columns have roles."""
 
-    Attributes
-    ----------
-    X : DataFrame
-        The features, and the columns in `passed`.
-    y : Series
-        The values of the target: as in the file where classifiers accept them, else as text.
-    groups : DataFrame
-        The sensitive columns as text.
-    control : DataFrame or None
-        The columns of strata as text.
-    weight : Series or None
-        The weights of the rows.
-    numbers, categories, passed : list of str
-        The features by type, and the sensitive columns that the model reads groups from.
-    positive, negative : label
-        The values of the target, as in `y`.
-    left_out : list of str
-        Which columns and how many rows are left out, in sentences.
-    """
-
-    X: pd.DataFrame
+    X: pd.DataFrame  # the features, and the columns in `passed`
+    # the values of the target: as in the file where classifiers accept them, else as text
     y: pd.Series
-    groups: pd.DataFrame
-    control: pd.DataFrame | None
+    groups: pd.DataFrame  # the sensitive columns as text
+    control: pd.DataFrame | None  # the columns of strata as text
     weight: pd.Series | None
+    # the features by type, and the sensitive columns that the model reads groups from
     numbers: list[str]
     categories: list[str]
     passed: list[str]
-    positive: Any
+    positive: Any  # the values of the target, as in `y`
     negative: Any
-    left_out: list[str]
+    left_out: list[str]  # which columns and how many rows are left out, in sentences
 
     def take(self, rows: Array) -> Self:
         """Return some rows."""

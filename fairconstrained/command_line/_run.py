@@ -60,27 +60,13 @@ _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same sha
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Both models, and the reports on them.
-
-    Attributes
-    ----------
-    options : Namespace
-        The options of the command line.
-    rows : dict of str to Table
-        The training and the test rows.
-    models : dict of str to Pipeline
-        The fitted models.
-    seconds : dict of str to float
-        The times of their fits.
-    reports : dict of str to FairnessReport
-        The reports on the rows.
-    """
+    """Both models, and the reports on them."""
 
     options: Namespace
-    rows: dict[str, Table]
+    rows: dict[str, Table]  # the training and the test rows
     models: dict[str, Pipeline]
-    seconds: dict[str, float]
-    reports: dict[str, FairnessReport]
+    seconds: dict[str, float]  # the times of their fits
+    reports: dict[str, FairnessReport]  # the reports on the rows
 
     @property
     def fair(self) -> FairLogisticClassifier:

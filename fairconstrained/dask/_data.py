@@ -184,21 +184,11 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
 
 @dataclass(frozen=True, eq=False)
 class AtomTable:
-    """The distinct combinations of groups and label in all partitions.
+    """The distinct combinations of groups and label in all partitions."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per atom.
-    positions : list of ndarray of int
-        For every partition the positions of its own atoms.
-    labels : Series
-        The labels of all rows, also of those of weight zero, which are in no atom.
-    """
-
-    table: pd.DataFrame
-    positions: list[Array]
-    labels: pd.Series
+    table: pd.DataFrame  # one row per atom
+    positions: list[Array]  # for every partition the positions of its own atoms
+    labels: pd.Series  # the labels of all rows, also of those of weight zero, which are in no atom
 
     @classmethod
     def merged(cls, totals: Sequence[Totals]) -> Self:

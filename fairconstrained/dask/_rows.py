@@ -84,29 +84,16 @@ class Reader:
     Partitions of finite numbers, with the expected columns, are read without scikit-learn. Others,
     such as sparse ones and those with an error, are read as the estimator reads rows in memory: a
     worker then imports scikit-learn and the estimators, some 70 MB.
-
-    Attributes
-    ----------
-    names : ndarray of shape (n_columns,) or None
-        The names of the columns of X, None for arrays.
-    n_columns : int
-        Their number.
-    kept : ndarray of int of shape (n_features,)
-        The positions of the model's features.
-    sensitive : list of int or None
-        Those of the sensitive attributes, none for a function of X; None where X lacks them.
-    pickled : bytes
-        The estimator and its :class:`~fairconstrained.data.sensitive_columns.SensitiveColumns`.
-    group_names : tuple of str, default=()
-        The names of the columns of the groups, if they have any.
     """
 
-    names: Array | None
-    n_columns: int
-    kept: Array
+    names: Array | None  # the names of the columns of X, None for arrays, (n_columns,)
+    n_columns: int  # their number
+    kept: Array  # the positions of the model's features, (n_features,)
+    # those of the sensitive attributes, none for a function of X; None where X lacks them
     sensitive: list[int] | None
+    # the estimator and its `SensitiveColumns`
     pickled: bytes
-    group_names: tuple[str, ...] = ()
+    group_names: tuple[str, ...] = ()  # the names of the columns of the groups, if they have any
 
     @classmethod
     def of(
@@ -182,32 +169,16 @@ LABEL = "label"
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The checked rows of a partition.
+    """The checked rows of a partition."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        The partition's atoms: the distinct combinations of the sensitive attributes and the label.
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features that the model sees.
-    atoms : ndarray of int of shape (n_rows,)
-        Their positions in the table.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights, > 0.
-    n_all : int
-        The number of all rows of the partition, those of weight zero included.
-    labels : Series
-        The distinct labels of all these rows.
-    counted : ndarray of int of shape (n_rows,) or None
-        The positions of these rows among all; None if no row is left out.
-    """
-
+    # the partition's atoms: the distinct combinations of the sensitive attributes and the label
     table: pd.DataFrame
-    X: Matrix
-    atoms: Array
-    sample_weight: Array
-    n_all: int
-    labels: pd.Series
+    X: Matrix  # the features that the model sees, (n_rows, n_features)
+    atoms: Array  # their positions in the table, (n_rows,)
+    sample_weight: Array  # the weights, > 0, (n_rows,)
+    n_all: int  # the number of all rows of the partition, those of weight zero included
+    labels: pd.Series  # the distinct labels of all these rows
+    # the positions of these rows among all; None if no row is left out, (n_rows,)
     counted: Array | None = None
 
     def take(self, chosen: Array) -> Prepared:
@@ -236,27 +207,14 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """The atoms of a partition, and what is known of its rows without reading them again.
+    """The atoms of a partition, and what is known of its rows without reading them again."""
 
-    Attributes
-    ----------
-    sums : DataFrame
-        For each atom the number of its rows `counts`, their `weight`, and the sum of its `squares`.
-    moments : dict
-        The moments of the features of the rows with each label.
-    n_bytes : int
-        The size of the features.
-    largest : float
-        The largest weight, 0 without rows.
-    table, labels
-        See :class:`Prepared`.
-    """
-
+    # for each atom the number of its rows `counts`, their `weight`, and the sum of its `squares`
     sums: pd.DataFrame
-    moments: dict[Any, Moments]
-    n_bytes: int
-    largest: float
-    table: pd.DataFrame
+    moments: dict[Any, Moments]  # the moments of the features of the rows with each label
+    n_bytes: int  # the size of the features
+    largest: float  # the largest weight, 0 without rows
+    table: pd.DataFrame  # see `Prepared`, as labels
     labels: pd.Series
 
 

@@ -98,18 +98,11 @@ class Threads:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """What prepares partitions, keeps shards and computes sums over them.
+    """What prepares partitions, keeps shards and computes sums over them."""
 
-    Parameters
-    ----------
-    client : distributed.Client or Threads
-        Who computes.
-    disk : {"auto"} or bool, default="auto"
-        Whether features are kept in a file on the worker's disk and read in blocks. "auto" does
-        that where all features need more than half the memory of the workers; threads do not.
-    """
-
-    client: Any
+    client: Any  # who computes
+    # whether features are kept in a file on the worker's disk and read in blocks. "auto" does that
+    # where all features need more than half the memory of the workers; threads do not
     disk: str | bool = "auto"
 
     def map(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -158,21 +151,11 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class RemoteShards(Shards):
-    """Shards that are results of tasks on workers; a shard that is lost is made again by dask.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The client.
-    futures : list of Future
-        The shards.
-    n_rows : int
-        The number of rows in all of them.
-    """
+    """Shards that are results of tasks on workers; a shard that is lost is made again by dask."""
 
     client: Any
     futures: list[Any]
-    n_rows: int
+    n_rows: int  # the number of rows in all of them
     _places: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False)
     _done: list[Any] = field(default_factory=list, init=False, repr=False)
 

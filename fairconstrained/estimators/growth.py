@@ -33,33 +33,19 @@ _LEAST_HESSIAN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Boosted trees, with the multipliers of the constraints that they were grown under.
+    """Boosted trees, with the multipliers of the constraints that they were grown under."""
 
-    Attributes
-    ----------
-    trees : Trees
-        The trees that are kept.
-    multipliers : ndarray of shape (n_constraints,)
-        The multipliers after the last iteration.
-    auxiliary : ndarray
-        The values of the variables of the constraints' terms.
-    curvature : float
-        The mean second derivative of the loss in the scores, before the last iteration.
-    scores : ndarray of shape (n_rows,) or None
-        The scores of the training rows, if growing ended with the trees that are kept.
-    meets : bool
-        With constraints on predictions: whether the predictions of the kept trees on the training
-        rows meet them.
-    first : Start or None
-        The boosted leaf values, the variables of the constraints' terms and the multipliers.
-    """
-
-    trees: Trees
-    multipliers: Array
-    auxiliary: Array
+    trees: Trees  # the trees that are kept
+    multipliers: Array  # the multipliers after the last iteration, (n_constraints,)
+    auxiliary: Array  # the values of the variables of the constraints' terms
+    # the mean second derivative of the loss in the scores, before the last iteration
     curvature: float
+    # the scores of the training rows, if growing ended with the trees that are kept, (n_rows,)
     scores: Array | None = None
+    # with constraints on predictions: whether the predictions of the kept trees on the training
+    # rows meet them
     meets: bool = False
+    # the boosted leaf values, the variables of the constraints' terms and the multipliers
     first: Start | None = None
 
     def moved(self, by: float, model: Model) -> Grown:
@@ -77,47 +63,24 @@ class Growth:
     """One run of the boosting iterations.
 
     Rows that constraints bring with them are rows of the data set without a loss.
-
-    Parameters
-    ----------
-    trees : TreeParameters
-        The parameters of the trees.
-    parameters : mapping
-        LightGBM's parameters.
-    columns : mapping
-        The names of the features and which of them are categorical, for LightGBM's data sets.
-    loss_of : callable
-        Returns the loss of training rows.
-    data : TrainingData
-        The rows.
-    constraints : sequence of Constraint
-        All must hold; their tolerances are set.
-    held : TrainingData or None
-        Rows that trees are not grown on.
-    categories : list of list
-        The categories of the columns of pandas' category dtype that the booster accepts.
-    follows_others : bool
-        Whether the multipliers follow the constraints on the rows set aside.
-    zero_one : bool
-        Whether the constraints are on predictions.
-    n_fitted : int or None
-        The number of trees whose leaf values are variables of the leaf fit.
-    seed : int
-        Draws the probes of the multiplier rule.
     """
 
     trees: TreeParameters
     parameters: Mapping[str, Any]
+    # the names of the features and which of them are categorical, for LightGBM's data sets
     columns: Mapping[str, Any]
-    loss_of: LossOf
+    loss_of: LossOf  # returns the loss of training rows
     data: TrainingData
-    constraints: Sequence[Constraint] = ()
-    held: TrainingData | None = None
+    constraints: Sequence[Constraint] = ()  # all must hold; their tolerances are set
+    held: TrainingData | None = None  # rows that trees are not grown on
+    # the categories of the columns of pandas' category dtype that the booster accepts
     categories: list[list[Any]] = field(default_factory=list)
+    # whether the multipliers follow the constraints on the rows set aside
     follows_others: bool = False
-    zero_one: bool = False
+    zero_one: bool = False  # whether the constraints are on predictions
+    # the number of trees whose leaf values are variables of the leaf fit
     n_fitted: int | None = None
-    seed: int = 0
+    seed: int = 0  # draws the probes of the multiplier rule
 
     def __post_init__(self) -> None:
         """Start without trees."""

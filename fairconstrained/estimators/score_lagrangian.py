@@ -46,31 +46,22 @@ class ScoreLagrangian:
 
     The steps are then independent of group sizes and of the number of constraints.
 
-    Parameters
-    ----------
-    problem : Problem
-        Objective and constraints as functions of the scores, see
-        :class:`~fairconstrained.models.scores.ScoreModel`.
-    learning_rate : float
-        The learning rate of the trees.
-    first_score : float, default=0.0
-        The score before the first tree; variables of the terms, thresholds on scores, start at
-        their own start plus this.
-    zero_one : bool
-        Whether the multipliers follow the constraints on predictions in place of those on scores.
-    random_state : RandomState
-        Draws the probes.
-
     References
     ----------
     IPC, Remark 2 (the augmented Lagrangian); M. Hutchinson, "A stochastic estimator of the trace of
     the influence matrix", 1990 (the probes).
     """
 
+    # objective and constraints as functions of the scores, see
+    # `ScoreModel`
     problem: Problem
     learning_rate: float
+    # the score before the first tree; variables of the terms, thresholds on scores, start at their
+    # own start plus this
     first_score: float = 0.0
+    # whether the multipliers follow the constraints on predictions in place of those on scores
     zero_one: bool = False
+    # draws the probes
     random_state: np.random.RandomState = field(default_factory=lambda: np.random.RandomState(0))
 
     def __post_init__(self) -> None:

@@ -35,43 +35,21 @@ _FAR = 0.1  # a gap of predictions that is larger than kappa by this is hardly w
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The solution of a fit.
+    """The solution of a fit."""
 
-    Attributes
-    ----------
-    result : Result
-        The model and its certificate.
-    search : DecisionSearch or None
-        The search, with enforce="decision".
-    certificate : Certificate or None
-        The statement about the population, with a confidence.
-    optimality : OptimalityGap
-        How much better another model can be.
-    """
-
-    result: Result
-    search: DecisionSearch | None = None
-    certificate: Certificate | None = None
-    optimality: OptimalityGap = NOT_ASKED_FOR
+    result: Result  # the model and its certificate
+    search: DecisionSearch | None = None  # the search, with enforce="decision"
+    certificate: Certificate | None = None  # the statement about the population, with a confidence
+    optimality: OptimalityGap = NOT_ASKED_FOR  # how much better another model can be
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The bound that was asked for, and whether it is met.
+    """The bound that was asked for, and whether it is met."""
 
-    Attributes
-    ----------
-    violation : float
-        By how much it is exceeded; 0 without a constraint.
-    met : bool or None
-        Whether it is met; None without a constraint.
-    text : str
-        The same in words, with figures if it is not met; empty without a constraint.
-    """
-
-    violation: float
-    met: bool | None
-    text: str
+    violation: float  # by how much it is exceeded; 0 without a constraint
+    met: bool | None  # whether it is met; None without a constraint
+    text: str  # the same in words, with figures if it is not met; empty without a constraint
 
     @classmethod
     def of_scores(cls, at: Evaluation, result: Result, *, on_loss: bool = False) -> Bound:

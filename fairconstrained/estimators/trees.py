@@ -58,31 +58,19 @@ def _values_of(text: str, name: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Boosted trees as text, the first score, and the categories of their features.
+    """Boosted trees as text, the first score, and the categories of their features."""
 
-    Attributes
-    ----------
-    text : str
-        LightGBM's model file: the trees, with the objective that turns scores to probabilities.
-    first_score : float
-        The score before the first tree, which the text does not contain.
-    categories : list of list
-        The categories of the columns of pandas' category dtype that the booster accepts, in order.
-    num_threads : int, default=0
-        For predictions; 0 is LightGBM's default.
-    n_fitted : int or None, default=None
-        The number of trees, the last ones, whose leaf values are variables; None for all. The trees
-        before them have a common factor, which is the first variable.
-    monotone : bool, default=False
-        Whether the variable of each of the last trees is a factor of its leaf values, which keeps
-        their order.
-    """
-
+    # LightGBM's model file: the trees, with the objective that turns scores to probabilities
     text: str = field(repr=False)
-    first_score: float
+    first_score: float  # the score before the first tree, which the text does not contain
+    # the categories of the columns of pandas' category dtype that the booster accepts, in order
     categories: list[list[Any]] = field(default_factory=list)
-    num_threads: int = 0
+    num_threads: int = 0  # for predictions; 0 is LightGBM's default
+    # the number of trees, the last ones, whose leaf values are variables; None for all. The trees
+    # before them have a common factor, which is the first variable
     n_fitted: int | None = None
+    # whether the variable of each of the last trees is a factor of its leaf values, which keeps
+    # their order
     monotone: bool = False
 
     @classmethod

@@ -83,17 +83,9 @@ def predicted(solved: Sequence[Solved], kappa: float) -> Start | None:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows on which models are measured.
+    """Rows on which models are measured."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The loss and the constraints on the rows.
-    data : TrainingData
-        The rows.
-    """
-
-    problem: Problem
+    problem: Problem  # the loss and the constraints on the rows
     data: TrainingData
 
     def worth(self, w: Array, *, like: Evaluation | None = None) -> float:
