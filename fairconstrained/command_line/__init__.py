@@ -1,10 +1,353 @@
-"""The command ``python -m fairconstrained``: a comparison of two models on a file.
+"""The command ``python -m fairconstrained``: fits without and with a constraint, and reports.
 
 What belongs here: arguments, files, what is printed. What does not: anything that a program would
 call.
 """
 
-from fairconstrained.command_line._files import DataError, print_text
-from fairconstrained.command_line._run import OPTION_OF, run
+from __future__ import annotations
+
+import json
+import re
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from fairconstrained.command_line._files import (
+    DataError,
+    check_outputs,
+    print_text,
+    read_table,
+    write_model,
+    write_outputs,
+)
+from fairconstrained.command_line._roles import Table, with_roles
+from fairconstrained.constraints import resolve_constraints
+from fairconstrained.estimators.logistic import FairLogisticClassifier
+from fairconstrained.inspection.assessment import constraints_of
+from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.reporting.forms import aligned, number, plain, render
+from fairconstrained.reporting.report import FairnessReport, fairness_report
+from fairconstrained.utils.provenance import provenance
+from fairconstrained.utils.typing import Array
 
 __all__ = ["OPTION_OF", "DataError", "print_text", "run"]
+
+NOT_MET = 3
+"""The exit status of ``--check`` where the bound is not met; errors have 1 and 2."""
+
+OPTION_OF = {
+    "combine": "--combine",
+    "confidence": "--confidence",
+    "constraint": "--constraint",
+    "enforce": "--enforce",
+    "kappa": "--kappa",
+    "pos_label": "--positive",
+    "random_state": "--seed",
+    "ratio": "--ratio",
+    "sensitive_columns": "--sensitive",
+}
+"""The options for parameters of the classifier; ``--set`` is for the others."""
+
+_FREE = {"constraint": None, "enforce": "score", "confidence": None, "goal": "accuracy"}
+_SHOWN_GROUPS = 6  # more groups make the table too wide
+_LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Both models, and the reports on them."""
+
+    options: Namespace
+    rows: dict[str, Table]  # the training and the test rows
+    models: dict[str, Pipeline]
+    seconds: dict[str, float]  # the times of their fits
+    reports: dict[str, FairnessReport]  # the reports on the rows
+
+    @property
+    def fair(self) -> FairLogisticClassifier:
+        """The classifier with the constraint."""
+        classifier: FairLogisticClassifier = self.models["fair"][-1]
+        return classifier
+
+    @cached_property
+    def documented(self) -> Pipeline:
+        """The fair model, which says in `provenance_` where it comes from."""
+        train, test = self.rows.values()
+        model, seed = self.models["fair"], self.options.seed
+        model.provenance_ = provenance(
+            model, train.X, train.y, train.groups, train.control, train.weight,
+            training_rows=len(train.y), held_out_rows=len(test.y), seed_of_the_split=seed,
+        )  # fmt: skip
+        return model
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return accuracy, selection rates and gaps, for each model and its rows.
+
+        None stands for what could not be measured.
+        """
+        rates = {
+            rows: report.groups["selection_rate"].groupby("model").head(-1).unstack()
+            for rows, report in self.reports.items()
+        }
+        groups = pd.concat(rates, sort=True).columns  # test rows may lack some
+        return [
+            {
+                "model": model,
+                "rows": rows,
+                "accuracy": report.summary.at["accuracy", model],
+                "rates": {one: plain(rates[rows].loc[model].get(one)) for one in groups},
+                "decision_gap": plain(gaps["decisions"]),
+                "score_gap": plain(gaps["scores"]),
+                "seconds": seconds if rows == "training" else None,
+            }
+            for model, seconds in self.seconds.items()
+            for rows, report in self.reports.items()
+            for gaps in [report.constraints.droplevel("constraint").loc[model]]
+        ]
+
+    def table(self) -> str:
+        """Return the figures as a table in plain text."""
+        figures = self.figures()
+        groups = list(map(str, figures[0]["rates"]))
+        groups = groups if len(groups) <= _SHOWN_GROUPS else []
+        lines: list[list[str]] = [["", "", "", *["selected"] * len(groups), "gap of", "gap on", ""]]
+        lines += [["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]]
+        for line in figures:
+            rates = [*line["rates"].values()][: len(groups)]
+            shown = [line["accuracy"], *rates, line["decision_gap"], line["score_gap"]]
+            spent = "" if line["seconds"] is None else f"{line['seconds']:.2f}"
+            numbers = (number(np.nan if value is None else float(value)) for value in shown)
+            lines.append([line["model"], line["rows"], *numbers, spent])
+        return "\n".join(aligned(lines, n_left=2))
+
+    @property
+    def _tolerance(self) -> tuple[str, float]:
+        """The name and the value of what bounds the gap."""
+        ((_, constraint),) = constraints_of(self.fair)
+        given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
+        name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
+        return name, float(given[name])
+
+    def text(self, read_as: str) -> str:
+        """Return whether the bound is met, what was compared, and what the constraint changed."""
+        train, test = self.rows.values()
+        ((_, constraint),) = constraints_of(self.fair)  # with what it chose on the training rows
+        return render(
+            "command.txt.j2",
+            comparison=self,
+            file=Path(self.options.file).name,
+            train=train,
+            test=test,
+            read_as=read_as,
+            n_positive=sum(int((rows.y == train.positive).sum()) for rows in (train, test)),
+            sizes=self.reports["training"].groups.xs("fair")["rows"].iloc[:-1],
+            hidden=set(self.options.sensitive).isdisjoint(train.X),
+            tolerance=self._tolerance,
+            constraint=constraint,
+            report=self.reports["test"],
+        )
+
+    def as_json(self) -> str:
+        """Return the options and all measures."""
+        options, (train, test), result = self.options, self.rows.values(), self.fair.result_
+        measures = ("objective", "violation", "kkt_residual", "data_passes")
+        content = {
+            "bound_met": self.fair.bound_met_,
+            "bound_violation": self.fair.bound_violation_,
+            "data": {
+                "file": options.file,
+                "target": options.target,
+                "positive": train.positive,
+                "negative": train.negative,
+                "sensitive": options.sensitive,
+                "control": options.control,
+                "training_rows": len(train.y),
+                "test_rows": len(test.y),
+                "left_out": train.left_out,
+            },
+            "constraint": {
+                "name": options.constraint,
+                **dict([self._tolerance]),
+                "enforce": options.enforce,
+            },
+            "solver": {"status": result.status.value, **{k: getattr(result, k) for k in measures}},
+            "models": [{**line, "rates": [*line["rates"].values()]} for line in self.figures()],
+            "provenance": self.documented.provenance_,
+            **{rows: report.to_dict() for rows, report in self.reports.items()},
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+
+    def draw_path(self, file: Path) -> None:
+        """Draw accuracy against the gap for many kappas."""
+        from fairconstrained.plotting.path import FairnessPathDisplay
+
+        train, test = self.rows.values()
+        free = {"classifier__constraint": self.options.constraint, "classifier__enforce": "score"}
+        path = fairness_path(
+            clone(self.models["fair"]).set_params(**free, classifier__confidence=None),
+            train.X,
+            train.y,
+            **train.row_data(),
+            X_val=test.X,
+            y_val=test.y,
+            **{f"{name}_val": values for name, values in test.row_data().items()},
+        )
+        figure: Any = FairnessPathDisplay.from_path(path).figure_
+        figure.savefig(file, bbox_inches="tight")
+
+
+def run(options: Namespace) -> int:
+    """Print the comparison on a file and write what was asked for; return the exit status."""
+    if options.target is None or not options.sensitive:
+        raise DataError(
+            "Name the column to predict with --target, and the columns of groups with --sensitive."
+        )
+    classifier = _classifier(options)
+    check_outputs(options)
+    frame, read_as = read_table(options.file, options.encoding)
+    table = with_roles(
+        frame,
+        options,
+        use_sensitive=classifier.use_sensitive,
+        pass_groups=classifier.group_interactions,
+    )
+    named = [column for column, _ in options.reference]
+    for column, value in options.reference:
+        if named.count(column) > 1:
+            raise DataError(
+                f"--reference {column}={value}: {column} has another reference; choose one."
+            )
+        if column not in table.groups or value not in set(table.groups[column]):
+            raise DataError(
+                f"--reference {column}={value}: give one of the columns of --sensitive, "
+                f"{', '.join(options.sensitive)}, and one of its values."
+            )
+    rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        try:
+            result = _compared(options, classifier, rows)
+        except (TypeError, ValueError) as error:
+            why = in_options(str(error))
+            raise DataError(f"{options.file}: the models cannot be fitted: {why}") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they would repeat the notes
+        writers: dict[str, Callable[[Path], object]] = {
+            "report": lambda file: file.write_text(result.reports["test"].to_html(), "utf-8"),
+            "model": partial(write_model, result.documented),
+            "json": lambda file: file.write_text(result.as_json(), "utf-8"),
+            "path": result.draw_path,
+        }
+        written, status = write_outputs(options, writers)  # also if nobody reads what is printed
+    notes = [*(str(one.message) for one in noted), *result.reports["test"].notes]
+    end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
+    print_text("\n".join([result.text(read_as), *end, *written]))
+    return status or (NOT_MET if options.check and not result.fair.bound_met_ else 0)
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library with the options of the command line for parameters."""
+    names = list(FairLogisticClassifier().get_params())
+    alone = [name for name in names if "_" in name or name == "tol"]  # others are plain words too
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1] or match[3], (match[2] or "").strip("'\"")
+        if name in OPTION_OF:
+            return f"{OPTION_OF[name]} {value}".rstrip()
+        return f"--set {name}={value or 'VALUE'}"
+
+    text = text.replace(", decision_gap_,", "")  # the table has it
+    value = r"'\w*'|\"\w*\"|[\w.]*\w"
+    return re.sub(rf"\b(?:({'|'.join(names)})=({value})|({'|'.join(alone)})\b)", option, text)
+
+
+def _classifier(options: Namespace) -> FairLogisticClassifier:
+    """Return the classifier with the parameters that the options give."""
+    (constraint,) = resolve_constraints(options.constraint)
+    takes_kappa, takes_ratio = constraint.takes_kappa, hasattr(constraint, "ratio")
+    for name, valid in (("kappa", takes_kappa), ("path", takes_kappa), ("ratio", takes_ratio)):
+        value = getattr(options, name)
+        if value is not None and not valid:
+            tolerance = constraint.tolerance
+            raise DataError(
+                f"--{name} {value}: the constraint {options.constraint} does not take "
+                f"{'ratio' if name == 'ratio' else 'kappa'}; its tolerance is {tolerance}, set by "
+                f"{OPTION_OF.get(tolerance, f'--set constraint__{tolerance}')}. Leave this out, or "
+                "name another constraint."
+            )
+    if options.ratio is not None:
+        constraint.set_params(ratio=options.ratio)
+    try:
+        return FairLogisticClassifier(
+            constraint.with_defaults(kappa=options.kappa),
+            enforce=options.enforce,
+            confidence=options.confidence,
+            combine=options.combine,
+            groups_missing="own_group",
+            random_state=options.seed,
+        ).set_params(**dict(options.set))
+    except ValueError as error:
+        raise DataError(f"--set: {error}") from error
+
+
+def _split(table: Table, options: Namespace) -> tuple[Array, Array]:
+    """Return the training and the test rows, with the same shares of groups and labels."""
+    positive = (table.y == table.positive).to_numpy()
+    groups = table.groups.groupby(list(table.groups), dropna=False).ngroup()
+    strata = 2 * groups.to_numpy() + positive
+    if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
+        strata = positive
+    try:
+        train, test = train_test_split(
+            np.arange(len(positive)),
+            test_size=options.test_size,
+            random_state=options.seed,
+            stratify=strata,
+        )
+    except ValueError as error:
+        raise DataError(
+            f"{options.file}: its {len(positive)} rows cannot be split into training and test "
+            f"rows: {error}"
+        ) from error
+    return train, test
+
+
+def _compared(
+    options: Namespace, classifier: FairLogisticClassifier, rows: dict[str, Table]
+) -> Comparison:
+    """Fit both models to the training rows, and report on both."""
+    train = rows["training"]
+    classifier.set_params(
+        pos_label=train.positive,
+        sensitive_columns=train.passed or None,
+        use_sensitive=False,  # the encoder has made features of the sensitive columns
+    )
+    free = clone(classifier).set_params(**_FREE)
+    fit_params = {f"classifier__{name}": values for name, values in train.row_data().items()}
+    models, seconds = {}, {}
+    for name, last in (("unconstrained", free), ("fair", classifier)):
+        model = Pipeline([("encoder", train.encoder()), ("classifier", last)])
+        start = time.perf_counter()
+        models[name] = model.fit(train.X, train.y, **fit_params)
+        seconds[name] = time.perf_counter() - start
+    asked = {
+        "confidence": options.confidence or 0.95,
+        "reference": dict(options.reference) or None,
+        "least_share": options.least_share,
+    }
+    reports = {
+        name: fairness_report(models, part.X, part.y, **asked, **part.row_data())
+        for name, part in rows.items()
+    }
+    return Comparison(options, rows, models, seconds, reports)
