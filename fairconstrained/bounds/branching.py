@@ -50,17 +50,11 @@ _EDGE = 0.3  # of a side, which a cut leaves at least
 
 @dataclass(frozen=True, eq=False)
 class Interpolated(Lagrangian):
-    """A Lagrangian with its rows moved to the corners of a grid.
+    """A Lagrangian with its rows moved to the corners of a grid."""
 
-    Attributes
-    ----------
-    rows : Lagrangian
-        That of the rows.
-    variances : ndarray of shape (n_rows, n_features)
-        The mean squared distance of a row from its corners, in the units of the coefficients.
-    """
-
-    rows: Lagrangian
+    rows: Lagrangian  # that of the rows
+    # the mean squared distance of a row from its corners, in the units of the coefficients,
+    # (n_rows, n_features)
     variances: Array
 
     def price(self, multipliers: Array) -> Array:

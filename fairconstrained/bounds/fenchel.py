@@ -45,25 +45,14 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class RelaxedPoint(ABC):
-    r"""What is known of a relaxation from one point w, above all a bound on its least value.
+    r"""What is known of a relaxation from one point w, above all a bound on its least value."""
 
-    Attributes
-    ----------
-    relaxed : object
-        The relaxation: a penalty plus a sum over points of functions of one score, each at most
-        that of the Lagrangian.
-    w : ndarray of shape (n_parameters,)
-        The point.
-    scores : ndarray of shape (n_points,)
-        The scores there.
-    pullback : callable
-        Weights of the scores -> gradient.
-    """
-
+    # the relaxation: a penalty plus a sum over points of functions of one score, each at most that
+    # of the Lagrangian
     relaxed: Any
-    w: Array
-    scores: Array
-    pullback: Pullback
+    w: Array  # the point, (n_parameters,)
+    scores: Array  # the scores there, (n_points,)
+    pullback: Pullback  # weights of the scores -> gradient
 
     @property
     @abstractmethod

@@ -21,31 +21,17 @@ _MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains litt
 
 @dataclass(frozen=True, eq=False)
 class Lagrangian:
-    """The objective and constraints, as sums over points of l(s), l(-s) and sigmoid(s).
+    """The objective and constraints, as sums over points of l(s), l(-s) and sigmoid(s)."""
 
-    Attributes
-    ----------
-    model : LinearModel
-        Of the points: rows, or rows with the same features together.
-    of_loss : ndarray of bool of shape (1 + n_constraints,)
-        Which functions, the objective first, are sums of l; the others are sums of the sigmoid.
-    up, down : ndarray of shape (n_of_loss, n_points)
-        The weights of l(s) and l(-s) in these.
-    share : ndarray of shape (n_others, n_points)
-        The weights of sigmoid(s) in the others.
-    level : ndarray of shape (1 + n_constraints,)
-        What is added to each function.
-    penalty : Penalty
-        An elastic net on the coefficients.
-    """
-
-    model: LinearModel
+    model: LinearModel  # of the points: rows, or rows with the same features together
+    # which functions, the objective first, are sums of l; the others are sums of the sigmoid, (1 +
+    # n_constraints,)
     of_loss: Array
-    up: Array
+    up: Array  # the weights of l(s) and l(-s) in these, (n_of_loss, n_points)
     down: Array
-    share: Array
-    level: Array
-    penalty: Penalty
+    share: Array  # the weights of sigmoid(s) in the others, (n_others, n_points)
+    level: Array  # what is added to each function, (1 + n_constraints,)
+    penalty: Penalty  # an elastic net on the coefficients
 
     cost = 0
 

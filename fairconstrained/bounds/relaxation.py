@@ -33,32 +33,17 @@ _TANGENTS = 6  # steps to the tangent of an envelope in an interval
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """A convex function of the parameters below the Lagrangian at some multipliers, in a box.
+    """A convex function of the parameters below the Lagrangian at some multipliers, in a box."""
 
-    Attributes
-    ----------
-    lagrangian : Lagrangian
-        Its functions.
-    multipliers : ndarray of shape (n_functions - 1,)
-        lambda.
-    p, q, c : ndarray of shape (n_points,)
-        The weights of l(s), l(-s) and sigmoid(s).
-    level : float
-        What is added.
-    tilt : ndarray of shape (n_parameters,) or float, default=0.0
-        The slopes of a linear function of the parameters, which is added too.
-    box : Box or None, default=None
-        Where it is below the Lagrangian; None stands for the whole space.
-    """
-
-    lagrangian: Lagrangian
-    multipliers: Array
-    p: Array
+    lagrangian: Lagrangian  # its functions
+    multipliers: Array  # lambda, (n_functions - 1,)
+    p: Array  # the weights of l(s), l(-s) and sigmoid(s), (n_points,)
     q: Array
     c: Array
-    level: float
+    level: float  # what is added
+    # the slopes of a linear function of the parameters, which is added too, (n_parameters,)
     tilt: Array | float = 0.0
-    box: Box | None = None
+    box: Box | None = None  # where it is below the Lagrangian; None stands for the whole space
 
     @classmethod
     def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> Relaxation:
@@ -201,21 +186,11 @@ def logistic(s: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class EnvelopePoint(RelaxedPoint):
-    r"""A point of a relaxation by envelopes.
+    r"""A point of a relaxation by envelopes."""
 
-    Attributes
-    ----------
-    beyond : ndarray of bool of shape (n_points,)
-        Where scores are beyond t, where the envelope is straight.
-    touching : ndarray of shape (n_points,)
-        t there, else the scores.
-    straight : ndarray of shape (n_points,)
-        The slopes of the straight parts.
-    """
-
-    beyond: Array
-    touching: Array
-    straight: Array
+    beyond: Array  # where scores are beyond t, where the envelope is straight, (n_points,)
+    touching: Array  # t there, else the scores, (n_points,)
+    straight: Array  # the slopes of the straight parts, (n_points,)
 
     @cached_property
     def _losses(self) -> tuple[Array, Array, Array]:

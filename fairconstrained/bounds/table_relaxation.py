@@ -23,18 +23,10 @@ _FLOOR = 0.005  # of the range of slopes: the least curvature, see Relaxation
 
 @dataclass(frozen=True, eq=False)
 class TableRelaxation:
-    """The convex minorants of tables at some multipliers.
+    """The convex minorants of tables at some multipliers."""
 
-    Attributes
-    ----------
-    lagrangian : Tables
-        The functions.
-    multipliers : ndarray of shape (n_constraints,)
-        lambda.
-    """
-
-    lagrangian: Tables
-    multipliers: Array
+    lagrangian: Tables  # the functions
+    multipliers: Array  # lambda, (n_constraints,)
 
     box = None
     tilt = 0.0
@@ -149,15 +141,9 @@ class TableRelaxation:
 
 @dataclass(frozen=True, eq=False)
 class TablePoint(RelaxedPoint):
-    """A point of a relaxation by tables.
+    """A point of a relaxation by tables."""
 
-    Attributes
-    ----------
-    nearest : ndarray of int of shape (n_rows,)
-        The point of the grid that is nearest to every score.
-    """
-
-    nearest: Array
+    nearest: Array  # the point of the grid that is nearest to every score, (n_rows,)
 
     @cached_property
     def _parabolas(self) -> tuple[Array, Array, Array, Array]:

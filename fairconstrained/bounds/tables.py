@@ -85,36 +85,18 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The objective and constraints by kinds of rows.
+    """The objective and constraints by kinds of rows."""
 
-    Attributes
-    ----------
-    model : LinearModel
-        Of the rows.
-    penalty : Penalty
-        An elastic net on the coefficients.
-    weight : ndarray of shape (n_rows,)
-        What the functions of the kind of a row are multiplied by.
-    kind : ndarray of int of shape (n_rows,)
-        The kind of every row.
-    coefficients : ndarray of shape (1 + n_constraints, n_functions, n_kinds)
-        The weights of the functions of the basis in each function, the objective first.
-    level : ndarray of shape (1 + n_constraints,)
-        What is added to each.
-    basis : Basis
-        The functions.
-    points : ndarray of shape (n_points,)
-        The grid of scores.
-    """
-
-    model: LinearModel
-    penalty: Penalty
-    weight: Array
-    kind: Array
+    model: LinearModel  # of the rows
+    penalty: Penalty  # an elastic net on the coefficients
+    weight: Array  # what the functions of the kind of a row are multiplied by, (n_rows,)
+    kind: Array  # the kind of every row, (n_rows,)
+    # the weights of the functions of the basis in each function, the objective first, (1 +
+    # n_constraints, n_functions, n_kinds)
     coefficients: Array
-    level: Array
-    basis: Basis
-    points: Array
+    level: Array  # what is added to each, (1 + n_constraints,)
+    basis: Basis  # the functions
+    points: Array  # the grid of scores, (n_points,)
 
     @classmethod
     def of(cls, at: Evaluation, chosen: Array, *, exact: bool = False) -> Tables | None:

@@ -26,27 +26,15 @@ Scores = Array | ShardedScores
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows whose rate of an event, a positive or a wrong prediction, is an average over a group.
+    """Rows whose rate of an event, a positive or a wrong prediction, is an average over a group."""
 
-    Attributes
-    ----------
-    rows : ndarray of int of shape (n_sample,)
-        Their positions; they may be atoms, which stand for rows that agree in label and groups.
-    weight : ndarray of shape (n_sample,)
-        Their weights, which sum to one.
-    flipped : ndarray of bool of shape (n_sample,)
-        Where the event is a negative prediction.
-    repeats : ndarray of int of shape (n_sample,)
-        How many rows each stands for.
-    squares : ndarray of shape (n_sample,)
-        The sum of the squared weights of these.
-    """
-
+    # their positions; they may be atoms, which stand for rows that agree in label and groups,
+    # (n_sample,)
     rows: Array
-    weight: Array
-    flipped: Array
-    repeats: Array
-    squares: Array
+    weight: Array  # their weights, which sum to one, (n_sample,)
+    flipped: Array  # where the event is a negative prediction, (n_sample,)
+    repeats: Array  # how many rows each stands for, (n_sample,)
+    squares: Array  # the sum of the squared weights of these, (n_sample,)
 
     @classmethod
     def of(cls, rows: Array, weight: Array, flipped: Array) -> Sample:
@@ -118,25 +106,6 @@ class Claim:
     :math:`\beta (1 - \pi)` with ``of_all``, else those of the two groups. The statement for both
     confidence limits of the share implies the one for the share, since it is affine in it.
 
-    Attributes
-    ----------
-    name : str
-        The statement in words.
-    samples : tuple of Sample
-        The rows of the two rates, or of one.
-    coefficients : tuple of float
-        alpha and beta, or alpha alone.
-    bound : float
-        b.
-    share : float or None
-        The first group's share, where it is compared with all rows.
-    thresholds : ndarray or None
-        The statement is made for each of these thresholds of the scores; None stands for all.
-    ranks : tuple of float
-        The rates are clipped to this range.
-    one_output : bool
-        Whether it is one output of the constraint's term, of the same name.
-
     Examples
     --------
     >>> import numpy as np
@@ -150,14 +119,15 @@ class Claim:
     (True, -0.09)
     """
 
-    name: str
-    samples: tuple[Sample, ...]
-    coefficients: tuple[float, ...]
-    bound: float
-    share: float | None = None
+    name: str  # the statement in words
+    samples: tuple[Sample, ...]  # the rows of the two rates, or of one
+    coefficients: tuple[float, ...]  # alpha and beta, or alpha alone
+    bound: float  # b
+    share: float | None = None  # the first group's share, where it is compared with all rows
+    # the statement is made for each of these thresholds of the scores; None stands for all
     thresholds: Array | None = field(default_factory=lambda: _DECISION)
-    ranks: tuple[float, float] = (0.0, 1.0)
-    one_output: bool = True
+    ranks: tuple[float, float] = (0.0, 1.0)  # the rates are clipped to this range
+    one_output: bool = True  # whether it is one output of the constraint's term, of the same name
 
     def accepts(self, scores: Scores, delta: float) -> bool:
         """Return whether the statement is accepted with an error of at most delta."""

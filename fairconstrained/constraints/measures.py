@@ -24,36 +24,17 @@ _SMALL = 4096  # entries up to which matrices are dense, and names are listed
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    r"""A number for each group, :math:`m = M A \phi(s) + d`, for instance its rate.
+    r"""A number for each group, :math:`m = M A \phi(s) + d`, for instance its rate."""
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The cell of each row, -1 for none: A averages over the rows of each cell.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    shares : ndarray of shape (n_groups,)
-        The groups' shares of the weight.
-    what : str
-        The kind of the numbers, for messages: "rate", "error".
-    groups : list of str
-        The groups' names.
-    numbers : ndarray or CSR of shape (n_groups + 1, n_cells)
-        M; the last row is that of the number of all rows.
-    event : str, default=""
-        The condition under which the numbers are computed, as names end with it.
-    constant : ndarray of shape (n_groups + 1,) or float, default=0.0
-        d.
-    """
-
+    # the cell of each row, -1 for none: A averages over the rows of each cell, (n_rows,)
     codes: Array
-    weight: Array
-    shares: Array
-    what: str
-    groups: list[str]
-    numbers: Matrix
-    event: str = ""
-    constant: Array | float = 0.0
+    weight: Array  # the weights of the rows, (n_rows,)
+    shares: Array  # the groups' shares of the weight, (n_groups,)
+    what: str  # the kind of the numbers, for messages: "rate", "error"
+    groups: list[str]  # the groups' names
+    numbers: Matrix  # m; the last row is that of the number of all rows, (n_groups + 1, n_cells)
+    event: str = ""  # the condition under which the numbers are computed, as names end with it
+    constant: Array | float = 0.0  # d, (n_groups + 1,)
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -173,27 +154,14 @@ def comparison(
 
 @dataclass(frozen=True)
 class Requirement:
-    r"""A bound on two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound.
+    r"""A bound on two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound."""
 
-    Parameters
-    ----------
-    factors : tuple of float
-        alpha and beta.
-    bound : float
-        The tolerance.
-    text : str
-        The inequality, with {first} and {second} for the two numbers.
-    constant : float, default=0.0
-        d.
-    kind : type of CellMeans
-        The class of the term; for Ratios it is a bound on m_a / m_b without the division, with
-        beta the least ratio.
-    """
-
-    factors: tuple[float, float]
-    bound: float
-    text: str
-    constant: float = 0.0
+    factors: tuple[float, float]  # alpha and beta
+    bound: float  # the tolerance
+    text: str  # the inequality, with {first} and {second} for the two numbers
+    constant: float = 0.0  # d
+    # the class of the term; for Ratios it is a bound on m_a / m_b without the division, with beta
+    # the least ratio
     kind: type[CellMeans] = CellMeans
 
 
@@ -210,27 +178,16 @@ def at_least(ratio: float) -> Requirement:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Numbers of groups, which of them are compared, and the bound.
+    """Numbers of groups, which of them are compared, and the bound."""
 
-    Parameters
-    ----------
-    measures : sequence of Measures
-        Numbers are compared within each entry.
-    families : callable
-        Measures of n groups -> families of pairs of these, in which n stands for all rows.
-    requirement : Requirement
-        The bound on all pairs.
-    signs : ndarray of shape (n_rows,) or None, default=None
-        The labels, where the numbers are means of a function of the margin, a loss.
-    claimed : mapping, default={}
-        Fields of the claims that held-out rows test, see
-        :class:`~fairconstrained.constraints.claims.Claim`, other than their defaults.
-    """
-
-    measures: Sequence[Measures]
+    measures: Sequence[Measures]  # numbers are compared within each entry
+    # measures of n groups -> families of pairs of these, in which n stands for all rows
     families: Callable[[Measures], tuple[Family, ...]]
-    requirement: Requirement
+    requirement: Requirement  # the bound on all pairs
+    # the labels, where the numbers are means of a function of the margin, a loss, (n_rows,)
     signs: Array | None = None
+    # fields of the claims that held-out rows test, see
+    # `Claim`, other than their defaults
     claimed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property

@@ -23,15 +23,9 @@ from fairconstrained.utils.validation import check_between
 
 @dataclass(frozen=True, eq=False)
 class MinorityShare(Ratios):
-    """The share of the minority, with its name.
+    """The share of the minority, with its name."""
 
-    Parameters
-    ----------
-    minority : group
-        The group that is the minority.
-    """
-
-    minority: object = None
+    minority: object = None  # the group that is the minority
 
 
 @dataclass(eq=False, repr=False)

@@ -26,18 +26,10 @@ Output = tuple[dict[tuple[int, int], float], float, str]
 
 @dataclass(frozen=True, eq=False)
 class ComparedGroups:
-    """The groups that are compared, and the weights of their negatives and positives.
+    """The groups that are compared, and the weights of their negatives and positives."""
 
-    Parameters
-    ----------
-    names : list of str
-        The groups.
-    masses : ndarray of shape (n_groups, 2)
-        The weights of their rows with label -1 and with label +1.
-    """
-
-    names: list[str]
-    masses: Array
+    names: list[str]  # the groups
+    masses: Array  # the weights of their rows with label -1 and with label +1, (n_groups, 2)
 
     def mix(self, side: Side, label: int | None = None) -> list[tuple[int, float]]:
         """Return the groups of a side with their shares of its rows, or of those with a label."""

@@ -20,23 +20,14 @@ class FeatureMap:
     here there is no reference group, so that the penalty is the same for all groups in any
     order.
 
-    Parameters
-    ----------
-    kept : ndarray of int of shape (n_kept,)
-        The columns of X that are x.
-    n_features : int
-        The number of columns of X.
-    n_groups : int, default=0
-        G; 0 for a model without cross terms.
-
     References
     ----------
     IDCA, section 5 (linear model with interactions).
     """
 
-    kept: Array
-    n_features: int
-    n_groups: int = 0
+    kept: Array  # the columns of X that are x, (n_kept,)
+    n_features: int  # the number of columns of X
+    n_groups: int = 0  # g; 0 for a model without cross terms
 
     def expand(self, X: Any, codes: Array) -> Any:
         """Return the features of the rows: `X` itself without cross terms, else CSR."""

@@ -40,25 +40,6 @@ COMBINE = {
 class Groups:
     """Which group each row belongs to.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The position of each row's group in `names`; -1 where it is not known.
-    names : ndarray of shape (n_groups,)
-        The groups in sorted order: values for one column, tuples for several.
-    attributes : tuple of Groups
-        The groups of every column on its own, if there are several.
-    title : str, default=""
-        The name of the column.
-    marginal : bool, default=False
-        Whether constraints are about every attribute on its own, not about intersections.
-    column_names : tuple of str, default=()
-        The names of the columns, where a frame has them; see :func:`in_order`.
-    stratified : bool, default=False
-        Whether `attributes` are the strata and the groups, which are compared within each stratum.
-    stratum : str, default=""
-        The stratum whose rows these are, see `by_stratum`.
-
     Examples
     --------
     >>> from fairconstrained.data.groups import Groups
@@ -78,14 +59,19 @@ class Groups:
     ['f | old=False', 'f | old=True', 'm | old=True']
     """
 
-    codes: Array
+    codes: Array  # the position of each row's group in `names`; -1 where it is not known, (n_rows,)
+    # the groups in sorted order: values for one column, tuples for several, (n_groups,)
     names: Array
+    # the groups of every column on its own, if there are several
     attributes: tuple[Groups, ...] = ()
-    title: str = ""
+    title: str = ""  # the name of the column
+    # whether constraints are about every attribute on its own, not about intersections
     marginal: bool = False
+    # the names of the columns, where a frame has them; see `in_order`
     column_names: tuple[str, ...] = ()
+    # whether `attributes` are the strata and the groups, which are compared within each stratum
     stratified: bool = False
-    stratum: str = ""
+    stratum: str = ""  # the stratum whose rows these are, see `by_stratum`
 
     def __len__(self) -> int:
         """Return the number of groups."""

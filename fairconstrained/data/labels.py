@@ -28,16 +28,10 @@ class ScoreConvention:
     second of the sorted classes, as scikit-learn has them:
 
     .. math:: s = \mathrm{sign} \cdot (u + \text{threshold}).
-
-    Attributes
-    ----------
-    sign : float, default=1.0
-        1 if the favourable class is the second of the sorted classes, else -1.
-    threshold : float, default=0.0
-        The favourable class is decided where its score, sign times s, is above the threshold.
     """
 
-    sign: float = 1.0
+    sign: float = 1.0  # 1 if the favourable class is the second of the sorted classes, else -1
+    # the favourable class is decided where its score, sign times s, is above the threshold
     threshold: float = 0.0
 
     @classmethod
@@ -140,18 +134,10 @@ def class_weights(
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Which query each row belongs to.
+    """Which query each row belongs to."""
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The position of each row's query in `names`.
-    names : ndarray of shape (n_queries,)
-        The queries, in the order of their first rows.
-    """
-
-    codes: Array
-    names: Array
+    codes: Array  # the position of each row's query in `names`, (n_rows,)
+    names: Array  # the queries, in the order of their first rows, (n_queries,)
 
     def __len__(self) -> int:
         """Return the number of queries."""

@@ -109,18 +109,10 @@ Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 
 @dataclass(frozen=True)
 class SensitiveColumns:
-    """Which columns of X hold the sensitive attributes, and which ones the model may see.
+    """Which columns of X hold the sensitive attributes, and which ones the model may see."""
 
-    Parameters
-    ----------
-    columns : list, str, int, callable or None
-        Names or positions of columns, or a function of X that returns the groups.
-    use_sensitive : bool
-        Whether these columns are features as well.
-    """
-
-    columns: Columns
-    use_sensitive: bool
+    columns: Columns  # names or positions of columns, or a function of X that returns the groups
+    use_sensitive: bool  # whether these columns are features as well
 
     @classmethod
     def of(cls, estimator: object) -> Self:

@@ -26,51 +26,30 @@ from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked data: rows of weight zero are left out, labels are numbers.
+    """Checked data: rows of weight zero are left out, labels are numbers."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_model_features)
-        The features that the model sees.
-    y : ndarray of shape (n_rows,)
-        The labels: -1 or +1, or 0, 1, ... of several classes.
-    classes : ndarray of shape (n_classes,)
-        What the labels were called; of two, the second one is the favourable class.
-    groups : Groups or None
-        The groups, if any were given.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights, > 0.
-    estimator : estimator or None
-        The one that is fitted; it knows the columns that X has.
-    query : Queries or None
-        The queries, for rankers.
-    counts : ndarray of int of shape (n_rows,) or None
-        How many rows each of these stands for; None stands for ones.
-    squares : ndarray of shape (n_rows,) or None
-        The sum of their squared weights.
-    class_weight : ndarray of shape (n_classes,) or None
-        What the weights of the classes' rows are multiplied by in the loss; None for ones.
-    convention : ScoreConvention
-        How the scores of the fit are related to those that users see.
-    expand : callable or None
-        From the features and X to what the model sees, where that is more than the features.
-    positions : ndarray of int of shape (n_rows,) or None
-        The positions of the rows among those passed to `fit`; None if these are all of them, in
-        their order.
-    """
-
-    X: Any
-    y: Array
+    X: Any  # the features that the model sees, (n_rows, n_model_features)
+    y: Array  # the labels: -1 or +1, or 0, 1, ... of several classes, (n_rows,)
+    # what the labels were called; of two, the second one is the favourable class, (n_classes,)
     classes: Array
-    groups: Groups | None
-    sample_weight: Array
+    groups: Groups | None  # the groups, if any were given
+    sample_weight: Array  # the weights, > 0, (n_rows,)
+    # the one that is fitted; it knows the columns that X has
     estimator: Any = field(default=None, kw_only=True)
-    query: Queries | None = None
+    query: Queries | None = None  # the queries, for rankers
+    # how many rows each of these stands for; None stands for ones, (n_rows,)
     counts: Array | None = None
+    # the sum of their squared weights, (n_rows,)
     squares: Array | None = field(default=None, kw_only=True)
+    # what the weights of the classes' rows are multiplied by in the loss; None for ones,
+    # (n_classes,)
     class_weight: Array | None = None
+    # how the scores of the fit are related to those that users see
     convention: ScoreConvention = field(default_factory=ScoreConvention)
+    # from the features and X to what the model sees, where that is more than the features
     expand: Callable[[Any, Any], Any] | None = field(default=None, kw_only=True)
+    # the positions of the rows among those passed to `fit`; None if these are all of them, in their
+    # order, (n_rows,)
     positions: Array | None = field(default=None, kw_only=True)
 
     @property

@@ -18,21 +18,11 @@ _MARGIN = 0.25 * ROUNDING  # on either side of a band
 
 @dataclass(frozen=True, eq=False)
 class BandSolution:
-    """Choices whose rates are in all bands.
+    """Choices whose rates are in all bands."""
 
-    Attributes
-    ----------
-    positions : list of int
-        A choice for every group.
-    correct : float
-        What they add to the accuracy.
-    bound : float
-        No choices whose rates are in the bands add more.
-    """
-
-    positions: list[int]
-    correct: float
-    bound: float
+    positions: list[int]  # a choice for every group
+    correct: float  # what they add to the accuracy
+    bound: float  # no choices whose rates are in the bands add more
 
 
 class RangeMaxima:

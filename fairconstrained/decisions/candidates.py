@@ -31,40 +31,21 @@ _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model with its accuracy and the constraints on its decisions.
+    """A model with its accuracy and the constraints on its decisions."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (n_variables,)
-        The variables.
-    accuracy : float
-        The weighted share of correct predictions on the training rows.
-    violation : float
-        max_j G_j(w), the constraints with the indicator; at most 0, up to rounding, where the bound
-        holds.
-    loss : float
-        The problem's objective.
-    constant : bool
-        Whether it predicts the same class for every row.
-    scores : tuple of ndarray of shape (n_rows,)
-        Its scores, for each model of the problem; none where rows are in shards.
-    outputs : sequence of ndarray
-        The outputs of the constraints, and of the estimates for new rows.
-    price : float, default=0.0
-        What its expected violation on new rows costs, in units of accuracy.
-    spread : float, default=1.0
-        The standard deviation of its scores.
-    """
-
-    w: Array
-    accuracy: float
+    w: Array  # the variables, (n_variables,)
+    accuracy: float  # the weighted share of correct predictions on the training rows
+    # max_j G_j(w), the constraints with the indicator; at most 0, up to rounding, where the bound
+    # holds
     violation: float
-    loss: float
-    constant: bool
+    loss: float  # the problem's objective
+    constant: bool  # whether it predicts the same class for every row
+    # its scores, for each model of the problem; none where rows are in shards, (n_rows,)
     scores: Scores = field(repr=False)
+    # the outputs of the constraints, and of the estimates for new rows
     outputs: Sequence[Array] = field(repr=False)
-    price: float = 0.0
-    spread: float = 1.0
+    price: float = 0.0  # what its expected violation on new rows costs, in units of accuracy
+    spread: float = 1.0  # the standard deviation of its scores
 
     @property
     def merit(self) -> float:

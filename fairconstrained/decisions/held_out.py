@@ -31,31 +31,16 @@ Claims = tuple[tuple[Claim, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The rows that are not used for training, and the statements that they test.
+    """The rows that are not used for training, and the statements that they test."""
 
-    Attributes
-    ----------
-    constraints : tuple of CompositeFunction
-        The constraints on these rows.
-    attributes : mapping
-        The fitted attributes that name the rows.
-    claims : tuple of tuple of Claim
-        The statements of each constraint, on these rows.
-    training : tuple of tuple of Claim
-        The same statements on the training rows. They say how large margins should be, for which
-        the held-out rows must not be used.
-    n_rows : int
-        The number of held-out rows.
-    n_training : int
-        The number of training rows.
-    """
-
-    constraints: tuple[CompositeFunction, ...]
-    attributes: Mapping[str, object]
-    claims: Claims
+    constraints: tuple[CompositeFunction, ...]  # the constraints on these rows
+    attributes: Mapping[str, object]  # the fitted attributes that name the rows
+    claims: Claims  # the statements of each constraint, on these rows
+    # the same statements on the training rows. They say how large margins should be, for which the
+    # held-out rows must not be used
     training: Claims
-    n_rows: int
-    n_training: int
+    n_rows: int  # the number of held-out rows
+    n_training: int  # the number of training rows
 
     @classmethod
     def of(

@@ -173,21 +173,13 @@ def search_with_confidence(
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """How far below their bounds candidates are fitted.
+    """How far below their bounds candidates are fitted."""
 
-    Attributes
-    ----------
-    width : ndarray of shape (n_constraints,)
-        The distance between a gap found and the limit of the test.
-    noise : ndarray of shape (n_constraints,)
-        The standard deviation of the gap on the held-out rows given that on the training rows.
-    room : ndarray of shape (n_constraints,)
-        The distance between equal rates and the bound.
-    """
-
-    width: Array
+    width: Array  # the distance between a gap found and the limit of the test, (n_constraints,)
+    # the standard deviation of the gap on the held-out rows given that on the training rows,
+    # (n_constraints,)
     noise: Array
-    room: Array
+    room: Array  # the distance between equal rates and the bound, (n_constraints,)
 
     @classmethod
     def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> Margins:

@@ -23,27 +23,14 @@ _MIN_GAP = 1e-9  # relative: rows whose decisions change closer together have eq
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A term of the scores of one of several models.
+    """A term of the scores of one of several models."""
 
-    Attributes
-    ----------
-    term : Term
-        The term.
-    position : int
-        Which model's scores it takes.
-    auxiliary : slice, default=slice(0, 0)
-        Its own variables among all.
-    estimate : bool, default=False
-        Whether it estimates a constraint on new rows; the others are constraints on these rows.
-    level : ndarray of shape (n_outputs,) or float, default=0.0
-        What is added to its outputs.
-    """
-
-    term: Term
-    position: int
-    auxiliary: slice = field(default_factory=lambda: slice(0, 0))
+    term: Term  # the term
+    position: int  # which model's scores it takes
+    auxiliary: slice = field(default_factory=lambda: slice(0, 0))  # its own variables among all
+    # whether it estimates a constraint on new rows; the others are constraints on these rows
     estimate: bool = False
-    level: Array | float = 0.0
+    level: Array | float = 0.0  # what is added to its outputs, (n_outputs,)
 
     @classmethod
     def all_of(

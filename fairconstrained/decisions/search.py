@@ -66,34 +66,18 @@ class SearchTask(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DecisionTask:
-    """What a search on decisions starts from.
+    """What a search on decisions starts from."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The problem with the surrogate.
-    first : Result
-        Its solution, the fit on scores.
-    y : ndarray of shape (n_rows,)
-        The labels of the objective's rows, -1 or +1, or the classes 0, 1, ... of several.
-    sample_weight : ndarray of shape (n_rows,)
-        Their weights.
-    unconstrained : ndarray of shape (n_parameters,)
-        The model without constraints.
-    expected : tuple of CompositeFunction, default=()
-        Estimates of the constraints on new rows, see
-        :class:`~fairconstrained.decisions.soft_labels.SoftLabels`.
-    anchor : float
-        What it costs to move away from `first`.
-    """
-
-    problem: Problem
-    first: Result
+    problem: Problem  # the problem with the surrogate
+    first: Result  # its solution, the fit on scores
+    # the labels of the objective's rows, -1 or +1, or the classes 0, 1, ... of several, (n_rows,)
     y: Array
-    sample_weight: Array
-    unconstrained: Array
+    sample_weight: Array  # their weights, (n_rows,)
+    unconstrained: Array  # the model without constraints, (n_parameters,)
+    # estimates of the constraints on new rows, see
+    # `SoftLabels`
     expected: tuple[CompositeFunction, ...] = ()
-    anchor: float = ANCHOR
+    anchor: float = ANCHOR  # what it costs to move away from `first`
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""

@@ -38,18 +38,12 @@ _MOST_ROWS, _FEW_ROWS = 50_000, 2000  # of a smooth problem; of a cell, all of w
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Variables in which the loss has the same curvature along all directions.
+    """Variables in which the loss has the same curvature along all directions."""
 
-    Attributes
-    ----------
-    triangle : ndarray of shape (n_variables, n_variables) or None
-        R, where the curvature in the problem's units is R'R; None where it is not computed.
-    sizes : ndarray of shape (n_variables,)
-        The units of the variables.
-    """
-
+    # r, where the curvature in the problem's units is R'R; None where it is not computed,
+    # (n_variables, n_variables)
     triangle: Array | None
-    sizes: Array
+    sizes: Array  # the units of the variables, (n_variables,)
 
     @classmethod
     def of(cls, problem: Problem, w: Array) -> Coordinates:
@@ -88,17 +82,10 @@ class Metric:
 
     In variables z with x = root z the penalty of these constraints has curvature 1 at most, so that
     L-BFGS need not learn it again in every round.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (n_rows, n_variables)
-        The right singular vectors of J.
-    factors : ndarray of shape (n_rows,)
-        What the root multiplies them by.
     """
 
-    basis: Array
-    factors: Array
+    basis: Array  # the right singular vectors of J, (n_rows, n_variables)
+    factors: Array  # what the root multiplies them by, (n_rows,)
 
     @classmethod
     def of(cls, rows: Array, penalty: float) -> Metric:

@@ -33,17 +33,6 @@ class SoftLabels:
 
     and are more rows. It is the expectation of the rate over labels drawn with these probabilities.
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
-    codes : ndarray of int of shape (n_rows,)
-        The groups; -1 where a row's group is not known.
-    weight : ndarray of shape (n_rows,)
-        The weights v.
-    probability : ndarray of shape (n_rows,)
-        p, the probability of the label +1.
-
     Examples
     --------
     >>> import numpy as np
@@ -54,10 +43,10 @@ class SoftLabels:
     array([0.88, 0.12, 0.73, 0.27])
     """
 
-    y: Array
-    codes: Array
-    weight: Array
-    probability: Array
+    y: Array  # the labels, -1 or +1, (n_rows,)
+    codes: Array  # the groups; -1 where a row's group is not known, (n_rows,)
+    weight: Array  # the weights v, (n_rows,)
+    probability: Array  # p, the probability of the label +1, (n_rows,)
 
     @classmethod
     def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> SoftLabels:

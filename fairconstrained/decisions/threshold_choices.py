@@ -32,13 +32,6 @@ class Band:
     (:math:`h(t) = t + \kappa`), ratios (:math:`h(t) = t / \text{ratio}`) and balanced rates have
     this form.
 
-    Attributes
-    ----------
-    cells : ndarray of int of shape (n_cells,)
-        The cells, at least two.
-    alpha, beta, level : float
-        The factors, and l; where shifts of the constraints differ, the largest l of them.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,7 +41,8 @@ class Band:
     (0.4, np.float64(0.05))
     """
 
-    cells: Array
+    cells: Array  # the cells, at least two, (n_cells,)
+    # the factors, and l; where shifts of the constraints differ, the largest l of them
     alpha: float
     beta: float
     level: float
@@ -92,23 +86,12 @@ def bands_of(terms: Sequence[CellMeans], levels: Sequence[Array]) -> tuple[Band,
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The thresholds that one group of rows may have, from the highest to the lowest.
+    """The thresholds that one group of rows may have, from the highest to the lowest."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_choices,)
-        In falling order. The first selects no row, the last all rows.
-    correct : ndarray of shape (n_choices,)
-        What the group's decisions add to the accuracy.
-    cells : ndarray of int of shape (n_own_cells,)
-        The cells of the constraints that have rows of this group.
-    rates : ndarray of shape (n_own_cells, n_choices)
-        What the group's decisions add to the rates of these cells.
-    """
-
-    thresholds: Array
-    correct: Array
-    cells: Array
+    thresholds: Array  # in falling order. The first selects no row, the last all rows, (n_choices,)
+    correct: Array  # what the group's decisions add to the accuracy, (n_choices,)
+    cells: Array  # the cells of the constraints that have rows of this group, (n_own_cells,)
+    # what the group's decisions add to the rates of these cells, (n_own_cells, n_choices)
     rates: Array
 
     def __len__(self) -> int:
@@ -118,24 +101,12 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdChoices:
-    r"""All choices, and constraints :math:`R \sum_k \mathrm{rates}_k(p_k) + l \le 0` on them.
+    r"""All choices, and constraints :math:`R \sum_k \mathrm{rates}_k(p_k) + l \le 0` on them."""
 
-    Attributes
-    ----------
-    groups : tuple of Choices
-        One entry for every threshold.
-    combination : CSR of shape (n_constraints, n_cells)
-        R.
-    level : ndarray of shape (n_constraints,)
-        l.
-    bands : tuple of Band or None
-        The constraints as bands, None if some are not.
-    """
-
-    groups: tuple[Choices, ...]
-    combination: SparseMatrix
-    level: Array
-    bands: tuple[Band, ...] | None
+    groups: tuple[Choices, ...]  # one entry for every threshold
+    combination: SparseMatrix  # r, (n_constraints, n_cells)
+    level: Array  # l, (n_constraints,)
+    bands: tuple[Band, ...] | None  # the constraints as bands, None if some are not
 
     @classmethod
     def of(

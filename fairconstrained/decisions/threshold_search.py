@@ -44,25 +44,14 @@ class ThresholdTask:
     """Rows with scores, and the constraints on the decisions of thresholds.
 
     It is a :class:`~fairconstrained.decisions.search.SearchTask`.
-
-    Attributes
-    ----------
-    problem : Problem
-        Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`.
-    y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
-    sample_weight : ndarray of shape (n_rows,)
-        Their weights.
-    limits : tuple of float
-        The thresholds that select no row and all rows, also of rows not seen yet.
-    fixed : mapping from int to float, default={}
-        Thresholds that are given, by their positions.
     """
 
-    problem: Problem
-    y: Array
-    sample_weight: Array
+    problem: Problem  # its model is a `ThresholdModel`
+    y: Array  # the labels, -1 or +1, (n_rows,)
+    sample_weight: Array  # their weights, (n_rows,)
+    # the thresholds that select no row and all rows, also of rows not seen yet
     limits: tuple[float, float]
+    # thresholds that are given, by their positions
     fixed: Mapping[int, float] = field(default_factory=dict)
 
     @property

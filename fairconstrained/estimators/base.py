@@ -65,11 +65,6 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     """Estimators trained by minimising a constrained problem.
 
     The parameters of an estimator are the fields of a dataclass. Subclasses have `warm_start` too.
-
-    Attributes
-    ----------
-    several_classes : bool
-        Whether y may have more than two classes.
     """
 
     solver: str | Solver = "auto"
@@ -81,7 +76,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     verbose: Verbosity = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
-    several_classes: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = False  # whether y may have more than two classes
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: sparse features, missing values."""
@@ -176,13 +171,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
 
 @dataclass(eq=False, repr=False)
 class FairEstimator(ConstraintParameters, ConstrainedEstimator):
-    """Estimators of two classes under fairness constraints, with any model.
-
-    Attributes
-    ----------
-    needs_queries : bool
-        Whether rows belong to queries: for rankers.
-    """
+    """Estimators of two classes under fairness constraints, with any model."""
 
     constraint: ConstraintLike = "demographic_parity"
     kappa: float = 0.05
@@ -197,7 +186,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     bound: bool = True
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True, "control_features": True}
-    needs_queries: ClassVar[bool] = False
+    needs_queries: ClassVar[bool] = False  # whether rows belong to queries: for rankers
     most_thresholds: ClassVar[int] = 12
 
     def bind(

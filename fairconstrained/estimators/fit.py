@@ -53,35 +53,18 @@ class Fit:
     .. math::
         \min_w \mathrm{objective}(\mathrm{model}(w)) + \mathrm{penalty}(w) \quad \text{s.t.} \quad
         g_j(\mathrm{model}(w)) \le 0, \quad w \in \text{domain}.
-
-    Attributes
-    ----------
-    estimator : estimator
-        Its parameters are read.
-    data : TrainingData
-        The training rows with the features that the model uses.
-    unconstrained : Unconstrained
-        The model without constraints; it is solved on first access.
-    problem : Problem
-        The objective with model and penalty, and the constraints bound to the training rows.
-    constraints : tuple of Constraint
-        All must hold; their tolerances are set.
-    grown : Grown or None
-        Of boosted trees: how they were grown.
-    split : tuple of TrainingData or None
-        Of the training rows, those that choose the iterate, after those that it is trained on.
-    held_out : HeldOut or None
-        With `confidence`: the rows that are not used for training.
     """
 
-    estimator: Any
-    data: TrainingData
-    unconstrained: Unconstrained
+    estimator: Any  # its parameters are read
+    data: TrainingData  # the training rows with the features that the model uses
+    unconstrained: Unconstrained  # the model without constraints; it is solved on first access
+    # the objective with model and penalty, and the constraints bound to the training rows
     problem: Problem
-    constraints: tuple[Constraint, ...] = ()
-    grown: Any = None
+    constraints: tuple[Constraint, ...] = ()  # all must hold; their tolerances are set
+    grown: Any = None  # of boosted trees: how they were grown
+    # of the training rows, those that choose the iterate, after those that it is trained on
     split: Split | None = None
-    held_out: HeldOut | None = None
+    held_out: HeldOut | None = None  # with `confidence`: the rows that are not used for training
 
     @classmethod
     def bind(

@@ -74,30 +74,16 @@ def routed_params(
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How the classifier of a FairThresholds is fitted, and which rows it scores.
+    """How the classifier of a FairThresholds is fitted, and which rows it scores."""
 
-    Attributes
-    ----------
-    owner : FairThresholds
-        Its parameters are valid.
-    X : array-like, DataFrame or sparse matrix
-        What the classifier sees of all rows that `fit` was passed.
-    labels : ndarray of shape (n_samples,)
-        Their labels.
-    rows : TrainingData
-        The rows to fit to and to choose by; their features are positions in X.
-    params, splitting : mapping
-        What `fit` of the classifier is passed for all rows, such as weights, and the splitter.
-    added : ndarray of int
-        Rows of weight zero that the classifier is also fitted to: of labels that no other row has.
-    """
-
-    owner: Any
-    X: Any
-    labels: Array
-    rows: TrainingData
+    owner: Any  # its parameters are valid
+    X: Any  # what the classifier sees of all rows that `fit` was passed
+    labels: Array  # their labels, (n_samples,)
+    rows: TrainingData  # the rows to fit to and to choose by; their features are positions in X
+    # what `fit` of the classifier is passed for all rows, such as weights, and the splitter
     params: Mapping[str, Any]
     splitting: Mapping[str, Any]
+    # rows of weight zero that the classifier is also fitted to: of labels that no other row has
     added: Array
 
     def scored(self, tasks: FitTasks) -> tuple[Classifier, Array, Array]:

@@ -38,38 +38,20 @@ class Collected:
     """The outputs of models on rows with groups, for all classes or for a positive one.
 
     Rows of weight zero are left out.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,) or None
-        The labels; of a positive class whether they are it (bool). None if they are not known.
-    classes : list of label
-        The classes of the models.
-    groups : Groups
-        The groups, marginal ones included.
-    weight : ndarray of shape (n_rows,)
-        The weights, > 0.
-    weighted : bool
-        Whether weights were given.
-    rows : ndarray of int of shape (n_rows,)
-        The positions of these rows among those that were given.
-    outputs : dict of str to Outputs
-        The outputs of each model, by name. A single model without a name is called "".
-    target : str, default=""
-        The name of the column of labels; empty if it has none.
-    positive : label or None, default=None
-        The positive class.
     """
 
+    # the labels; of a positive class whether they are it (bool). None if they are not known,
+    # (n_rows,)
     labels: Array | None
-    classes: list[Any]
-    groups: Groups
-    weight: Array
-    weighted: bool
-    rows: Array
+    classes: list[Any]  # the classes of the models
+    groups: Groups  # the groups, marginal ones included
+    weight: Array  # the weights, > 0, (n_rows,)
+    weighted: bool  # whether weights were given
+    rows: Array  # the positions of these rows among those that were given, (n_rows,)
+    # the outputs of each model, by name. A single model without a name is called ""
     outputs: dict[str, Outputs]
-    target: str = ""
-    positive: Any = None
+    target: str = ""  # the name of the column of labels; empty if it has none
+    positive: Any = None  # the positive class
 
     def of_class(self, positive: object) -> Collected:
         """Return the rows and outputs for a positive class."""
@@ -264,22 +246,13 @@ def _collected(
 
 @dataclass(frozen=True)
 class Cost:
-    """The difference of two models on the same rows.
+    """The difference of two models on the same rows."""
 
-    Attributes
-    ----------
-    accuracy : float
-        The accuracy of the second model minus that of the first.
-    low, high : float
-        The confidence interval of this difference.
-    changes : dict of str to int
-        The rows whose prediction changes: `newly_selected` to and `no_longer_selected` from the
-        positive class; of several classes, to which class.
-    """
-
-    accuracy: float
-    low: float
+    accuracy: float  # the accuracy of the second model minus that of the first
+    low: float  # the confidence interval of this difference
     high: float
+    # the rows whose prediction changes: `newly_selected` to and `no_longer_selected` from the
+    # positive class; of several classes, to which class
     changes: dict[str, int]
 
     @property

@@ -108,30 +108,17 @@ class Outputs:
     """Labels, scores and probabilities of a model for given rows, and its threshold.
 
     Scores, probabilities and the threshold are those of a positive class, see `of_class`.
-
-    Parameters
-    ----------
-    model : classifier or None
-        The fitted model; of a search its best estimator. None for stored predictions.
-    classes : list of label
-        The classes.
-    labels : ndarray of shape (n_rows,) or None
-        The labels that `predict` returns, if they were asked for.
-    probabilities : ndarray of shape (n_rows, n_classes) or None, default=None
-        The values of `predict_proba`, if the model has it.
-    decision : ndarray of shape (n_rows,) or (n_rows, n_classes), or None, default=None
-        The values of `decision_function`, of `decision_margin` of a model whose thresholds differ
-        between rows, or of a `predict_proba` that returns scores.
-    positive : label or None, default=None
-        The positive class.
     """
 
-    model: Any
-    classes: list[Any]
-    labels: Array | None
+    model: Any  # the fitted model; of a search its best estimator. None for stored predictions
+    classes: list[Any]  # the classes
+    labels: Array | None  # the labels that `predict` returns, if they were asked for, (n_rows,)
+    # the values of `predict_proba`, if the model has it, (n_rows, n_classes)
     probabilities: Array | None = None
+    # the values of `decision_function`, of `decision_margin` of a model whose thresholds differ
+    # between rows, or of a `predict_proba` that returns scores, (n_rows,) or (n_rows, n_classes)
     decision: Array | None = None
-    positive: Any = None
+    positive: Any = None  # the positive class
 
     @classmethod
     def of(

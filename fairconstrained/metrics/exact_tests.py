@@ -33,17 +33,6 @@ class TwoRates:
     difference found, and the result is divided by its standard deviation at the rates on the line
     that are nearest to those found.
 
-    Parameters
-    ----------
-    n_first, n_second : int
-        n_1 and n_2, > 0.
-    first, second : float
-        alpha and beta, > 0.
-    bound : float
-        b.
-    bottom, top : float, default=0.0, 1.0
-        The statement is on both rates clipped to this range; then alpha = beta.
-
     References
     ----------
     G. Barnard, Biometrika 34 (1947); I. Chan and Z. Zhang, Biometrics 55 (1999), with the order
@@ -60,12 +49,12 @@ class TwoRates:
     (True, True)
     """
 
-    n_first: int
+    n_first: int  # n_1 and n_2, > 0
     n_second: int
-    first: float
+    first: float  # alpha and beta, > 0
     second: float
-    bound: float
-    bottom: float = 0.0
+    bound: float  # b
+    bottom: float = 0.0  # the statement is on both rates clipped to this range; then alpha = beta
     top: float = 1.0
 
     @property

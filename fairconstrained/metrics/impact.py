@@ -32,21 +32,11 @@ _HEADS = {"selected": "above_median", "selection_rate": "scoring_rate"}
 
 @dataclass(frozen=True, eq=False)
 class ComparedRows:
-    """Rows whose groups are compared with a reference group, by attribute and by crossing.
+    """Rows whose groups are compared with a reference group, by attribute and by crossing."""
 
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-    weight : ndarray of shape (n_rows,)
-        The weights, > 0.
-    reference, least_share, confidence
-        See :func:`impact_ratios`.
-    """
-
-    groups: Groups
-    weight: Array
-    reference: Any = None
+    groups: Groups  # the groups
+    weight: Array  # the weights, > 0, (n_rows,)
+    reference: Any = None  # see `impact_ratios`
     least_share: float = LEAST_SHARE
     confidence: float = 0.95
 

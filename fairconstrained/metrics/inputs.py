@@ -25,24 +25,12 @@ COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """Labels and predictions or scores of rows, by group.
+    """Labels and predictions or scores of rows, by group."""
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,) or None
-        The labels, if they are known.
-    values : ndarray of shape (n_rows,)
-        The predictions, or the scores.
-    groups : Groups
-        The groups. Rows of unknown group count only among all rows.
-    weight : ndarray of shape (n_rows,)
-        The weights, >= 0.
-    """
-
-    labels: Any
-    values: Array
-    groups: Groups
-    weight: Array
+    labels: Any  # the labels, if they are known, (n_rows,)
+    values: Array  # the predictions, or the scores, (n_rows,)
+    groups: Groups  # the groups. Rows of unknown group count only among all rows
+    weight: Array  # the weights, >= 0, (n_rows,)
 
     @classmethod
     def check(

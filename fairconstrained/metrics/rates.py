@@ -18,23 +18,14 @@ from fairconstrained.utils.validation import check_confidence
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate: the share of the rows of a denominator that are in the numerator as well.
+    """A rate: the share of the rows of a denominator that are in the numerator as well."""
 
-    Parameters
-    ----------
-    denominator, numerator : callable
-        Functions of the labels and the predictions (ndarrays of bool, true where positive) that
-        return masks of rows.
-    title : str
-        The name of the rate in text.
-    needs_labels : bool, default=True
-        Whether it depends on the labels.
-    """
-
+    # functions of the labels and the predictions (ndarrays of bool, true where positive) that
+    # return masks of rows
     denominator: Callable[[Any, Array], Array]
     numerator: Callable[[Any, Array], Array]
-    title: str
-    needs_labels: bool = True
+    title: str  # the name of the rate in text
+    needs_labels: bool = True  # whether it depends on the labels
 
 
 def _all(labels: Array, predictions: Array) -> Array:

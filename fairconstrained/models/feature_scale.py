@@ -26,20 +26,12 @@ def row_blocks(X: Features) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """The weighted mean and variance of each feature, and its scale.
+    """The weighted mean and variance of each feature, and its scale."""
 
-    Attributes
-    ----------
-    mean, variance, scale : ndarray of shape (n_features,)
-        See :func:`feature_scale`.
-    constant : ndarray of bool of shape (n_features,)
-        Which features are constant, up to rounding.
-    """
-
-    mean: Array
+    mean: Array  # see `feature_scale`, (n_features,)
     variance: Array
     scale: Array
-    constant: Array
+    constant: Array  # which features are constant, up to rounding, (n_features,)
 
 
 def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
@@ -69,25 +61,17 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The weight, means, sums of squares, extremes and frequent values of some rows.
+    """The weight, means, sums of squares, extremes and frequent values of some rows."""
 
-    Attributes
-    ----------
-    weight : float
-        The total weight of the rows.
-    mean, squares, low, high : ndarray of shape (n_features,)
-        For every feature its weighted mean, its weighted sum of squared differences from the mean,
-        its least and its largest value.
-    values : ndarray of shape (n_values, n_features)
-        The values that may have more than half of the weight in some part of the rows, and so all
-        that may have it in all of them; NaN stands for no value.
-    """
-
-    weight: float
+    weight: float  # the total weight of the rows
+    # for every feature its weighted mean, its weighted sum of squared differences from the mean,
+    # its least and its largest value, (n_features,)
     mean: Array
     squares: Array
     low: Array
     high: Array
+    # the values that may have more than half of the weight in some part of the rows, and so all
+    # that may have it in all of them; NaN stands for no value, (n_values, n_features)
     values: Array
 
     @classmethod

@@ -20,20 +20,6 @@ _LEAST_CURVATURE = 1e-4  # of the largest one, in the preconditioner
 class LeafFeatures:
     """The map from features to the indicators of the leaves that a row falls into.
 
-    Attributes
-    ----------
-    leaves_of : callable
-        From features to the leaf of each row in each tree, an integer array of shape
-        (n_rows, n_trees).
-    sizes : ndarray of int of shape (n_trees,)
-        The number of leaves of each tree.
-    base_of : callable or None, default=None
-        From features to a score, (n_rows,), that is the first column; None for no such column. It
-        is the score of trees whose leaf values keep their proportions.
-    outputs : ndarray of shape (n_leaves,) or None, default=None
-        Leaf values that keep their proportions within each tree, which then has one column, its
-        output; None for columns of indicators.
-
     Examples
     --------
     >>> import numpy as np
@@ -44,9 +30,15 @@ class LeafFeatures:
            [0, 1, 1, 0, 0]])
     """
 
+    # from features to the leaf of each row in each tree, an integer array of shape (n_rows,
+    # n_trees)
     leaves_of: Callable[[Any], Array]
-    sizes: Array
+    sizes: Array  # the number of leaves of each tree, (n_trees,)
+    # from features to a score, (n_rows,), that is the first column; None for no such column. It is
+    # the score of trees whose leaf values keep their proportions
     base_of: Callable[[Any], Array] | None = None
+    # leaf values that keep their proportions within each tree, which then has one column, its
+    # output; None for columns of indicators, (n_leaves,)
     outputs: Array | None = None
 
     def __call__(self, X: Matrix, base_score: Array | None = None) -> sp.csr_array:

@@ -24,35 +24,22 @@ class LinearModel(Model):
     models; they are applied to the weights, so that X is neither copied nor made dense. Where X is
     sparse its transpose is kept: the backward pass then costs what the forward pass does.
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features, float64 or float32. float32 rows are converted block by block, so that scores
-        and gradients have double precision while X keeps its size.
-    fit_intercept : bool, default=True
-        Whether there is an intercept b.
-    n_outputs : int, default=1
-        How many scores a row has; with one the scores have shape (n_rows,).
-    shift, scale : ndarray of shape (n_features,) or None
-        c and q; None stands for zeros and ones.
-    mean_squares : ndarray of shape (n_features,) or None
-        The mean squares of the features after shift and scale, for the preconditioner; None stands
-        for ones.
-    is_batch : bool, default=False
-        Whether `X` is a batch, which is used a few times only.
-
     Notes
     -----
     The parameters are the coefficients, output by output, followed by the intercepts.
     """
 
+    # the features, float64 or float32. float32 rows are converted block by block, so that scores
+    # and gradients have double precision while X keeps its size, (n_rows, n_features)
     X: Features
-    fit_intercept: bool = True
-    n_outputs: int = 1
-    shift: Array | None = None
+    fit_intercept: bool = True  # whether there is an intercept b
+    n_outputs: int = 1  # how many scores a row has; with one the scores have shape (n_rows,)
+    shift: Array | None = None  # c and q; None stands for zeros and ones, (n_features,)
     scale: Array | None = None
+    # the mean squares of the features after shift and scale, for the preconditioner; None stands
+    # for ones, (n_features,)
     mean_squares: Array | None = None
-    is_batch: bool = False
+    is_batch: bool = False  # whether `X` is a batch, which is used a few times only
 
     linear: ClassVar[bool] = True
     kind: ClassVar[str] = "linear model"

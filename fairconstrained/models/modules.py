@@ -216,21 +216,11 @@ def limited_torch_threads(work: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class LastLayer:
-    """Where the weights of the last layer are, in whose inputs the scores are linear.
+    """Where the weights of the last layer are, in whose inputs the scores are linear."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the layer in the module.
-    coefficients : slice
-        The positions of its coefficients among all weights.
-    bias : slice
-        The position of its bias; empty if it has none.
-    """
-
-    name: str
-    coefficients: slice
-    bias: slice
+    name: str  # the name of the layer in the module
+    coefficients: slice  # the positions of its coefficients among all weights
+    bias: slice  # the position of its bias; empty if it has none
 
     @property
     def positions(self) -> Array:

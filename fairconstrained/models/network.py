@@ -35,28 +35,16 @@ DTYPES = {"float64": "float64", "float32": "float32"}
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A module whose weights are passed in, for rows whose features are centred and scaled.
+    """A module whose weights are passed in, for rows whose features are centred and scaled."""
 
-    Attributes
-    ----------
-    make : callable
-        Returns a module with new weights, for a number of features.
-    module : torch.nn.Module
-        The module in evaluation mode; of its own weights only `loaded_scores` makes use.
-    shift, scale : ndarray of shape (n_features,)
-        The features are centred by the one and divided by the other.
-    last : LastLayer or None
-        The layer in whose inputs the scores are linear, if the module ends with one.
-    largest : int
-        The number of weights of the largest layer.
-    """
-
-    make: MakeModule
+    make: MakeModule  # returns a module with new weights, for a number of features
+    # the module in evaluation mode; of its own weights only `loaded_scores` makes use
     module: Module
-    shift: Array
+    shift: Array  # the features are centred by the one and divided by the other, (n_features,)
     scale: Array
+    # the layer in whose inputs the scores are linear, if the module ends with one
     last: LastLayer | None
-    largest: int
+    largest: int  # the number of weights of the largest layer
 
     def tensor(self, values: Array) -> Tensor:
         """Return a copy of values, with the device and the precision of the module."""
@@ -98,13 +86,6 @@ class TorchModel(Model):
     :func:`~fairconstrained.models.feature_scale.feature_scale`; they are part of the model, so that
     results do not depend on the units of the features. Make it with :meth:`standardized`.
 
-    Parameters
-    ----------
-    network : Network
-        The module, the centring and the scale.
-    rows : torch.Tensor of shape (n_rows, n_features)
-        The centred and scaled rows, on the device.
-
     Notes
     -----
     Modules are in evaluation mode: dropout does nothing, and batch normalisation uses the running
@@ -125,8 +106,8 @@ class TorchModel(Model):
     ((6,), (21,))
     """
 
-    network: Network
-    rows: Tensor
+    network: Network  # the module, the centring and the scale
+    rows: Tensor  # the centred and scaled rows, on the device, (n_rows, n_features)
 
     @classmethod
     def standardized(cls, X: Features, sample_weight: Array, **options: Any) -> TorchModel:

@@ -15,11 +15,6 @@ from fairconstrained.utils.typing import Array, Matrix
 class ScoreSpace:
     """The rows whose scores are variables: the training rows, and rows that constraints bring.
 
-    Attributes
-    ----------
-    blocks : list of ndarray or CSR
-        The features of the rows, the training rows first.
-
     Examples
     --------
     >>> import numpy as np
@@ -29,6 +24,7 @@ class ScoreSpace:
     (array([3, 4]), 5)
     """
 
+    # the features of the rows, the training rows first
     blocks: list[Any] = field(default_factory=list)
 
     @property
@@ -83,13 +79,6 @@ class ScoreModel(_OfPositions):
     The features of its rows are positions in a :class:`ScoreSpace`, so that the models of parts of
     the rows (`on`, `batch`) have the same parameters.
 
-    Parameters
-    ----------
-    space : ScoreSpace
-        All rows.
-    rows : ndarray of int of shape (n_rows,)
-        The positions of this model's rows.
-
     Examples
     --------
     >>> import numpy as np
@@ -100,8 +89,8 @@ class ScoreModel(_OfPositions):
     (array([0.5, 2. ]), array([1., 0., 3.]))
     """
 
-    space: ScoreSpace
-    rows: Array
+    space: ScoreSpace  # all rows
+    rows: Array  # the positions of this model's rows, (n_rows,)
 
     linear: ClassVar[bool] = True
 
@@ -135,17 +124,6 @@ class ThresholdModel(_OfPositions):
     arrays of given scores and codes, so that the models of parts of the rows (`on`, `batch`) have
     the same parameters.
 
-    Parameters
-    ----------
-    given : ndarray of shape (n_all_rows,)
-        The scores r of all rows.
-    codes : ndarray of int of shape (n_all_rows,)
-        Which threshold each row has.
-    n_thresholds : int
-        How many thresholds there are.
-    rows : ndarray of int of shape (n_rows,)
-        The positions of this model's rows.
-
     Examples
     --------
     >>> import numpy as np
@@ -156,10 +134,10 @@ class ThresholdModel(_OfPositions):
     (array([ 0.1, -0.1,  0.1]), array([-1., -2.]))
     """
 
-    given: Array
-    codes: Array
-    n_thresholds: int
-    rows: Array
+    given: Array  # the scores r of all rows, (n_all_rows,)
+    codes: Array  # which threshold each row has, (n_all_rows,)
+    n_thresholds: int  # how many thresholds there are
+    rows: Array  # the positions of this model's rows, (n_rows,)
 
     @property
     def n_parameters(self) -> int:

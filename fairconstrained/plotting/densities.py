@@ -25,21 +25,12 @@ _MOST_OVERLAID = 4  # groups; more of them are drawn one below the other
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """A histogram of the scores of a group.
+    """A histogram of the scores of a group."""
 
-    Parameters
-    ----------
-    heights : ndarray of shape (n_bins,)
-        The share of the weight in each bin, divided by the width of the bin.
-    n_rows : int
-        The number of rows.
-    inside : tuple of float or None, default=None
-        The scores at the ends of the range of ranks.
-    """
-
+    # the share of the weight in each bin, divided by the width of the bin, (n_bins,)
     heights: Array
-    n_rows: int
-    inside: tuple[float, float] | None = None
+    n_rows: int  # the number of rows
+    inside: tuple[float, float] | None = None  # the scores at the ends of the range of ranks
 
     @classmethod
     def of(cls, scores: Array, shares: Array, edges: Array, ranks: Ranks = None) -> Density:

@@ -30,19 +30,12 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The rates of two groups at all thresholds.
+    """The rates of two groups at all thresholds."""
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (n_points,)
-        The rates of the reference group and of the other group, from (0, 0) to (1, 1).
-    at_threshold : tuple of float
-        The two rates at the decision threshold.
-    """
-
+    # the rates of the reference group and of the other group, from (0, 0) to (1, 1), (n_points,)
     x: Array
     y: Array
-    at_threshold: tuple[float, float]
+    at_threshold: tuple[float, float]  # the two rates at the decision threshold
 
 
 @dataclass(eq=False, repr=False)

@@ -24,21 +24,6 @@ class CompositeFunction:
     The objective is a part with one output; every constraint is a part, on rows of its own if its
     model has others than the objective's.
 
-    Parameters
-    ----------
-    model : Model
-        Turns weights into scores; none for a part that is a penalty or affine.
-    term : Term
-        Turns scores into outputs; the zero function for a part that is a penalty or affine.
-    penalty : Penalty
-        A function of all the variables, added to every output.
-    auxiliary : slice
-        Where the term's own variables are among all.
-    slope : ndarray of shape (n_variables,) or None, default=None
-        a; None for zeros.
-    level : ndarray of shape (n_outputs,) or float, default=0.0
-        b: what the tolerance is smaller than that of the term.
-
     Attributes
     ----------
     n_outputs : int
@@ -56,11 +41,16 @@ class CompositeFunction:
         are in memory: tangents belong to rows.
     """
 
+    # turns weights into scores; none for a part that is a penalty or affine
     model: Model = NO_MODEL
+    # turns scores into outputs; the zero function for a part that is a penalty or affine
     term: Term = NO_TERM
+    # a function of all the variables, added to every output
     penalty: Penalty = field(default_factory=Zero)
+    # where the term's own variables are among all
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
-    slope: Array | None = None
+    slope: Array | None = None  # a; None for zeros, (n_variables,)
+    # b: what the tolerance is smaller than that of the term, (n_outputs,)
     level: Array | float = 0.0
 
     n_outputs = property(attrgetter("term.n_outputs"))
@@ -150,21 +140,11 @@ class CompositeFunction:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The multipliers that are not zero.
+    """The multipliers that are not zero."""
 
-    Attributes
-    ----------
-    which : ndarray of int of shape (n_active,)
-        The positions of their constraints, in rising order.
-    values : ndarray of shape (n_active,)
-        The multipliers.
-    size : int
-        The number of constraints.
-    """
-
-    which: Array
-    values: Array
-    size: int
+    which: Array  # the positions of their constraints, in rising order, (n_active,)
+    values: Array  # the multipliers, (n_active,)
+    size: int  # the number of constraints
 
     @classmethod
     def of(cls, multipliers: Array | Multipliers) -> Multipliers:

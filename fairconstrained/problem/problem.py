@@ -34,21 +34,6 @@ class EvaluationCounter:
 class Problem:
     r"""The problem :math:`\min_{w \in W} f(w)` subject to :math:`g_j(w) \le 0`.
 
-    Parameters
-    ----------
-    objective : CompositeFunction
-        f, with one output.
-    constraints : tuple of CompositeFunction
-        The parts whose outputs are g_1, ..., g_m.
-    domain : Domain
-        W.
-    n_variables : int or None
-        The number of variables; by default the model's parameters and what the terms own.
-    counter : EvaluationCounter
-        Counts the rows that evaluations read; problems made from this one share it.
-    full_rows : int, default=0
-        The rows of the problem that this one is a batch of; 0 if it is not a batch.
-
     Attributes
     ----------
     smooth, smoothable : bool
@@ -86,11 +71,14 @@ class Problem:
     (0.6931, array([-0.1, -0.1]), 0.0)
     """
 
-    objective: CompositeFunction
-    constraints: tuple[CompositeFunction, ...] = ()
-    domain: Domain = field(default_factory=WholeSpace)
+    objective: CompositeFunction  # f, with one output
+    constraints: tuple[CompositeFunction, ...] = ()  # the parts whose outputs are g_1, ..., g_m
+    domain: Domain = field(default_factory=WholeSpace)  # w
+    # the number of variables; by default the model's parameters and what the terms own
     n_variables: int = 0
+    # counts the rows that evaluations read; problems made from this one share it
     counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
+    # the rows of the problem that this one is a batch of; 0 if it is not a batch
     full_rows: int = 0
 
     def __post_init__(self) -> None:

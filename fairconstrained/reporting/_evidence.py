@@ -34,27 +34,16 @@ Constraints = str | Constraint | Sequence[str | Constraint] | None
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that a report shows, as numbers, for a positive class or for all of several.
+    """All that a report shows, as numbers, for a positive class or for all of several."""
 
-    Parameters
-    ----------
-    rows : Collected
-        Rows and outputs of the models.
-    findings : dict of str to list of Finding
-        The constraints, for each model; of several classes for all of them together.
-    confidence : float
-        The confidence level.
-    of_classes : dict of str to Evidence
-        Of several classes, the evidence for each.
-    proxies : dict of str to float
-        The columns from each of which the group can be guessed; see
-        :func:`~fairconstrained.inspection.proxies.proxies`.
-    """
-
-    rows: Collected
+    rows: Collected  # rows and outputs of the models
+    # the constraints, for each model; of several classes for all of them together
     findings: dict[str, list[Finding]]
-    confidence: float
+    confidence: float  # the confidence level
+    # of several classes, the evidence for each
     of_classes: dict[str, Evidence] = field(default_factory=dict)
+    # the columns from each of which the group can be guessed; see
+    # `proxies`
     proxies: dict[str, float] = field(default_factory=dict)
 
     @classmethod

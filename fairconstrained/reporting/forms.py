@@ -29,18 +29,10 @@ def number(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text.
+    """A table of text."""
 
-    Parameters
-    ----------
-    columns : list of str
-        The heads of the columns; that of the names is not among them.
-    rows : list of (str, list of str)
-        The name of each row and its cells.
-    """
-
-    columns: list[str]
-    rows: list[tuple[str, list[str]]]
+    columns: list[str]  # the heads of the columns; that of the names is not among them
+    rows: list[tuple[str, list[str]]]  # the name of each row and its cells
 
     @classmethod
     def of(
@@ -208,18 +200,10 @@ def sentence(name: str, *content: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Tables of numbers that templates show as text, Markdown and HTML; the first is the default.
+    """Tables of numbers that templates show as text, Markdown and HTML, the first by default."""
 
-    Parameters
-    ----------
-    title : str
-        The models and the rows.
-    confidence : float
-        The confidence level of the intervals.
-    """
-
-    title: str
-    confidence: float
+    title: str  # the models and the rows
+    confidence: float  # the confidence level of the intervals
 
     _tables: ClassVar[tuple[str, ...]]
     _template: ClassVar[str]

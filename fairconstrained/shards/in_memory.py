@@ -18,21 +18,11 @@ _MOST_ATOMS = 32  # with more, derivatives by cell cost more than a second read 
 
 @dataclass(frozen=True, eq=False)
 class ShardedData(TrainingData):
-    """Training data with one row per atom; the rows of the atoms are in shards.
+    """Training data with one row per atom; the rows of the atoms are in shards."""
 
-    Attributes
-    ----------
-    shards : Shards
-        The rows.
-    feature_scale : FeatureScale
-        Of all rows.
-    largest : float
-        The largest weight of a row.
-    """
-
-    shards: Shards = field(kw_only=True)
-    feature_scale: FeatureScale = field(kw_only=True)
-    largest: float = field(kw_only=True)
+    shards: Shards = field(kw_only=True)  # the rows
+    feature_scale: FeatureScale = field(kw_only=True)  # of all rows
+    largest: float = field(kw_only=True)  # the largest weight of a row
 
     @property
     def largest_weight(self) -> float:

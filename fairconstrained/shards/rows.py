@@ -23,21 +23,14 @@ _SPARE = 16  # arrays of a block's length that are in use at a time
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Some of the rows.
+    """Some of the rows."""
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features, float64 or float32; blocks of dense rows are converted to float64.
-    atoms : ndarray of int of shape (n_rows,)
-        The atom of each row: rows of one atom have the same label and the same groups.
-    sample_weight : ndarray of shape (n_rows,) or None
-        The weights of the rows; None stands for ones.
-    """
-
+    # the features, float64 or float32; blocks of dense rows are converted to float64, (n_rows,
+    # n_features)
     X: Matrix
+    # the atom of each row: rows of one atom have the same label and the same groups, (n_rows,)
     atoms: Array
-    sample_weight: Array | None = None
+    sample_weight: Array | None = None  # the weights of the rows; None stands for ones, (n_rows,)
 
     @property
     def n_rows(self) -> int:
@@ -150,15 +143,9 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """Stands for the features of atoms: which atoms a constraint's rows are.
+    """Stands for the features of atoms: which atoms a constraint's rows are."""
 
-    Parameters
-    ----------
-    atoms : ndarray of int of shape (n,)
-        The atoms.
-    """
-
-    atoms: Array
+    atoms: Array  # the atoms, (n,)
 
     @property
     def shape(self) -> tuple[int, int]:

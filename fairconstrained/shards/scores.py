@@ -45,24 +45,12 @@ def are_collected(model: ShardedLinearModel) -> bool:
 
 @dataclass(eq=False)
 class ShardedScores:
-    """The scores of the models w + t d of rows in shards; each question about them is a round.
+    """The scores of the models w + t d of rows in shards; each question about them is a round."""
 
-    Parameters
-    ----------
-    model : ShardedLinearModel
-        The rows.
-    w : ndarray of shape (n_parameters,)
-        The parameters.
-    direction : ndarray of shape (n_parameters,) or None, default=None
-        d; None for the scores of w alone.
-    count : callable or None, default=None
-        Called with the number of rows at every read.
-    """
-
-    model: ShardedLinearModel
-    w: Array
-    direction: Array | None = None
-    count: Callable[[int], None] | None = None
+    model: ShardedLinearModel  # the rows
+    w: Array  # the parameters, (n_parameters,)
+    direction: Array | None = None  # d; None for the scores of w alone, (n_parameters,)
+    count: Callable[[int], None] | None = None  # called with the number of rows at every read
     _above: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
 
     def _total(self, function: BlockSum, *arguments: Any, **options: Any) -> Sums:

@@ -48,18 +48,10 @@ class Shards(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LocalShards(Shards):
-    """Shards in the memory of this process.
+    """Shards in the memory of this process."""
 
-    Parameters
-    ----------
-    shards : sequence of Shard
-        The rows.
-    n_threads : int, default=1
-        How many shards are computed at a time.
-    """
-
-    shards: Sequence[Shard]
-    n_threads: int = 1
+    shards: Sequence[Shard]  # the rows
+    n_threads: int = 1  # how many shards are computed at a time
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]

@@ -119,30 +119,16 @@ class Rows:
     many as have `size` rows on average, one at least, without replacement. If blocks of one model
     determine all constraints, a batch has only those of its blocks. With thousands of constraints,
     one or a few per query, a draw then costs as much as its rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        The full problem.
-    start : Start
-        Where the run starts, and its source of randomness.
-    size : int or None, default=None
-        The rows to draw per model, roughly (small strata are rounded up). With None, or as many as
-        there are, every draw has all rows.
-    memory : int, default=1
-        The number of points that the answer averages over, with batches.
-    n_steps : int, default=1
-        The steps of the run, over which steps on batches shrink.
-    all_constraints : bool, default=False
-        Whether a batch has all constraints in any case.
     """
 
-    problem: Problem
-    start: Start
+    problem: Problem  # the full problem
+    start: Start  # where the run starts, and its source of randomness
+    # the rows to draw per model, roughly (small strata are rounded up). With None, or as many as
+    # there are, every draw has all rows
     size: int | None = None
-    memory: int = 1
-    n_steps: int = 1
-    all_constraints: bool = False
+    memory: int = 1  # the number of points that the answer averages over, with batches
+    n_steps: int = 1  # the steps of the run, over which steps on batches shrink
+    all_constraints: bool = False  # whether a batch has all constraints in any case
 
     def __post_init__(self) -> None:
         """Sort rows and constraints by what is drawn together."""

@@ -127,57 +127,31 @@ class SolverState:
     """What a solver has learned beyond the point and its multipliers, for a warm start.
 
     It never holds arrays with the length of the rows.
-
-    Attributes
-    ----------
-    kind : type
-        The class of the solver that left it; solvers of other classes ignore it.
-    parameter : float
-        The penalty parameter, the width of rounding or the proximal parameter that it came to.
-    tol : float
-        The tolerance of the next round.
-    hessian : ndarray of shape (n_variables, n_variables) or None
-        The last Hessian of the Lagrangian.
-    subproblem : SolverState or None
-        What the solver of the subproblems left.
     """
 
-    kind: type
+    kind: type  # the class of the solver that left it; solvers of other classes ignore it
+    # the penalty parameter, the width of rounding or the proximal parameter that it came to
     parameter: float = 0.0
-    tol: float = 0.0
-    hessian: Array | None = None
-    subproblem: SolverState | None = None
+    tol: float = 0.0  # the tolerance of the next round
+    hessian: Array | None = None  # the last Hessian of the Lagrangian, (n_variables, n_variables)
+    subproblem: SolverState | None = None  # what the solver of the subproblems left
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What a run starts from.
+    """What a run starts from."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (n_variables,)
-        The first point.
-    multipliers : ndarray of shape (n_constraints,) or None
-        The first multipliers; None where there are none.
-    state : SolverState or None
-        The state of an earlier run; a solver of another kind ignores it.
-    tol : float
-        The tolerance of this run.
-    random_state : numpy.random.RandomState
-        The source of randomness, by default NumPy's own.
-    like : Evaluation or None
-        An evaluation whose forward passes are used again if it is at `w`.
-    last_pass : float
-        The value of :attr:`Problem.passes` at which the run ends.
-    """
-
-    w: Array
+    w: Array  # the first point, (n_variables,)
+    # the first multipliers; None where there are none, (n_constraints,)
     multipliers: Array | None = None
+    # the state of an earlier run; a solver of another kind ignores it
     state: SolverState | None = None
-    tol: float = 1e-4
+    tol: float = 1e-4  # the tolerance of this run
+    # the source of randomness, by default NumPy's own
     random_state: np.random.RandomState = field(default_factory=partial(check_random_state, None))
+    # an evaluation whose forward passes are used again if it is at `w`
     like: Evaluation | None = None
-    last_pass: float = np.inf
+    last_pass: float = np.inf  # the value of `Problem.passes` at which the run ends
 
     def left_by(self, kind: type) -> SolverState | None:
         """Return the state, if a solver of this class left it."""
@@ -203,34 +177,17 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A point that a solver offers for measurement.
+    """A point that a solver offers for measurement."""
 
-    Attributes
-    ----------
-    at : Evaluation
-        The problem at the point.
-    multipliers : ndarray, Multipliers or None
-        The solver's multipliers; None has them estimated.
-    iteration : int
-        Iterations made so far.
-    state : SolverState or None
-        What a warm start takes over.
-    status : Status or None
-        Set when the solver cannot go on.
-    rounded : Evaluation or None
-        For problems with kinks: the problem with its kinks rounded, at the same point, whose
-        gradient is the subgradient that the solver means (see :meth:`KKT.of`).
-    note : str
-        What the message of the result says in addition.
-    """
-
-    at: Evaluation
-    multipliers: Array | Multipliers | None
-    iteration: int
-    state: SolverState | None = None
-    status: Status | None = None
+    at: Evaluation  # the problem at the point
+    multipliers: Array | Multipliers | None  # the solver's multipliers; None has them estimated
+    iteration: int  # iterations made so far
+    state: SolverState | None = None  # what a warm start takes over
+    status: Status | None = None  # set when the solver cannot go on
+    # for problems with kinks: the problem with its kinks rounded, at the same point, whose gradient
+    # is the subgradient that the solver means (see `KKT.of`)
     rounded: Evaluation | None = None
-    note: str = ""
+    note: str = ""  # what the message of the result says in addition
 
 
 @dataclass(frozen=True, eq=False)

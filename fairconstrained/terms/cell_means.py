@@ -25,15 +25,10 @@ _CANCELLATION = 1e-12  # a sum smaller than this share of its summands is a roun
 
 @dataclass(frozen=True, eq=False)
 class OnCells(AffineHead):
-    """A term of weighted cells of rows.
+    """A term of weighted cells of rows."""
 
-    Parameters
-    ----------
-    cells : CSC of shape (n_cells, n_rows)
-        Row k holds the weights of the rows of cell k, which sum to one on the full data. Stored by
-        rows of the data, so that both products and batches are cheap.
-    """
-
+    # row k holds the weights of the rows of cell k, which sum to one on the full data. Stored by
+    # rows of the data, so that both products and batches are cheap, (n_cells, n_rows)
     cells: SparseMatrix
     batchable = True
 
@@ -221,18 +216,10 @@ class Ratios(CellMeans):
 
 @dataclass(eq=False)  # not frozen: that would double the time of making one
 class MeansPullback(FactoredPullback):
-    """Weights on averages over cells -> weights on the scores.
+    """Weights on averages over cells -> weights on the scores."""
 
-    Attributes
-    ----------
-    term : CellMeans
-        The averages.
-    margins, value : ndarray of shape (n_rows,)
-        y (s + t), and phi at these.
-    """
-
-    term: CellMeans
-    margins: Array
+    term: CellMeans  # the averages
+    margins: Array  # y (s + t), and phi at these, (n_rows,)
     value: Array
 
     @cached_property

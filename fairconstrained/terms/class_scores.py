@@ -58,16 +58,6 @@ class ByClass(Term):
     rows whose largest score is that of class k; those of other terms, for instance of ranks, are
     taken at the log odds.
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        One term of scores of shape (n_rows,) for every class.
-    classes : tuple of str
-        The names of the classes.
-    sharpness : float, default=1.0
-        A factor of the scores, the inverse of the temperature of the soft-max. With a large one
-        soft-max probabilities are near 0 and 1, and their averages near the rates of predictions.
-
     Examples
     --------
     >>> import numpy as np
@@ -86,8 +76,10 @@ class ByClass(Term):
     array([ 0.5, -0.5,  0. ,  0. , -0.5,  0.5])
     """
 
-    terms: tuple[Term, ...]
-    classes: tuple[str, ...]
+    terms: tuple[Term, ...]  # one term of scores of shape (n_rows,) for every class
+    classes: tuple[str, ...]  # the names of the classes
+    # a factor of the scores, the inverse of the temperature of the soft-max. With a large one
+    # soft-max probabilities are near 0 and 1, and their averages near the rates of predictions
     sharpness: float = 1.0
 
     smooth = joined("terms", "smooth")

@@ -26,22 +26,13 @@ class AffineHead(Term):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
 
     Those that are affine in a function of the statistics extend `averages` and `averages_vjp`.
-
-    Parameters
-    ----------
-    combination : CSR, ndarray or OrderedPairs of shape (n_outputs, n_statistics), default=None
-        R; None is the identity.
-    offset : ndarray of shape (n_outputs,) or float, default=0.0
-        b, the tolerance, for instance kappa.
-    names : sequence of str, default=()
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap, for instance the 1 of "1 - rate".
     """
 
+    # r; None is the identity, (n_outputs, n_statistics)
     combination: Any = field(default=None, repr=False)
-    offset: Array | float = 0.0
-    names: Sequence[str] = field(default=(), repr=False)
+    offset: Array | float = 0.0  # b, the tolerance, for instance kappa, (n_outputs,)
+    names: Sequence[str] = field(default=(), repr=False)  # a description of each output
+    # d, the constant part of the gap, for instance the 1 of "1 - rate", (n_outputs,)
     constant: Array | float = 0.0
 
     def __post_init__(self) -> None:

@@ -21,27 +21,19 @@ class OrderedPairs:
 
     k numbers have k (k - 1) ordered pairs, of which few matter: the largest of
     :math:`\alpha m_a + \beta m_b` are found among the largest and the smallest numbers.
-
-    Parameters
-    ----------
-    first, second : float
-        alpha and beta.
-    families : tuple of (range, range)
-        The numbers a and b of each family: the same ones, or others. Rows are ordered by family,
-        then by a, then by b.
-    numbers : CSR of shape (n_numbers, n_columns) or None, default=None
-        M, where the numbers are M x of what the matrix is multiplied by; None is the identity.
-    origin : ndarray of shape (n_numbers,) or None, default=None
-        What is added to the numbers where the largest values are asked for.
-    rows : ndarray of int or None, default=None
-        The rows that the matrix has, by their positions; None stands for all of them.
     """
 
-    first: float
+    first: float  # alpha and beta
     second: float
+    # the numbers a and b of each family: the same ones, or others. Rows are ordered by family, then
+    # by a, then by b
     families: tuple[Family, ...]
+    # m, where the numbers are M x of what the matrix is multiplied by; None is the identity,
+    # (n_numbers, n_columns)
     numbers: Matrix | None = None
+    # what is added to the numbers where the largest values are asked for, (n_numbers,)
     origin: Array | None = None
+    # the rows that the matrix has, by their positions; None stands for all of them
     rows: Array | None = None
     dtype: ClassVar[type] = float
     __array_ufunc__ = None  # an array on the left leaves the product to the pairs
