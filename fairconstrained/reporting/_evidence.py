@@ -24,8 +24,7 @@ from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
 from fairconstrained.metrics.intervals import Interval, weighted_share
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.utils.meta_estimators import final_estimator, last_step
-from fairconstrained.utils.provenance import provenance
+from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
 from fairconstrained.utils.typing import MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
