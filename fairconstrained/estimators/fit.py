@@ -19,7 +19,7 @@ from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
-from fairconstrained.estimators.binding import (
+from fairconstrained.estimators.rows import (
     Unconstrained,
     bound_parts,
     choices,

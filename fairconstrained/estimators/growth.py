@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smoothing import steeper_part
-from fairconstrained.estimators.binding import bound_parts, scores_by_row
+from fairconstrained.estimators.rows import bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
 from fairconstrained.estimators.trees import LossOf, Trees, as_lightgbm_data

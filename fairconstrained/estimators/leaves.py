@@ -19,9 +19,9 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask, witho
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
+from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.solving import with_beta
 from fairconstrained.estimators.tree_parameters import (
     categorical_mask,

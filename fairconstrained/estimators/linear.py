@@ -22,10 +22,9 @@ from fairconstrained.data.validation import TrainingData, groups_of
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.classifier import FairClassifier
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import penalty_of
+from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
 from fairconstrained.models.feature_scale import Features, FeatureScale

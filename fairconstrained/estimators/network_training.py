@@ -14,9 +14,8 @@ from scipy.optimize import minimize_scalar
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.binding import loss_part
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import penalty_of
+from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.solving import best_of
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.feature_scale import Features

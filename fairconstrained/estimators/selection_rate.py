@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.estimators.binding import Unconstrained, loss_part
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.rows import Unconstrained, loss_part
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate

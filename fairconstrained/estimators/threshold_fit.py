@@ -17,8 +17,13 @@ from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
-from fairconstrained.estimators.binding import bound_parts, choices, constraints_of
-from fairconstrained.estimators.rows import check_group_sizes, without_held_out
+from fairconstrained.estimators.rows import (
+    bound_parts,
+    check_group_sizes,
+    choices,
+    constraints_of,
+    without_held_out,
+)
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.estimators.threshold_scores import Scoring, limits
 from fairconstrained.exceptions import InfeasibleConstraintWarning, warn

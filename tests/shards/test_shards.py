@@ -8,7 +8,7 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialDemographicParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.binding import Unconstrained, bound_parts
+from fairconstrained.estimators.rows import Unconstrained, bound_parts
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
