@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 
-from fairconstrained.decisions.score_line import Line, Measure, Scores, ScoresOnLine, points_between
+from fairconstrained.decisions.score_line import (
+    Line,
+    Rows,
+    Scores,
+    ScoresOnLine,
+    is_counted,
+    points_between,
+)
 from fairconstrained.decisions.smoothing import smooth_part
-from fairconstrained.functions.base import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
+from fairconstrained.functions.surrogates import ShiftedSquare
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of_distribution
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
 from fairconstrained.utils.numerics import ROUNDING, at_most
@@ -25,8 +37,10 @@ _PRICE = 0.2  # what a unit of expected violation on new rows costs in accuracy
 _ACCURACY_WEIGHT = 0.5  # the decrease of a violation that is worth a unit of accuracy
 _N_POINTS = 512  # of a line at which decisions are counted
 _EVALUATED_SCORES = 1e5  # up to which more points than the least number are evaluated
+_LEAST_POINTS = 24  # of a line at which constraints that cannot be counted are evaluated
 _N_EVEN = 9  # points at equal distances
 _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
+_WHOLE = 1e-6  # the rounding of the sum of all weights, with which no row has a score of zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +52,18 @@ class Candidate:
     # max_j G_j(w), the constraints with the indicator; at most 0, up to rounding, where the bound
     # holds
     violation: float
+    excess: float  # the largest positive part of the estimates for new rows
     loss: float  # the problem's objective
     constant: bool  # whether it predicts the same class for every row
-    # its scores, for each model of the problem; none where rows are in shards, (n_rows,)
+    # its scores, (n_rows,), for each model of the problem; none where rows are in shards
     scores: Scores = field(repr=False)
-    # the outputs of the constraints, and of the estimates for new rows
-    outputs: Sequence[Array] = field(repr=False)
-    price: float = 0.0  # what its expected violation on new rows costs, in units of accuracy
-    spread: float = 1.0  # the standard deviation of its scores
+    # the constraints on decisions, then the estimates for new rows, (n_outputs,)
+    outputs: Array = field(repr=False)
 
     @property
     def merit(self) -> float:
         """The accuracy less the price of the expected violation on new rows."""
-        return self.accuracy - self.price
+        return self.accuracy - _PRICE * self.excess
 
     @property
     def met(self) -> bool:
@@ -74,12 +87,16 @@ class Candidate:
 class CandidateSearch:
     """Keeps the best candidate, and finds candidates along lines of models.
 
+    Rows in shards are read once for a candidate and twice for a line: a histogram of the points
+    where decisions change, of which the points of the line are quantiles, and the rates at these.
+    The rates at a point are exact; between two of them there may be a better model.
+
     Parameters
     ----------
     problem : Problem
         Its constraints, with the indicator, must hold.
     y : ndarray of shape (n_rows,)
-        The labels of the objective's rows, -1 or +1.
+        The labels of the objective's rows, -1 or +1; of rows in shards those of the atoms.
     sample_weight : ndarray of shape (n_rows,)
         Their weights.
     constants : sequence of ndarray of shape (n_variables,) or None, default=None
@@ -91,15 +108,24 @@ class CandidateSearch:
     ----------
     problem : Problem
         The problem, with the estimates among the constraints.
-    least_points : int
-        The points of a line at which constraints that cannot be counted are evaluated.
+    parts : list of CompositeFunction
+        The share of correct predictions, then these constraints with the indicator.
+    counted : bool
+        Whether all of them are affine functions of shares of decisions.
+    decisions : Problem
+        The problem whose constraints are these parts and what says whether a model is constant.
+    shifts : list of (ndarray of shape (n_variables,), float or ndarray)
+        The directions of intercepts, and what they add to the scores of a row.
     best : Candidate
         The best one so far.
     constant : Candidate
         The best constant one, whose coefficients are zero.
-    """
 
-    least_points: ClassVar[int] = 24
+    Raises
+    ------
+    ValueError
+        If rows are in shards, and a constraint is on other rows, in memory.
+    """
 
     def __init__(
         self,
@@ -109,98 +135,91 @@ class CandidateSearch:
         constants: Sequence[Array] | None = None,
         expected: Sequence[CompositeFunction] = (),
     ):
-        wanted = [*problem.constraints, *expected]
-        self.problem = problem.with_constraints(wanted) if expected else problem
-        self.rows = y, sample_weight
-        self.model = problem.objective.model
-        self.unit_shift = self.problem.unit_shift()
-        correct = CompositeFunction(self.model, self._correct(y, sample_weight))
-        parts = [correct, *(self._strict(part) for part in problem.constraints)]
-        estimates = [self._strict(part) for part in expected]
-        self.measures = Measure.all_of(parts, problem.models)
-        self.measures += Measure.all_of(estimates, problem.models, estimate=True)
-        (self.objective,) = Measure.all_of([problem.objective], problem.models)
-        self.counted = all(measure.counted for measure in self.measures)
-        known = self._constants(y, sample_weight) if constants is None else constants
-        first, *others = (self.evaluate(w) for w in known)
+        if len({model.in_memory for model in problem.models}) > 1:
+            raise ValueError(
+                "enforce='decision' on dask collections needs constraints on the training rows; "
+                "one of them is on reference rows in memory. Use enforce='score', or the estimator "
+                "of fairconstrained on data in memory."
+            )
+        self.problem = problem.with_constraints([*problem.constraints, *expected])
+        self.rows, self.model = (y, sample_weight), problem.objective.model
+        self.n_strict = len(problem.constraints)
+        strict = [_strict(part) for part in self.problem.constraints]
+        self.parts = [CompositeFunction(self.model, self._correct()), *strict]
+        self.counted = all(is_counted(part.term) for part in self.parts)
+        ends = [CompositeFunction(self.model, term) for term in self._ends()]
+        self.decisions = self.problem.with_constraints([*self.parts, *ends])
+        self.shifts = self._shifts(problem.unit_shift())
+        first, *others = map(self.evaluate, self._constants() if constants is None else constants)
         self.best = first
         for one in others:
-            if one.better_than(self.best):
-                self.best = one
+            self.best = one if one.better_than(self.best) else self.best
         self.constant = self.best
 
-    @classmethod
-    def searches(cls, problem: Problem) -> bool:
-        """Return whether it is for a problem: for all with one score per row, in memory."""
-        return True
-
-    def _correct(self, y: Array, sample_weight: Array) -> Term:
+    def _correct(self) -> Term:
         """Return the share of correct predictions."""
-        return correct_predictions(y, sample_weight)
+        return correct_predictions(*self.rows)
 
-    def _strict(self, part: CompositeFunction) -> CompositeFunction:
-        """Return a constraint on decisions."""
-        return part.zero_one()
+    def _ends(self) -> list[Term]:
+        """Return the shares of positive and of negative scores."""
+        return [self._mean(Indicator(), sign) for sign in (1.0, -1.0)]
 
-    def _is_constant(self, scores: Array) -> bool:
-        """Return whether the same class is predicted for every row."""
-        decisions = scores > 0.0
-        return bool(decisions.all() or not decisions.any())
+    def _mean(self, function: ScalarFunction, sign: float) -> Term:
+        """Return the mean of a function of the scores times a sign."""
+        y, sample_weight = self.rows
+        return average(function, np.full(len(y), sign), sample_weight)
 
-    def _constants(self, y: Array, sample_weight: Array) -> Iterator[Array]:
+    def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
+        """Return the directions of intercepts, and what they add to the scores of a row."""
+        return [] if unit is None else [(unit, 1.0)]
+
+    def _constants(self) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the majority first."""
-        share = float(np.average(y > 0, weights=sample_weight))
+        share = float(np.average(self.rows[0] > 0, weights=self.rows[1]))
+        level = np.clip(abs(float(logit(share))), 1.0, _MOST_CONSTANT)
+        for sign in (1.0, -1.0) if share > 0.5 else (-1.0, 1.0):
+            yield self._zero(*(sign * level * direction for direction, _ in self.shifts))
+
+    def _zero(self, *shifts: Array) -> Array:
+        """Return the model whose coefficients are zero, moved by shifts."""
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
-        signs = (1.0, -1.0) if share > 0.5 else (-1.0, 1.0)
-        for sign in (0.0,) if self.unit_shift is None else signs:
-            constant = w.copy()
-            if self.unit_shift is not None:
-                level = np.clip(abs(float(logit(share))), 1.0, _MOST_CONSTANT)
-                constant += sign * level * self.unit_shift
-            yield self.problem.domain.project(constant)
-
-    def scores_at(self, w: Array) -> Scores:
-        """Return the scores of every model: a pass over the data."""
-        models = self.problem.models
-        scores = tuple(model.forward(w[: model.n_parameters])[0] for model in models)
-        self.problem.counter.rows += sum(len(one) for one in scores)
-        return scores
+        return self.problem.domain.project(sum(shifts, w))
 
     def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate; without its scores this is a pass over the data."""
-        scores = self.scores_at(w) if scores is None else scores
-        outputs = [measure.value(scores, w) for measure in self.measures]
-        loss = self.objective.value(scores, w)[0]
-        return self._candidate(
-            w, outputs, loss, scores, self._is_constant(scores[0]), self._spread(scores[0])
-        )
+        at = self.decisions.at(w).with_scores(scores or {})
+        values = at.constraints
+        places = self.decisions.places[1 : len(self.parts) + 1]
+        figures = self._figures([values[place, None] for place in places])
+        (accuracy,), (violation,), (excess,) = (one.tolist() for one in figures)
+        in_memory = (model for model in self.decisions.models if model.in_memory)
+        kept = {model: at.model_pass(model).scores for model in in_memory}
+        constant, outputs = self._is_constant(at), values[1 : places[-1].stop]
+        return Candidate(w, accuracy, violation, excess, at.objective, constant, kept, outputs)
 
-    def _candidate(
-        self,
-        w: Array,
-        outputs: Sequence[Array],
-        loss: float,
-        scores: Scores,
-        constant: bool,
-        spread: float,
-    ) -> Candidate:
-        """Return a candidate with what the outputs of the search's measures say."""
+    def _figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return accuracy, violation and excess, (n_points,), from outputs of the parts."""
         right, *others = outputs
-        largest = [-np.inf, 0.0]  # of constraints and estimates
-        for measure, values in zip(self.measures[1:], others, strict=True):
-            largest[measure.estimate] = max(values.max(initial=-np.inf), largest[measure.estimate])
-        loss = float(loss + self.problem.objective.penalty.value(w))
-        violation, excess = float(largest[0]), float(largest[1])
-        return Candidate(
-            w, float(right[0]), violation, loss, constant, scores, others, _PRICE * excess, spread
-        )
+        strict, estimates = others[: self.n_strict], others[self.n_strict : len(self.parts) - 1]
+        violation = np.vstack([right[:0], *strict]).max(axis=0, initial=-np.inf)
+        return right[0], violation, np.vstack([right[:0], *estimates]).max(axis=0, initial=0.0)
 
-    def _spread(self, scores: Array) -> float:
-        """Return the standard deviation of scores."""
-        _, weight = self.rows
-        mean = np.average(scores, weights=weight)
-        return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
+    def _is_constant(self, at: Evaluation) -> bool:
+        """Return whether the same class is predicted for every row."""
+        positive, negative = at.constraints[-2:]
+        return bool(positive == 0.0 or (negative == 0.0 and positive > 1.0 - _WHOLE))
+
+    def spread(self, one: Candidate) -> float:
+        """Return the standard deviation of scores s.
+
+        It is that of the means of (1 + s)^2 / 2 and of (1 - s)^2 / 2, which shards sum up.
+        """
+        terms = [self._mean(ShiftedSquare(), sign) for sign in (1.0, -1.0)]
+        parts = [CompositeFunction(self.model, term) for term in terms]
+        problem = replace(self.problem, objective=CompositeFunction(), constraints=tuple(parts))
+        above, below = problem.at(one.w).with_scores(one.scores).constraints
+        return float(np.sqrt(max(above + below - 1.0 - (0.5 * (above - below)) ** 2, 0.0)))
 
     def offer(self, candidate: Candidate) -> None:
         """Keep the candidate if it is better than the best.
@@ -221,22 +240,16 @@ class CandidateSearch:
 
     def follow(self, line: Line, points: Array) -> Candidate:
         """Return the best candidate on a line; if it is the best so far, its scores are exact."""
-        t = points[self._best_of(line, points)]
-        w = line.model(t)
-        found = self.evaluate(w, line.scores(t))
-        if found.better_than(self.best):
+        accuracy, violation, excess = self._figures(line.outputs(points))
+        merit, met = accuracy - _PRICE * excess, at_most(violation)
+        near = _ACCURACY_WEIGHT * merit - violation
+        t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
+        w, scores = line.model(t), line.scores(t)
+        found = self.evaluate(w, scores)
+        if scores and found.better_than(self.best):
             found = self.evaluate(w)
-            self.offer(found)
+        self.offer(found)
         return found
-
-    def _best_of(self, line: Line, points: Array) -> int:
-        """Return the position of the best point: bound first, then merit."""
-        accuracy, violation, excess = line.values(points)
-        merit = accuracy - _PRICE * excess
-        met = at_most(violation)
-        if not met.any():
-            return int(np.argmin(violation - _ACCURACY_WEIGHT * merit))
-        return int(np.argmax(np.where(met, merit, -np.inf)))
 
     def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
         """Return where a line is evaluated, between the points at which decisions change.
@@ -255,47 +268,60 @@ class CandidateSearch:
         """Return about the number of points of a line that are evaluated."""
         if line.exact:
             return _N_POINTS
-        affordable = int(_EVALUATED_SCORES / max(self.measures[0].term.n_rows, 1))
-        return int(np.clip(affordable, self.least_points, _N_POINTS))
+        affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
+        return int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
-        """Return the best candidate among all intercepts; the outermost ones are constant."""
-        if self.unit_shift is None:
-            return one
-        line = self._line_of_intercepts(one, self.unit_shift)
-        return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
+        """Return the best candidate among all intercepts; the outermost ones are constant.
 
-    def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
-        """Return the line of all intercepts of a model."""
-        by = tuple(np.ones_like(scores) for scores in one.scores)
-        return self._line(one.w, direction, one.scores, by)
+        Of several classes the intercepts are changed one after another.
+        """
+        for shift in self.shifts:
+            line = self.line(one, *shift)
+            one = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
+        return one
 
-    def _line(self, w: Array, direction: Array, at: Scores, by: Scores) -> Line:
-        """Return the line from w, whose scores are given with what the direction adds to them."""
-        rows = [self._rows(*ends) for ends in zip(at, by, strict=True)]
-        return Line(self.measures, w, direction, rows)
+    def line(
+        self, one: Candidate, direction: Array, step: Any = 1.0, *, to: Candidate | None = None
+    ) -> Line:
+        """Return a line, along which a step is added to the scores of every row.
+
+        With another candidate they change to its scores.
+        """
+        rows: dict[Model, Rows] = {}
+        for model in self.decisions.models:
+            if isinstance(model, ShardedLinearModel):
+                ends = one.w[: model.n_parameters], direction[: model.n_parameters]
+                rows[model] = ShardedScores(model, *ends, self._count)
+            else:
+                at = one.scores[model]
+                by = np.broadcast_to(step, at.shape) if to is None else to.scores[model] - at
+                rows[model] = self._rows(at, by)
+        return Line(self.parts, one.w, direction, rows)
 
     def _rows(self, at: Array, by: Array) -> ScoresOnLine:
         """Return the scores of rows on a line."""
         return ScoresOnLine(at, by)
 
+    def _count(self, n_rows: int) -> None:
+        """Count a read of rows in shards."""
+        self.problem.counter.rows += n_rows
+
     def towards_constant(self, one: Candidate, shares: Sequence[float]) -> Iterator[Candidate]:
         """Yield the model with other intercepts: shares of its decisions against the constant."""
-        if self.unit_shift is None:
-            return
-        line = self._line_of_intercepts(one, self.unit_shift)
-        positive = self.constant.w @ self.unit_shift > 0.0
-        flips = line.flips((0.0, np.inf) if positive else (-np.inf, 0.0))
-        for share in shares if len(flips) else ():
-            t = np.quantile(flips, 1.0 - share if positive else share)
-            yield self.evaluate(line.model(t), line.scores(t))
+        for shift in self.shifts:
+            line = self.line(one, *shift)
+            positive = self.constant.w @ line.direction > 0.0
+            flips = line.flips((0.0, np.inf) if positive else (-np.inf, 0.0))
+            for share in shares if len(flips) else ():
+                t = np.quantile(flips, 1.0 - share if positive else share)
+                yield self.evaluate(line.model(t), line.scores(t))
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two, for models with linear scores."""
         if not self.model.linear:
             return one
-        by = tuple(end - begin for begin, end in zip(one.scores, other.scores, strict=True))
-        line = self._line(one.w, other.w - one.w, one.scores, by)
+        line = self.line(one, other.w - one.w, to=other)
         reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))
 
@@ -316,9 +342,16 @@ class CandidateSearch:
         errors = CompositeFunction(self.model, wrong_predictions(*self.rows))
         return smooth_part(errors, self.rows[1], self.model.n_rows).term
 
-    def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
-        """Return the outputs of measures at a candidate."""
-        return [measure.value(one.scores, one.w) for measure in measures]
+
+def _strict(part: CompositeFunction) -> CompositeFunction:
+    """Return a constraint on decisions; one from a histogram is tightened by its resolution."""
+    strict, model = part.zero_one(), part.model
+    if not (isinstance(model, ShardedLinearModel) and of_distribution(strict.term)):
+        return strict
+    if are_collected(model):
+        return strict
+    bounds = strict.gap_bounds(strict.term.gap_bounds)
+    return strict.shifted(np.minimum(1.0 / BINS, 0.1 * bounds))
 
 
 def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:

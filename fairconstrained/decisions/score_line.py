@@ -2,71 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from fairconstrained.functions.base import Indicator
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.class_losses import ErrorRates
-from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.class_scores import ByClass, counts_predictions
 from fairconstrained.utils.typing import Array
 
-Scores = tuple[Array, ...]
+Scores = Mapping[Model, Array]
 _MOST_FLIPS = 50_000
 _MIN_GAP = 1e-9  # relative: rows whose decisions change closer together have equal scores
 
 
-@dataclass(frozen=True, eq=False)
-class Measure:
-    """A term of the scores of one of several models."""
+class Rows(Protocol):
+    """The scores at + t by of rows, for many t."""
 
-    term: Term  # the term
-    position: int  # which model's scores it takes
-    auxiliary: slice = field(default_factory=lambda: slice(0, 0))  # its own variables among all
-    # whether it estimates a constraint on new rows; the others are constraints on these rows
-    estimate: bool = False
-    level: Array | float = 0.0  # what is added to its outputs, (n_outputs,)
+    def zeros(self, reach: tuple[float, float]) -> Array:
+        """Return the t within reach at which predictions for some of many rows change, sorted."""
 
-    @classmethod
-    def all_of(
-        cls, parts: Sequence[CompositeFunction], models: Sequence[object], *, estimate: bool = False
-    ) -> list[Measure]:
-        """Return the measures of composite functions whose models are among the given ones."""
-        return [
-            cls(part.term, next(k for k, one in enumerate(models) if one is part.model),
-                part.auxiliary, estimate, part.level)
-            for part in parts
-        ]  # fmt: skip
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the rates of decisions in the cells of terms, (n_cells, n_points) each."""
 
-    @property
-    def counted(self) -> bool:
-        """Whether it is an affine function of the shares of predictions in cells of rows."""
-        if isinstance(self.term, CellMeans):
-            return isinstance(self.term.function, Indicator)
-        return counts_classes(self.term)
+    def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
+        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
 
-    def value(self, scores: Scores, w: Array) -> Array:
-        """Return the outputs, shape (n_outputs,)."""
-        return self.term.value(scores[self.position], w[self.auxiliary]) + self.level
-
-    def outputs(self, statistics: Array) -> Array:
-        """Return the outputs, (n_outputs, n_points), for statistics of shape (n_points, ...)."""
-        return np.column_stack([self.term.head(one) + self.level for one in statistics])
-
-    def outputs_at(self, rates: Any) -> Array:
-        """Return the outputs, (n_outputs, n_points), for what `counted` terms count."""
-        return cast("CellMeans", self.term).outputs_at(rates) + np.reshape(self.level, (-1, 1))
-
-    def largest_at(self, rates: Any) -> Array:
-        """Return some of these outputs, (n_some, n_points), the largest among them."""
-        if not isinstance(self.term, CellMeans) or np.size(self.level) > 1:
-            return self.outputs_at(rates)
-        return self.term.largest_at(rates) + self.level
+        They come with the values of their own variables at the points.
+        """
 
 
 class ScoresOnLine:
@@ -102,10 +69,7 @@ class ScoresOnLine:
         return rates_on_line(terms, self.at, self.by, points)
 
     def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
-        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
-
-        They come with the values of their own variables at the points.
-        """
+        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t."""
         return [
             np.array(
                 [term.forward(self.scores(t), own)[0] for t, own in zip(points, each, strict=True)]
@@ -119,71 +83,60 @@ class Line:
 
     Parameters
     ----------
-    measures : sequence of Measure
-        The share of correct predictions, then the constraints, all with the indicator.
+    parts : sequence of CompositeFunction
+        Functions with the indicator.
     w, direction : ndarray of shape (n_variables,)
         The line.
-    rows : sequence of ScoresOnLine or ShardedScores
+    rows : mapping from Model to Rows
         The rows of every model.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.terms.cell_means import average
-    >>> from fairconstrained.decisions.score_line import Line, Measure, ScoresOnLine
+    >>> from fairconstrained.decisions.score_line import Line, ScoresOnLine
     >>> from fairconstrained.functions.base import Indicator
-    >>> rate = Measure(average(Indicator(), np.ones(4), np.ones(4)), 0)
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> rate = CompositeFunction(term=average(Indicator(), np.ones(4), np.ones(4)))
     >>> rows = ScoresOnLine(np.array([-3.0, -2.0, -1.0, 1.0]), np.ones(4))
-    >>> line = Line([rate, rate], np.zeros(1), np.ones(1), [rows])
+    >>> line = Line([rate], np.zeros(1), np.ones(1), {rate.model: rows})
     >>> line.flips()
     array([-1.,  1.,  2.,  3.])
-    >>> line.values(np.array([-1.5, 0.0, 1.5, 2.5, 3.5]))[0]  # the selection rate
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> line.outputs(np.array([-1.5, 0.0, 1.5, 2.5, 3.5]))[0]  # the selection rate
+    array([[0.  , 0.25, 0.5 , 0.75, 1.  ]])
     """
 
     def __init__(
-        self, measures: Sequence[Measure], w: Array, direction: Array, rows: Sequence[Any]
+        self,
+        parts: Sequence[CompositeFunction],
+        w: Array,
+        direction: Array,
+        rows: Mapping[Model, Rows],
     ):
-        self.measures, self.w, self.direction, self.rows = measures, w, direction, rows
-        self.exact = all(measure.counted for measure in measures)
+        self.parts, self.w, self.direction, self.rows = parts, w, direction, rows
+        self.exact = all(is_counted(part.term) for part in parts)
 
     def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """Return the t within reach at which the first measure's predictions change, sorted."""
-        zeros: Array = self.rows[self.measures[0].position].zeros(reach)
-        return zeros
+        """Return the t within reach at which the first part's predictions change, sorted."""
+        return self.rows[self.parts[0].model].zeros(reach)
 
-    def values(self, points: Array) -> tuple[Array, Array, Array]:
-        """Return the first output, the largest constraint and the positive part of the estimates.
+    def outputs(self, points: Array) -> list[Array]:
+        """Return outputs of the parts, the largest among them, (n_some, n_points) each.
 
-        All are of shape (n_points,), for sorted points.
-        """
-        first, *others = self.outputs(self.measures, points, largest=True)
-        sides: tuple[list[Array], list[Array]] = ([], [])
-        for one, values in zip(self.measures[1:], others, strict=True):
-            sides[one.estimate].append(values)
-        violation, excess = (_largest(side, points) for side in sides)
-        return first[0], violation, np.maximum(excess, 0.0)
-
-    def outputs(
-        self, measures: Sequence[Measure], points: Array, *, largest: bool = False
-    ) -> list[Array]:
-        """Return the outputs of measures, or some with the largest, (n_outputs, n_points) each.
-
-        In shards this is a read for rates at many points, and one for others.
+        The points are sorted. In shards this is a read for rates, and one for others.
         """
         variables = np.array([self.model(t) for t in points])
-        outputs: dict[Measure, Array] = {}
-        for position, rows in enumerate(self.rows):
-            here = [one for one in measures if one.position == position]
-            counted = [one for one in here if one.counted and len(points) > 1]
-            others = [one for one in here if one not in counted]
-            rates = rows.rates([one.term for one in counted], points)
-            for one, values in zip(counted, rates, strict=True):
-                outputs[one] = one.largest_at(values) if largest else one.outputs_at(values)
-            asked = [(one.term, variables[:, one.auxiliary]) for one in others]
-            for one, values in zip(others, rows.statistics(asked, points), strict=True):
-                outputs[one] = one.outputs(values)
-        return [outputs[one] for one in measures]
+        outputs: dict[CompositeFunction, Array] = {}
+        for model, rows in self.rows.items():
+            here = [part for part in self.parts if part.model is model]
+            counted = [part for part in here if is_counted(part.term)]
+            others = [part for part in here if part not in counted]
+            rates = rows.rates([part.term for part in counted], points)
+            outputs |= zip(counted, map(_outputs_at, counted, rates), strict=True)
+            asked = [(part.term, variables[:, part.auxiliary]) for part in others]
+            for part, values in zip(others, rows.statistics(asked, points), strict=True):
+                outputs[part] = np.column_stack([part.term.head(v) + part.level for v in values])
+        return [outputs[part] for part in self.parts]
 
     def model(self, t: float) -> Array:
         """Return the variables at t."""
@@ -191,17 +144,24 @@ class Line:
 
     def scores(self, t: float) -> Scores:
         """Return the scores at t, without another pass over the data; none in shards."""
-        return tuple(one.scores(t) for one in self.rows if isinstance(one, ScoresOnLine))
+        in_memory = ((k, one) for k, one in self.rows.items() if isinstance(one, ScoresOnLine))
+        return {model: one.scores(t) for model, one in in_memory}
 
 
-def counts_classes(term: Term) -> TypeGuard[ErrorRates | ByClass]:
-    """Return whether a term is an affine function of shares of predictions of classes."""
-    return isinstance(term, ErrorRates) or (isinstance(term, ByClass) and term.counts_predictions)
+def is_counted(term: Term) -> bool:
+    """Return whether a term is an affine function of the shares of predictions in cells of rows."""
+    of_classes = isinstance(term, ErrorRates) or (
+        isinstance(term, ByClass) and term.counts_predictions
+    )
+    return of_classes or counts_predictions(term)
 
 
-def _largest(outputs: Sequence[Array], points: Array) -> Array:
-    """Return the largest of all outputs at every point, minus infinity without any."""
-    return np.max(np.vstack([np.empty((0, len(points))), *outputs]), axis=0, initial=-np.inf)
+def _outputs_at(part: CompositeFunction, rates: Any) -> Array:
+    """Return outputs of a counted part for rates, the largest among them, (n_some, n_points)."""
+    term = cast("CellMeans", part.term)
+    if isinstance(term, CellMeans) and np.size(part.level) == 1:
+        return term.largest_at(rates) + part.level
+    return term.outputs_at(rates) + np.reshape(part.level, (-1, 1))
 
 
 def points_between(flips: Array, many: int, center: float | None = None) -> Array:

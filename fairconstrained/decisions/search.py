@@ -12,7 +12,6 @@ import numpy as np
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
 from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.several_classes import ClassCandidateSearch
-from fairconstrained.decisions.sharded import ShardedCandidateSearch
 from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
@@ -25,13 +24,12 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, default_solver
+from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
-_KINDS = (ClassCandidateSearch, ShardedCandidateSearch, CandidateSearch)
 _N_ROUNDS = 7  # in which sigmoids get narrower
-_MORE_ROUNDS = 8  # at most, while models get better, or none near the bound meets it
-_SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
+_MORE_ROUNDS = 8  # at most, while models get better, or none meets the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
@@ -81,7 +79,8 @@ class DecisionTask:
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
-        kind = next(one for one in _KINDS if one.searches(self.problem))
+        of_classes = isinstance(self.problem.objective.term, MultinomialLoss)
+        kind = ClassCandidateSearch if of_classes else CandidateSearch
         return kind(self.problem, self.y, self.sample_weight, expected=self.expected)
 
     @property
@@ -307,7 +306,7 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     free = search.evaluate(np.append(task.unconstrained, auxiliary))
     seen = [start, free, search.add(start), search.add(free)]
     n_solves = 0
-    if not free.met or free.price > 0.0:
+    if not free.met or free.excess > 0.0:
         n_solves = _run_rounds(search, seen, start, task.anchor)
         if search.best.constant or not search.best.met:
             n_solves += _run_rounds(search, seen, free, task.anchor)
@@ -337,18 +336,12 @@ def _run_rounds(
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
         stalled = merits[-1] < merits[-3] + _PROGRESS
-        if k >= _LEAST_ROUNDS and stalled and not _is_short(search, seen):
+        short = search.best.constant or not search.best.met
+        if k >= _LEAST_ROUNDS and stalled and not short:
             return k
         model = rounds.next()
         seen += [model, search.add(model)]
     return _N_ROUNDS + _MORE_ROUNDS
-
-
-def _is_short(search: CandidateSearch, seen: Sequence[Candidate]) -> bool:
-    """Return whether no model meets the bound, or one near it is clearly more accurate."""
-    best = search.best
-    short = _promising(seen).merit - best.merit > _SHORTFALL
-    return best.constant or not best.met or short
 
 
 def _promising(seen: Sequence[Candidate]) -> Candidate:

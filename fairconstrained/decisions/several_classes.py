@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, ScoresOnLine
 from fairconstrained.decisions.smoothing import SoftErrors
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
-from fairconstrained.terms.class_losses import ErrorRates, MultinomialLoss, correct_share
+from fairconstrained.terms.class_losses import ErrorRates, correct_share
 from fairconstrained.utils.typing import Array
 
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once
@@ -101,81 +102,64 @@ class ClassCandidateSearch(CandidateSearch):
     (True, 0.333)
     """
 
-    least_points: ClassVar[int] = 48
-
     def _rows(self, at: Array, by: Array) -> ClassScores:
         """Return the scores of rows on a line."""
         single = np.count_nonzero(by.any(axis=0)) == 1
         return (OneClassScores if single else ClassScores)(at, by)
 
-    @classmethod
-    def searches(cls, problem: Problem) -> bool:
-        """Return whether a problem has one score per class."""
-        return isinstance(problem.objective.term, MultinomialLoss)
-
-    def _correct(self, y: Array, sample_weight: Array) -> ErrorRates:
+    def _correct(self) -> ErrorRates:
         """Return the share of correct predictions."""
-        return correct_share(y.astype(int), sample_weight)
+        return correct_share(self.rows[0].astype(int), self.rows[1])
 
     def _smooth_errors(self) -> SoftErrors:
         """Return the share of errors with soft-max probabilities of predictions."""
-        classes, weight = self.rows
-        right = correct_share(classes.astype(int), weight)
+        right = self._correct()
+        sharpness = right.n_rows**0.2
         cells = right.cells, right.labels
-        sharpness = len(classes) ** 0.2
         return SoftErrors(*cells, combination=np.ones((1, 1)), sharpness=sharpness)
 
-    def _spread(self, scores: Array) -> float:
+    def spread(self, one: Candidate) -> float:
         """Return the standard deviation of scores about the mean score of a row."""
+        scores, weight = one.scores[self.model], self.rows[1]
         centred = scores - scores.mean(axis=1, keepdims=True)
-        return float(np.mean([CandidateSearch._spread(self, one) for one in centred.T]))
+        centred -= np.average(centred, axis=0, weights=weight)
+        return float(np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean())
 
-    def _is_constant(self, scores: Array) -> bool:
+    def _ends(self) -> list[Term]:
+        """Return nothing: the scores are in memory."""
+        return []
+
+    def _is_constant(self, at: Evaluation) -> bool:
         """Return whether the same class is predicted for every row."""
-        return len(np.unique(scores.argmax(axis=1))) == 1
+        return len(np.unique(at.model_pass(self.model).scores.argmax(axis=1))) == 1
 
-    def _constants(self, y: Array, sample_weight: Array) -> Iterator[Array]:
+    def _constants(self) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the largest class first."""
-        w = self.problem.start()
-        w[: self.model.n_parameters] = 0.0
-        for k in self._order(y, sample_weight):
-            constant = w.copy() if self.unit_shift is None else w + self._raises(k)
-            yield self.problem.domain.project(constant)
+        every = [[direction] for direction, _ in self.shifts[: len(self.shifts) // _CYCLES]] or [[]]
+        return (self._zero(*some) for some in every)
 
-    def _order(self, y: Array, sample_weight: Array) -> Array:
-        """Return the classes, the largest one first; of equal ones that of the first row.
+    def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
+        """Return the directions of the classes' intercepts, twice, that of the largest class first.
 
-        The order is not that of their names, on which nothing should depend.
+        Of equal classes that of the first row is first. The order is not that of their names, on
+        which nothing should depend.
         """
-        shares = np.bincount(y.astype(int), sample_weight)
-        classes, first = np.unique(y, return_index=True)
-        return classes[np.lexsort((first, -shares[classes.astype(int)]))].astype(int)
-
-    def _raises(self, k: int) -> Array:
-        """Return the direction that adds 1 to the scores of class k."""
-        assert self.unit_shift is not None
-        direction = np.zeros(self.problem.n_variables)
-        direction[np.flatnonzero(self.unit_shift)[k]] = 1.0
-        return direction
+        if unit is None:
+            return []
+        shares = np.bincount(self.rows[0].astype(int), self.rows[1])
+        classes, first = np.unique(self.rows[0].astype(int), return_index=True)
+        every = np.eye(len(unit))[np.flatnonzero(unit)]
+        shifts = [
+            (every[k], np.eye(len(shares))[k])
+            for k in classes[np.lexsort((first, -shares[classes]))]
+        ]
+        return shifts * _CYCLES
 
     def _many(self, line: Line) -> int:
         """Return about the number of points of a line that are evaluated."""
-        if isinstance(line.rows[0], OneClassScores) or not line.exact:
+        if isinstance(line.rows[self.model], OneClassScores) or not line.exact:
             return super()._many(line)
         return int(np.clip(_MOST_COUNTS // len(self.rows[0]), _LEAST_POINTS, _N_POINTS))
-
-    def sweep_intercept(self, one: Candidate) -> Candidate:
-        """Return the best candidate found by changing the intercept of one class after another."""
-        if self.unit_shift is None:
-            return one
-        for k in np.tile(self._order(*self.rows), _CYCLES):
-            by = tuple(np.zeros_like(scores) for scores in one.scores)
-            for direction in by:
-                direction[:, k] = 1.0
-            line = self._line(one.w, self._raises(k), one.scores, by)
-            found = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
-            one = found if found.better_than(one) else one
-        return one
 
 
 def _largest(at: Array, by: Array, points: Array) -> Array:

@@ -9,10 +9,10 @@ from scipy.linalg import block_diag, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.score_line import Measure
 from fairconstrained.decisions.smoothing import stacked, steeper_part
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import drawn
 from fairconstrained.utils.numerics import by_first_row
@@ -130,7 +130,7 @@ class SmoothRounds:
         self.search, self.last, self.n_rounds, self.n_done = search, start, n_rounds, 0
         self.coordinates = Coordinates.of(problem, start.w)
         self.start = self.coordinates.at(start.w)
-        size = start.spread
+        size = search.spread(start)
         if self.coordinates.triangle is None:  # their curvature may be less
             size = min(size, float(np.linalg.norm(self.start)))
         self.unit = max(size, _LEAST_SPREAD)
@@ -162,14 +162,11 @@ class SmoothRounds:
         """Return the model of the next round."""
         share = min(self.n_done / (self.n_rounds - 1), 1.0)
         width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
-        problem = self._problem(width * max(self.last.spread, _LEAST_SPREAD))
-        smooth, strict = self._values(problem, self.last)
-        shift = np.append(np.zeros(len(self.objective)), strict - smooth)
-        if not self.search.counted:
-            late = max(self.n_done - self.n_rounds + 1, 0)
-            shift[len(self.objective) :] += _OVERSHOOT * late * np.maximum(strict, 0.0)
+        problem = self._problem(width * max(self.search.spread(self.last), _LEAST_SPREAD))
+        at = self._at(problem)
+        shift = self._shift(at)
         x = self.coordinates.at(self.last.w) / self.unit
-        metric = self._metric(problem, shift)
+        metric = self._metric(at, shift)
         steps, trials = (_STEPS, _STEPS) if self.search.counted else (_MANY_STEPS, _MANY_TRIALS)
 
         def value(z: Array) -> tuple[float, Array]:
@@ -186,17 +183,43 @@ class SmoothRounds:
         x = x + metric.root(z)
         w = problem.domain.project(self.coordinates.variables(self.unit * x))
         self.last = self.search.evaluate(w)
-        smooth, strict = self._values(problem, self.last)
+        strict = self.last.outputs
         if not self.search.counted:  # the smooth ones tell less about those on decisions
-            strict = smooth + shift[len(self.objective) :]
+            strict = (self._at(problem).constraints + shift)[len(self.objective) :]
         self.multipliers = np.maximum(self.multipliers + self.penalty * strict, 0.0)
         self.penalty *= _GROWTH
         self.n_done += 1
         return self.last
 
-    def _metric(self, problem: Problem, shift: Array) -> Metric:
+    def _at(self, problem: Problem) -> Evaluation:
+        """Return a smooth problem at the last model."""
+        scores = dict(self.last.scores)
+        if problem.models[0] not in scores and self.rows is not None:  # on some of the rows
+            scores = {problem.models[0]: scores[self.search.model][self.rows]}
+        return problem.at(self.last.w).with_scores(scores)
+
+    def _shift(self, at: Evaluation) -> Array:
+        """Return what makes smooth constraints equal to those on decisions, 0 for the objective.
+
+        Some have other outputs on decisions: then the largest one tells how far all of them differ.
+        """
+        n, strict = len(self.objective), self.last.outputs
+        shift, smooth = np.zeros(len(at.constraints)), at.constraints[n:]
+        if self.search.counted:
+            shift[n:] = strict - smooth
+            return shift
+        late, stop = max(self.n_done - self.n_rounds + 1, 0), 0
+        for part, place in zip(self.search.parts[1:], at.problem.places[n + 1 :], strict=True):
+            start, stop = stop, stop + part.n_outputs
+            hard, soft = strict[start:stop], at.constraints[place]
+            least = soft + (hard.max(initial=0.0) - soft.max(initial=0.0))
+            hard = hard if len(soft) == len(hard) else least
+            shift[place] = hard - soft + _OVERSHOOT * late * np.maximum(hard, 0.0)
+        return shift
+
+    def _metric(self, at: Evaluation, shift: Array) -> Metric:
         """Return the metric of the constraints near the bound at the last model."""
-        at, first = problem.at(self.last.w), len(self.objective)
+        problem, first = at.problem, len(self.objective)
         if not self.search.counted or problem.n_constraints > _MOST_IN_METRIC:
             return Metric(np.zeros((0, problem.n_variables)), np.zeros(0))
         size = (at.constraints + shift)[first:] + self.multipliers / self.penalty + _NEAR
@@ -219,22 +242,3 @@ class SmoothRounds:
         value = float(self.objective @ first) + float(active @ active) / (2.0 * self.penalty)
         value += 0.5 * self.anchor * float(moved @ moved)
         return value, self.unit * gradient + self.anchor * moved
-
-    def _values(self, problem: Problem, model: Candidate) -> tuple[Array, Array]:
-        """Return the smooth constraints, and those on decisions in their place.
-
-        Some have other outputs on decisions: then the largest one tells how far all of them differ.
-        """
-        search, measures = self.search, Measure.all_of(problem.constraints, problem.models)
-        strict, first = model.outputs, len(self.objective)
-        if self.rows is not None and self.n_done < _N_SAMPLED:
-            model = replace(model, scores=(model.scores[0][self.rows],))
-        values = search.values(measures, model)
-        smooth = np.concatenate(values)[first:]
-        if len(values) == 1:  # all are stacked
-            return smooth, np.concatenate(strict)
-        every = []
-        for soft, hard in zip(values[first:], strict, strict=True):
-            same, ends = len(soft) == len(hard), (hard.max(initial=0.0), soft.max(initial=0.0))
-            every.append(hard if same else soft + (ends[0] - ends[1]))
-        return smooth, np.concatenate(every)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -64,6 +64,13 @@ class Evaluation:
             kind = ModelPass if model.in_memory else ShardsPass
             made = self._passes[model] = kind(cast("Any", model), self.w[: model.n_parameters])
         return made
+
+    def with_scores(self, scores: Mapping[Model, Scores]) -> Evaluation:
+        """Return the evaluation, which takes scores that are there: it does not read these rows."""
+        for model, values in scores.items():
+            rows = self._passes[model] = ModelPass(model, self.w[: model.n_parameters])
+            rows.scores = values
+        return self
 
     def _term(self, k: int) -> TermPass:
         """Return the pass of the term of a part; those of all parts with its model are made."""

@@ -71,7 +71,7 @@ class ModelPass:
     def _forward(self) -> tuple[Scores, Pullback]:
         return self.model.forward(self.w)
 
-    @property
+    @cached_property
     def scores(self) -> Scores:
         """The scores of the rows; a TypeError is raised where they stay with shards."""
         return self._forward[0]

@@ -23,7 +23,7 @@ from fairconstrained import (
 from fairconstrained.constraints import ROCParity
 from fairconstrained.decisions import smooth_rounds
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
-from fairconstrained.decisions.score_line import Line, Measure, ScoresOnLine, points_between
+from fairconstrained.decisions.score_line import Line, ScoresOnLine, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
 from fairconstrained.functions.base import Indicator
@@ -204,15 +204,15 @@ class TestLines:
         problem, y, weight, random = small_problem(seed)
         search = CandidateSearch(problem, y, weight)
         one, other = (search.evaluate(random.normal(size=4)) for _ in range(2))
-        rows = ScoresOnLine(one.scores[0], other.scores[0] - one.scores[0])
-        line = Line(search.measures, one.w, other.w - one.w, [rows])
+        line = search.line(one, other.w - one.w, to=other)
         points = points_between(line.flips(), 40)
-        accuracy, violation, _ = line.values(points)
+        (accuracy,), violation = line.outputs(points)
         for k, t in enumerate(points):
             found = search.evaluate(line.model(t))
             assert accuracy[k] == pytest.approx(found.accuracy)
-            assert violation[k] == pytest.approx(found.violation)
-            assert_allclose(line.scores(t)[0], found.scores[0], atol=1e-9)
+            assert violation[:, k].max() == pytest.approx(found.violation)
+            model = search.model
+            assert_allclose(line.scores(t)[model], found.scores[model], atol=1e-9)
 
     @given(SEEDS)
     def test_correct_predictions(self, seed):
@@ -235,10 +235,10 @@ class TestLines:
         term = average(Indicator(), np.ones(4), np.ones(4))
         smooth = average(Logistic(), np.ones(4), np.ones(4))
         rows = ScoresOnLine(np.arange(4.0), np.arange(4.0))
-        measures = [Measure(term, 0), Measure(smooth, 0)]
-        line = Line(measures, np.zeros(1), np.ones(1), [rows])
+        parts = [CompositeFunction(term=each) for each in (term, smooth)]
+        line = Line(parts, np.zeros(1), np.ones(1), {parts[0].model: rows})
         assert not line.exact
-        assert_allclose(line.values(np.array([1.0]))[1], smooth.value(2.0 * np.arange(4.0)))
+        assert_allclose(line.outputs(np.ones(1))[1][:, 0], smooth.value(2.0 * np.arange(4.0)))
 
 
 @pytest.mark.parametrize("against", ["pairs", "overall"])
@@ -274,7 +274,7 @@ class TestSearch:
         search = CandidateSearch(problem, y, weight)
         one = search.evaluate(random.normal(size=4))
         search.sweep_intercept(one)
-        scores = one.scores[0]
+        scores = one.scores[search.model]
         for threshold in np.concatenate([[-99.0], np.unique(scores)]):
             w = one.w.copy()
             w[-1] -= threshold + 1e-6
@@ -307,7 +307,8 @@ class TestSearch:
         assert search.sweep_between(one, other) is one
         search.sweep_intercept(one)
         best = search.evaluate(search.best.w)
-        assert_allclose(search.best.scores[0], best.scores[0], atol=1e-12)
+        model = search.model
+        assert_allclose(search.best.scores[model], best.scores[model], atol=1e-12)
         assert search.best.violation == pytest.approx(best.violation)
 
     @settings(max_examples=5)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, GeneralizationWarning
 from fairconstrained.constraints import DisparateImpact, MinorityRate
+from fairconstrained.decisions.score_line import Line
 from fairconstrained.decisions.several_classes import ClassScores, OneClassScores
 from fairconstrained.decisions.smoothing import steeper_part
 
@@ -37,11 +38,12 @@ def searched(constraint, kappa=0.02, seed=0, **weights):
 def lines_of(fit, search, random):
     """Return a line of all classes and one of a single class, with points between the flips."""
     w = fit.unconstrained.result.w
-    everything = random.standard_normal(len(w))
-    single = np.zeros_like(w)
+    everything, single = random.standard_normal(len(w)), np.zeros_like(w)
     single[random.integers(len(w))] = 1.0
+    scores = fit.model.forward(w)[0]
     for direction in (everything, single):
-        line = search._line(w, direction, search.scores_at(w), search.scores_at(direction))
+        by = fit.model.forward(direction)[0]
+        line = Line(search.parts, w, direction, {search.model: search._rows(scores, by)})
         yield line, search.points_on(line, (-np.inf, np.inf), 0.0)
 
 
@@ -53,12 +55,12 @@ def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
     fit, search = searched(constraint, sample_weight=weight)
     kinds = []
     for line, points in lines_of(fit, search, random):
-        accuracy, violation, _ = line.values(points)
+        (accuracy,), violations = line.outputs(points)
         some = random.choice(len(points), 15)
         found = [search.evaluate(line.model(points[k])) for k in some]
         assert_allclose(accuracy[some], [one.accuracy for one in found], atol=1e-12)
-        assert_allclose(violation[some], [one.violation for one in found], atol=1e-12)
-        kinds.append(type(line.rows[0]))
+        assert_allclose(violations.max(axis=0)[some], [one.violation for one in found], atol=1e-12)
+        kinds.append(type(line.rows[search.model]))
     assert kinds == [ClassScores, OneClassScores]
 
 
@@ -68,9 +70,8 @@ def test_sharp_soft_max_rates_are_those_of_predictions():
     errors = []
     for factor in (1.0, 8.0, 1e4):
         part = steeper_part(search.smooth_parts()[1], factor)
-        values = part.term.value(one.scores[0])
-        strict = search.measures[1].value(one.scores, one.w)
-        errors.append(np.abs(values - strict).max())
+        values = part.term.value(one.scores[search.model])
+        errors.append(np.abs(values - one.outputs).max())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 2e-3
 
