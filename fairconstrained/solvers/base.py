@@ -198,7 +198,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
     @property
     def replaceable(self) -> bool:
         """Whether an estimator may return another solver's answer where this one's is bad."""
-        return self.seeks_feasibility and getattr(self, "polish", True)
+        inner = getattr(self, "solver", None) or self  # of a solver that rounds kinks for it
+        return inner.seeks_feasibility and getattr(inner, "polish", True)
 
     @property
     def polishes(self) -> bool:
@@ -325,9 +326,9 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """
         self.check(problem)
         run, first, begin = Run(problem, start, callback), list[Iterate](), start
-        if self.polishes and np.isfinite(start.last_pass):
-            passes = max(start.last_pass - problem.passes, 0.0)
-            begin = replace(start, last_pass=start.last_pass - _SHARE * passes)
+        if self.polishes:
+            left = max(start.last_pass - problem.passes, 0.0)
+            begin = replace(start, last_pass=problem.passes + (1.0 - _SHARE) * left)
         if start.multipliers is not None:  # the solution of a problem nearby may be one of this
             at = start.at(problem)  # measured before the solver's own evaluation shares its passes
             first, begin = [Iterate(at, start.multipliers, 0, start.state)], replace(begin, like=at)

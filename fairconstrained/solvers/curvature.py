@@ -48,7 +48,7 @@ class Curvature:
     extra: Array | float = 0.0
     matrix: Any = None
     factor: Array | None = None
-    shift, _length = 0.0, 1.0
+    shift, _length, _least = 0.0, 1.0, 0.0
 
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Take the curvature of a point, at which constraints are linearised."""
@@ -82,7 +82,7 @@ class Curvature:
 
     def lowered(self, shift: float) -> float:
         """Return the shift after a step that went as predicted: a quarter of the stretch."""
-        return max(0.25 * (1.0 + shift) - 1.0, 0.0)
+        return max(0.25 * (1.0 + shift) - 1.0, self._least)
 
 
 class ExactCurvature(Curvature):
@@ -195,6 +195,7 @@ class QuasiNewtonCurvature(Curvature):
     def __init__(self, diagonal: Array, n_pairs: int = 30):
         self.n_pairs, self.n_stored, self._oldest = n_pairs, 0, 0
         self._diagonal = diagonal if n_pairs else np.ones(len(diagonal))
+        self._least = 0.0 if n_pairs else 1e-12 - 1.0  # only a linear model may be compressed
         self._steps, self._changes = np.empty((2, n_pairs, len(diagonal)))
         self._products = np.empty((n_pairs, n_pairs))  # s_i' y_j
 
@@ -228,11 +229,6 @@ class QuasiNewtonCurvature(Curvature):
             self._products[k, :n] = self._changes[:n] @ s
             self._products[:n, k] = self._steps[:n] @ change
             self._oldest, self.n_stored = (k + 1) % self.n_pairs, n
-
-    def lowered(self, shift: float) -> float:
-        """Return a quarter of the stretch, which is below one only for the linear model."""
-        least = 0.0 if self.n_pairs else 1e-12 - 1.0
-        return max(0.25 * (1.0 + shift) - 1.0, least)
 
 
 _MOST = 50  # constraints that are linearised at first: each may cost a backward pass
@@ -304,7 +300,10 @@ class Linearised:
             values = there.values(self.near) - self.rows @ moved - self.level
             active, s = self._dual(values, images[:, 0], images[:, 1:], cap, active)
             violation = float((values + self.rows @ s).max(initial=0.0))
-            new = self._entering(s, violation + self.level, after)
+            if len(self.near) == self.at.problem.n_constraints:
+                break
+            least = violation + self.level + _EXACT * self.tol
+            new = np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
             if not len(new):
                 break
             rows = self.at.constraint_gradients(new)
@@ -320,13 +319,6 @@ class Linearised:
         slope, before = float(self.gradient @ step.s), self.at.violation - self.level
         fall = max(before, 0.0) - step.violation
         return -slope - 0.5 * (step.bent - added) + price * fall
-
-    def _entering(self, s: Array, largest: float, after: After) -> Array:
-        """Return constraints whose linearisation exceeds the largest of the working set."""
-        if len(self.near) == self.at.problem.n_constraints:
-            return np.zeros(0, dtype=int)
-        least = largest + _EXACT * self.tol
-        return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
 
     def _dual(
         self, values: Array, free: Array, columns: Array, cap: float, guess: Array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import Any
 
@@ -18,11 +17,12 @@ _ALL = slice(None)
 At = slice | Array
 
 
-class MultiplierModel(FieldParameters, ABC):
+class MultiplierModel(FieldParameters):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
 
     Instances hold hyperparameters only; theta is passed in and out. The features are those of all
-    constraints, of which `at` selects some.
+    constraints, of which `at` selects some. What is defined here is for parameters that are the
+    multipliers themselves, see :class:`Free`.
 
     References
     ----------
@@ -30,21 +30,23 @@ class MultiplierModel(FieldParameters, ABC):
     with Lagrange multiplier models", NeurIPS 2020.
     """
 
-    @abstractmethod
     def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return the parameters whose multipliers are nearest to given ones."""
+        return np.maximum(multipliers, 0.0)
 
-    @abstractmethod
     def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:
         """Return lambda of the selected constraints, shape (n_selected,)."""
+        return np.asarray(theta[at])
 
-    @abstractmethod
     def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
         r"""Return the parameters after a step that raises :math:`\langle v, \lambda \rangle`.
 
         To first order it rises by :math:`\mathrm{step} \cdot \|v\|^2`, which is what free
         multipliers gain: steps mean the same whatever the model, unless it has steps of its own.
         """
+        out = theta.copy()
+        out[at] = np.maximum(theta[at] + step * v, 0.0)
+        return out
 
 
 class Free(MultiplierModel):
@@ -57,20 +59,6 @@ class Free(MultiplierModel):
     >>> Free().ascend(np.array([0.0, 0.1]), np.eye(2), np.array([0.2, -0.3]), step=1.0)
     array([0.2, 0. ])
     """
-
-    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
-        """Return the multipliers themselves."""
-        return np.maximum(multipliers, 0.0)
-
-    def multipliers(self, theta: Array, features: Matrix, at: At = _ALL) -> Array:
-        """Return the parameters themselves."""
-        return np.asarray(theta[at])
-
-    def ascend(self, theta: Array, features: Matrix, v: Array, step: float, at: At = _ALL) -> Array:
-        """Return max(theta + step v, 0)."""
-        out = theta.copy()
-        out[at] = np.maximum(theta[at] + step * v, 0.0)
-        return out
 
 
 class Network(MultiplierModel):

@@ -181,10 +181,10 @@ class PLADA(FirstOrderSolver):
         mu, steps = lam.copy(), np.zeros_like(lam)
         drawn = rows.draw(start.w)
         u = np.clip(-rows.first.constraints, 0.0, self.u_max)
-        step = _proximal_step if self.exact else _linearised_step
+        most = _MOST_EVALUATIONS if self.exact else 0
         while True:
             multipliers = drawn.weight * lam[drawn.constraints]
-            drawn = rows.draw(step(drawn.at, multipliers, eta * rows.fade))
+            drawn = rows.draw(_proximal_step(drawn.at, multipliers, eta * rows.fade, most))
             j = drawn.constraints  # those that a batch has not drawn keep their multipliers
             steps[j] += 1.0
             apart = lam[j] - mu[j]
@@ -195,17 +195,16 @@ class PLADA(FirstOrderSolver):
             yield [(answer, np.maximum(lam, 0.0)) for answer in rows.answers(drawn.at)]
 
 
-def _linearised_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
-    return moved(at, eta * at.gradient(multipliers))
+def _proximal_step(at: Evaluation, multipliers: Array, eta: float, most: int) -> Array:
+    """Return the proximal step by its fixed point, the linearised step where there is none.
 
-
-def _proximal_step(at: Evaluation, multipliers: Array, eta: float) -> Array:
-    """Return the proximal step by its fixed point, the linearised step where there is none."""
-    slope, linear = at.gradient(), _linearised_step(at, multipliers, eta)
-    v, last = linear, float(np.linalg.norm(linear - at.w))
-    for _ in range(_MOST_EVALUATIONS):
+    At most `most` evaluations are made; with none the step is the linearised one.
+    """
+    linear = v = moved(at, eta * at.gradient(multipliers))
+    last = float(np.linalg.norm(linear - at.w))
+    for _ in range(most):
         bent = at.problem.at(v).gradient(multipliers, objective=0.0)
-        after = moved(at, eta * (slope + bent))
+        after = moved(at, eta * (at.gradient() + bent))
         length = float(np.linalg.norm(after - v))
         if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
             return after

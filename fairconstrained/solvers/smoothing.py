@@ -97,9 +97,9 @@ class AugmentedLagrangian(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        last = start.left_by(AugmentedLagrangian)
-        sigma = self.sigma if last is None else last.parameter
-        tol = max(_FIRST_TOL, 0.9 * start.tol) if last is None else last.tol
+        first = SolverState(AugmentedLagrangian, self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
+        last = start.left_by(AugmentedLagrangian) or first
+        sigma, tol = last.parameter, last.tol
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
         whole, sizes = problem.domain.whole_space, problem.preconditioner
         model = QuasiNewtonCurvature(sizes**2) if whole else Curvature()
@@ -235,11 +235,6 @@ class Smoothing(Solver):
         """What the solver of the smooth problems says."""
         return self.solver is None or self.solver.seeks_feasibility
 
-    @property
-    def replaceable(self) -> bool:
-        """What the solver of the smooth problems says."""
-        return self.solver is None or self.solver.replaceable
-
     def _solver_for(self, smooth: Problem) -> Solver:
         """Return the solver of the smooth problems.
 
@@ -260,10 +255,9 @@ class Smoothing(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
         solver = self._solver_for(problem.smoothed(self.width))
-        last = start.left_by(Smoothing)
-        width = self._first_width(problem, start) if last is None else last.parameter
-        state = None if last is None else last.subproblem
-        begin = replace(start, tol=_SHARE * start.tol, state=state)
+        first = start.left_by(Smoothing)
+        last = first or SolverState(Smoothing, self._first_width(problem, start))
+        width, begin = last.parameter, replace(start, tol=_SHARE * start.tol, state=last.subproblem)
         for k in range(1, self.max_iter + 1):
             answer, end = solver.run(problem.smoothed(width), begin)
             at = problem.at(answer.w, like=end)

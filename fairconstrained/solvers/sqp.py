@@ -91,8 +91,7 @@ class SQP(Solver, kw_only=True):
     def _curvature(self, problem: Problem, start: Start) -> Curvature:
         """Return the model of second order for the problem."""
         if self.memory is None and problem.twice_differentiable:
-            last = start.left_by(SQP)
-            hessian = None if last is None else last.hessian
+            hessian = (start.left_by(SQP) or SolverState(SQP)).hessian
             fits = hessian is not None and len(hessian) == problem.n_variables
             return ExactCurvature(hessian if fits else None)
         if not problem.domain.whole_space:

@@ -76,29 +76,23 @@ class SuccessiveSolver(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the subproblems, without safeguard all of them."""
-        return (self._safeguarded if self.safeguard else self._published)(problem, start)
-
-    def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        oracle, rho = self._oracle_for(problem), self.first_rho(problem)
-        at = answer = start.at(problem)
-        note = _NOT_CONVEX if rho and problem.modulus + rho < 0.0 else ""
-        for t in range(1, self.max_iter + 1):
-            begin = replace(start, w=at.w, multipliers=None, state=None, like=at)
-            for iterate in oracle.iterate(self.subproblem(at, rho), begin):
-                answer = iterate.at
-            at = problem.at(answer.w, like=answer)
-            yield Iterate(at, None, t, note=note)
-
-    def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         oracle, at, refusals = self._oracle_for(problem), start.at(problem), 0
-        last = start.left_by(SuccessiveSolver)
-        rho = self.first_rho(problem) if last is None else last.parameter
-        state = None if last is None else last.subproblem
-        begin = replace(start, tol=_FIRST_TOL * start.tol, state=state)
+        first = SolverState(SuccessiveSolver, self.first_rho(problem))
+        last = start.left_by(SuccessiveSolver) or first
+        rho, printed = last.parameter, replace(start, multipliers=None, state=None)
+        begin = replace(start, tol=_FIRST_TOL * start.tol, state=last.subproblem)
+        concave = rho > 0.0 and not self.safeguard and problem.modulus + rho < 0.0
         for t in range(1, self.max_iter + 1):
+            model, end = self.subproblem(at, rho), at
+            if not self.safeguard:
+                for iterate in oracle.iterate(model, replace(printed, w=at.w, like=at)):
+                    end = iterate.at
+                at = problem.at(end.w, like=end)
+                yield Iterate(at, None, t, note=_NOT_CONVEX if concave else "")
+                continue
             last_pass = min(start.last_pass, problem.passes + _MOST_PASSES)
             begin = replace(begin, w=at.w, like=at, last_pass=last_pass)
-            answer, end = oracle.run(self.subproblem(at, rho), begin)
+            answer, end = oracle.run(model, begin)
             after = problem.at(answer.w, like=end)
             begin = replace(begin, tol=max(_LAST_TOL * start.tol, _TIGHTEN * begin.tol))
             if _acceptable(answer, at, after, start.tol):
