@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairconstrained.constraints.claims import Claim, claims_of
-from fairconstrained.constraints.measures import Compared, Measures, means
+from fairconstrained.constraints.measures import Compared
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning, warn
@@ -181,10 +181,6 @@ class Constraint(Parametrized):
         """Warn that nothing is asked of some rows."""
         message = f"{type(self).__name__}: {message}"
         warn(message, VacuousConstraintWarning)
-
-    def _means(self, groups: Groups, weight: Array, **options: Any) -> Measures:
-        """Return :func:`means` of the groups; warn of cells without rows."""
-        return means(groups, weight, self._warn, **options)
 
     def _function(self) -> Any:
         """Return the function in place of predictions; its name is one of a table."""

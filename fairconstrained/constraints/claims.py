@@ -179,9 +179,15 @@ class Claim:
         samples = tuple(sample.on_rows(data, rows, moved=moved) for sample in self.samples)
         return replace(self, samples=samples)
 
-    def _between_points(self, scores: Scores) -> bool:
-        """Whether rates may change between the thresholds at which they are known."""
-        return self.thresholds is None and isinstance(scores, ShardedScores)
+    def _until_next(self, rates: Array, scores: Scores) -> Array:
+        """Return the least rate between each threshold and the next one; rates fall with them.
+
+        Where the rates of two samples change between thresholds, a statement that holds for the
+        rate of the first one at a threshold and of the second one at the next holds for all between
+        them. Of rows in memory all thresholds are known at which rates change.
+        """
+        between = self.thresholds is None and isinstance(scores, ShardedScores)
+        return np.append(rates[1:], 0) if between else rates
 
     def _points(self, scores: Scores) -> Array:
         """Return the thresholds at which the counts differ."""
@@ -239,8 +245,7 @@ class Claim:
             size = np.full(len(counts), float(first.n_rows))
             _, _, high = clopper_pearson(counts / first.n_rows, size, 1.0 - 2.0 * delta)
             return float(up * np.max(high) - self.bound)
-        others = second.counts(scores, points)
-        others = _until_next(others) if self._between_points(scores) else others
+        others = self._until_next(second.counts(scores, points), scores)
         rates = TwoRates(first.n_rows, second.n_rows, up, -down, self.bound, *self.ranks)
         return float((rates.surplus if decide else rates.limit)(counts, others, delta))
 
@@ -255,22 +260,11 @@ class Claim:
         limits = np.full(len(points), float(np.sqrt(0.5 * np.log(1.0 / delta) * squares)))
         for factor, sample in terms:
             rates = sample.rates(scores, points)
-            if factor < 0.0 and self._between_points(scores):
-                rates = _until_next(rates)
-            limits += factor * rates
+            limits += factor * (self._until_next(rates, scores) if factor < 0.0 else rates)
         low, high = self.ranks
         if high - low < 1.0:  # clipped rates are at most as far apart, in the same order
             limits = np.clip(limits, 0.0, 1.0)
         return float(limits.max()) - self.bound
-
-
-def _until_next(rates: Array) -> Array:
-    """Return the least rate between each threshold and the next one; rates fall with them.
-
-    Where the rates of two samples change between thresholds, a statement that holds for the rate of
-    the first one at a threshold and of the second one at the next holds for all between them.
-    """
-    return np.append(rates[1:], 0)
 
 
 def claims_of(compared: Compared) -> list[Claim]:
@@ -280,7 +274,7 @@ def claims_of(compared: Compared) -> list[Claim]:
     shares = [share for part in compared.measures for share in (*part.shares.tolist(), None)]
     end = "" if compared.claimed.get("one_output", True) else ", all thresholds"
     claims = []
-    for a, b, name in zip(*compared.pairs.ends(), compared.texts(), strict=True):
+    for a, b, name in zip(*compared.pairs.ends(), compared.texts([""]), strict=True):
         share = None
         pair: tuple[Sample, ...] = samples[a], samples[b]
         coefficients: tuple[float, ...] = factors

@@ -17,7 +17,7 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.cell_means import CellMeans, reweighted
+from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
@@ -136,7 +136,7 @@ class BoundedGroupLoss(_LossConstraint):
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        losses = self._means(groups, weight, what="loss", compared=False)
+        losses = measures.means(groups, weight, self._warn, "loss", compared=False)
         bound = self.checked_kappa()
         at_most = measures.Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
         return measures.Compared([losses], measures.each_group, at_most, y.astype(float))
@@ -311,17 +311,16 @@ class IntersectionalLossParity(_LossConstraint):
         check_switch("average", self.average)
         names, members = self._large_groups(groups, weight)
         # Rows of the same groups are a cell, so that rows are read once for any number of groups.
-        pattern = members.T @ np.random.default_rng(0).standard_normal(len(names))
-        _, first, codes = np.unique(pattern, return_index=True, return_inverse=True)
-        codes = np.ravel(codes)
-        totals = np.bincount(codes, weight) / weight.sum()
-        inside = sp.csr_array(members[:, first]) * totals[None, :]
-        shares = inside.sum(axis=1)
+        codes, share = cell_codes(members.tocsc()), weight / weight.sum()
+        inside: Any = members @ sp.csr_array((share, codes, np.arange(len(codes) + 1)))
+        totals, shares = np.bincount(codes, share), inside.sum(axis=1)
         means_of_groups: Any = sp.diags_array(1.0 / shares) @ inside
         if self.average and names:
             means_of_groups = means_of_groups.mean(axis=0)[None, :]
             names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
-        numbers = sp.vstack([sp.csr_array(means_of_groups), totals[None, :]], format="csr")
+        numbers = sp.vstack(
+            [sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])], format="csr"
+        )
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
         return measures.Compared([losses], measures.each_group, requirement, y.astype(float))
 

@@ -15,7 +15,8 @@ from scipy.linalg import block_diag
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.cell_means import CellMeans, Ratios, cell_matrix
-from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
+from fairconstrained.terms.head import AffineHead
+from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames, as_csr
 from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -64,23 +65,40 @@ def means(
     """Return the mean of every group within an event; groups without rows there are left out."""
     codes = groups.codes if inside is None else np.where(inside, groups.codes, -1)
     counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
-    present = np.flatnonzero(counts)
-    for k in np.flatnonzero(counts == 0):
-        cell = f"group {groups.labels[k]}{event}"
-        warn(f"the cell '{cell}' has no rows; nothing is asked of it.")
+    lacking = dict.fromkeys(np.flatnonzero(counts == 0).tolist(), event)
+    names, codes = with_rows(groups, codes, lacking, warn, event, compared=compared)
+    totals = np.bincount(codes + 1, weight, minlength=len(names) + 1)[1:]
+    shares = totals / max(totals.sum(), np.finfo(float).tiny)
+    return Measures(codes, weight, shares, what, names, _with_mean(shares), event)
+
+
+def with_rows(
+    groups: Groups,
+    codes: Array,
+    lacking: Mapping[int, str],
+    warn: Callable[[str], None],
+    event: str = "",
+    *,
+    compared: bool = True,
+) -> tuple[list[str], Array]:
+    """Return the names of the groups that lack no rows, and codes of these; warn of the others.
+
+    `lacking` has the event of which a group has no rows.
+    """
+    for k, missed in lacking.items():
+        warn(f"the cell 'group {groups.labels[k]}{missed}' has no rows; nothing is asked of it.")
+    present = [k for k in range(len(groups)) if k not in lacking]
     names = [str(groups.labels[k]) for k in present]
     if compared and len(names) < 2:
         warn(
             f"fewer than two groups have rows in the cell 'all groups{event}' (found: "
             f"{', '.join(names) or 'none'}); there is nothing to compare."
         )
-    if len(present) < len(groups):
+    if lacking:
         position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
         position[present] = np.arange(len(present))
         codes = position[codes]
-    totals = np.bincount(codes + 1, weight, minlength=len(present) + 1)[1:]
-    shares = totals / max(totals.sum(), np.finfo(float).tiny)
-    return Measures(codes, weight, shares, what, names, _with_mean(shares), event)
+    return names, codes
 
 
 def _with_mean(shares: Array) -> Matrix:
@@ -160,9 +178,11 @@ class Requirement:
     bound: float  # the tolerance
     text: str  # the inequality, with {first} and {second} for the two numbers
     constant: float = 0.0  # d
-    # the class of the term; for Ratios it is a bound on m_a / m_b without the division, with beta
-    # the least ratio
-    kind: type[CellMeans] = CellMeans
+    # makes the term, usually its class; for Ratios it is a bound on m_a / m_b without the division,
+    # with beta the least ratio
+    kind: Callable[..., AffineHead] = CellMeans
+    # what the names of numbers end with: the kind has as many statistics for each cell
+    marks: Sequence[str] = ("",)
 
 
 def difference(kappa: float, kind: type[CellMeans] = CellMeans) -> Requirement:
@@ -212,7 +232,7 @@ class Compared:
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
         return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 
-    def texts(self, marks: Sequence[str] = ("",)) -> PairNames:
+    def texts(self, marks: Sequence[str]) -> PairNames:
         """Return the inequality of every pair, for each mark at the end of the numbers' names."""
         names = [name for part in self.measures for name in part.names]
         return PairNames(self.pairs, self.requirement.text, names, marks)
@@ -232,20 +252,25 @@ class Compared:
             below += part.numbers.shape[1]
         return cell_matrix(codes, measures[0].weight, below)
 
-    def term(self, function: ScalarFunction) -> CellMeans:
+    def term(self, function: ScalarFunction) -> AffineHead:
         """Return the term that imposes the requirement on all pairs, for averages of a function."""
         pairs, requirement = self.pairs, self.requirement
-        few = math.prod(pairs.shape) <= _SMALL
+        combination: Any = pairs
+        if len(requirement.marks) != 1:
+            each = sp.eye_array(len(requirement.marks), format="csr")
+            combination = sp.csr_array(sp.kron(as_csr(pairs), each, format="csr"))
+        texts, few = self.texts(requirement.marks), math.prod(combination.shape) <= _SMALL
         constant: Array | float = requirement.constant
         if pairs.origin is not None:
             a, b = pairs.ends()
             constant = constant + pairs.first * pairs.origin[a] + pairs.second * pairs.origin[b]
+        signs = {} if self.signs is None else {"signs": self.signs}
         return requirement.kind(
             self.cells,
             function,
-            signs=self.signs,
-            combination=cast("Matrix", pairs),
+            **signs,
+            combination=combination,
             offset=requirement.bound,
-            names=tuple(self.texts()) if few else self.texts(),
+            names=tuple(texts) if few else texts,
             constant=constant,
         )

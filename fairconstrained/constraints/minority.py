@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans, Ratios
+from fairconstrained.terms.cell_means import Ratios
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
@@ -129,7 +130,7 @@ class MinorityRate(Constraint):
         term = self.bind(None, groups.take(known), np.ones(len(known)))
         return CompositeFunction(model.on(X[known]), term)
 
-    def _term(self, y: Array, groups: Groups, weight: Array) -> CellMeans:
+    def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
         minority, name, members = self._members(groups, weight)
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
@@ -142,10 +143,9 @@ class MinorityRate(Constraint):
             names, numbers = [], np.ones((1, 1))
         what, text = f"{share:.4g} * rate", f"{c:.4g} * rate(all) - {{first}} <= 0"
         rate = measures.Measures(codes, weight, np.array([share]), what, names, numbers)
-        bound = measures.Requirement((-1.0, c), 0.0, text, kind=MinorityShare)
-        compared = measures.Compared([rate], measures.each_group, bound)
-        term = compared.term(self._function())
-        return replace(term, minority=minority)  # type: ignore[call-arg]
+        kind = partial(MinorityShare, minority=minority)
+        bound = measures.Requirement((-1.0, c), 0.0, text, kind=kind)
+        return measures.Compared([rate], measures.each_group, bound).term(self._function())
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with the share and the minority of the term.

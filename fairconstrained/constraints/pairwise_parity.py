@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import with_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
@@ -111,7 +112,17 @@ class PairwiseParity(Constraint, ABC):
     def _term(self, y: Array, groups: Groups, weight: Array) -> PairMeans:
         kappa, surrogate = self.checked_kappa(), self._function()
         compare = check_option("against", self.against, _COMPARISONS)
-        compared, codes = self._comparable(y > 0, groups, weight)
+        # The groups that have the rows to be compared, and the cell of every row (-1 for none).
+        n, cell = len(groups), 2 * groups.codes + (y > 0)
+        counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
+        masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
+        enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
+        rarer = counts.argmin(axis=1)
+        lacking = {k: f" | label {self.labels[rarer[k]]}" for k in np.flatnonzero(~enough).tolist()}
+        names, codes = with_rows(groups, groups.codes, lacking, self._warn)
+        if self.by_label:
+            codes = np.where(codes >= 0, 2 * codes + (y > 0), -1)
+        compared = ComparedGroups(names, masses[enough])
         outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
         cells = cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1)
@@ -125,35 +136,6 @@ class PairwiseParity(Constraint, ABC):
             names=tuple(f"{gap} <= {kappa:g}" for *_, gap in outputs),
             constant=np.array([-constant for _, constant, _ in outputs]),
         )
-
-    def _comparable(
-        self, positive: Array, groups: Groups, weight: Array
-    ) -> tuple[ComparedGroups, Array]:
-        """Return the groups that can be compared, and the cell of every row (-1 for none)."""
-        n = len(groups)
-        cell = 2 * groups.codes + positive
-        counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
-        masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
-        enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
-        for k in np.flatnonzero(~enough):
-            lacks = f"label {self.labels[0 if counts[k, 0] == 0 else 1]}"
-            self._warn(
-                f"the cell 'group {groups.labels[k]} | {lacks}' has no rows; the group is "
-                "compared with no other."
-            )
-        present = np.flatnonzero(enough)
-        names = [str(groups.labels[k]) for k in present]
-        if len(present) < 2:
-            self._warn(
-                f"fewer than two groups have the rows to be compared (found: "
-                f"{', '.join(names) or 'none'}); there is nothing to compare."
-            )
-        position = np.full(n, -1)
-        position[present] = np.arange(len(present))
-        codes = position[groups.codes]
-        if self.by_label:
-            codes = np.where(codes >= 0, 2 * codes + positive, -1)
-        return ComparedGroups(names, masses[present]), codes
 
 
 def _matrix(outputs: list[dict[tuple[int, int], float]]) -> tuple[Array, Any]:

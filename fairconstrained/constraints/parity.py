@@ -24,7 +24,7 @@ class RateParity(Constraint):
 
     for every event E of the class; the absolute value is split into two one-sided constraints.
     With `ratio` it is :math:`\mathrm{rate}_a \ge \text{ratio} \cdot \mathrm{rate}_b` instead.
-    Subclasses name their events: labels, or None for all rows.
+    Subclasses name their events: labels, or None, the default, for all rows.
 
     Parameters
     ----------
@@ -59,10 +59,11 @@ class RateParity(Constraint):
     against: str = "pairs"
     ratio: float | None = None
 
-    events: ClassVar[tuple[int | None, ...]] = ()
+    events: ClassVar[tuple[int | None, ...]] = (None,)
     subtracts_kappa = True
     cannot_be_tested = ""
     rates: ClassVar[tuple[str, ...]] = ()
+    compares_ratios = property(lambda self: self.ratio is not None)
 
     @property
     def tolerance(self) -> str:  # type: ignore[override]
@@ -88,11 +89,6 @@ class RateParity(Constraint):
     def averages_atoms(self) -> bool:  # type: ignore[override]
         """Whether `bind` alone makes the term, of labels, groups and weights."""
         return type(self).build is Constraint.build and type(self).parts is Constraint.parts
-
-    @property
-    def compares_ratios(self) -> bool:  # type: ignore[override]
-        """Whether `ratio` is given."""
-        return self.ratio is not None
 
     def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
         """Return the groups of each part; raise if `against` names none of them."""
@@ -122,7 +118,7 @@ class RateParity(Constraint):
         for label in self.events:
             name = "" if label is None else f" | label {self.labels[label > 0]}"
             inside = None if label is None else y == label
-            rates.append(self._means(groups, weight, event=name, inside=inside))
+            rates.append(measures.means(groups, weight, self._warn, event=name, inside=inside))
         return rates
 
 
@@ -160,7 +156,6 @@ class DemographicParity(RateParity):
     array([-0.331,  0.131])
     """
 
-    events = (None,)
     rates = ("selection_rate",)
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import brentq
 
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, WeightedScores
@@ -25,7 +24,6 @@ from fairconstrained.utils.validation import check_count, check_ranks
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 _TIE = 1e-9  # a difference of gaps that may come from rounding
-_FARTHEST = 1e9  # distance from 0 beyond which surrogates are nearly 0 or 1
 _DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 
 # A sigmoid of scale 1 is as wide as the whole distribution of the scores, so that it cannot
@@ -94,20 +92,7 @@ class PartialRates(ThresholdRates):
             below, above = value(thresholds).reshape(2, -1, self.n_auxiliary).max(axis=1)
             return np.asarray(below < above)
 
-        width = np.ones(self.n_auxiliary)
-        low, high = self.auxiliary_start - width, self.auxiliary_start + width
-        for _ in range(_DOUBLINGS):
-            high_enough, low_enough = ~too_low(high), too_low(low)
-            if np.all(high_enough & low_enough):
-                break
-            width = 2.0 * width
-            low = np.where(low_enough, low, low - width)
-            high = np.where(high_enough, high, high + width)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            up = too_low(middle)
-            low, high = np.where(up, middle, low), np.where(up, high, middle)
-        return 0.5 * (low + high)
+        return _bisected(too_low, self.auxiliary_start)
 
     def zero_one(self) -> Term:
         """Return the gaps of decisions in the range, whatever the thresholds are."""
@@ -127,6 +112,19 @@ class PartialRates(ThresholdRates):
         """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
         rates = statistics.reshape(len(self.rates), -1)
         return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
+
+
+def _bisected(too_low: Callable[[Array], Array], start: Array) -> Array:
+    """Return the thresholds above which they are not too low, from intervals about a start."""
+    for width in 2.0 ** np.arange(_DOUBLINGS):
+        low, high = start - width, start + width
+        if np.all(too_low(low) & ~too_low(high)):
+            break
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        up = too_low(middle)
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return 0.5 * (low + high)
 
 
 @dataclass(eq=False, repr=False)
@@ -150,10 +148,11 @@ class _RankConstraint(Constraint):
         ends = f", {low:g}, {high:g})"
         text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
         factor = 1.0 / (high - low)
+        clipped = partial(ClippedRates, ends=(low, high))
         return measures.Compared(
-            [self._means(groups, weight)],
+            [measures.means(groups, weight, self._warn)],
             measures.COMPARISONS["pairs"],
-            measures.Requirement((factor, -factor), kappa, text),
+            measures.Requirement((factor, -factor), kappa, text, kind=clipped),
             claimed={"ranks": (low, high), **self._claimed},
         )
 
@@ -176,7 +175,7 @@ class _RankConstraint(Constraint):
         values, rows = scores()
         weight = rows.sample_weight
         assert rows.groups is not None, "estimators ask for groups if the constraint needs them"
-        cells = rows_by_cell(self._means(rows.groups, weight).cells)
+        cells = rows_by_cell(measures.means(rows.groups, weight, self._warn).cells)
         ranges = _ranges_around(float(np.average(values > 0.0, weights=weight)))
         groups = [distribution(values[k], w) for k, w in cells]
         parts = ([part_within(*group, ranks) for group in groups] for ranks in ranges)
@@ -263,11 +262,12 @@ class PartialDemographicParity(_RankConstraint):
     def _term(self, y: Array, groups: Groups, weight: Array) -> PartialRates:
         kappa, count = self.checked_kappa(), check_count("n_ranks", self.n_ranks)
         low, high = self._ranks(y, weight)
-        rates, width = self._means(groups, weight), high - low
+        rates, width = measures.means(groups, weight, self._warn), high - low
         p = low + (np.arange(count) + 0.5) / count * (1.0 - kappa) * width
         if kappa == 1.0 or len(rates) < 2:  # nothing can be violated
             p = p[:0]
         surrogate, tops, n_groups = self._function(), p + kappa * width, len(rates)
+        middles = 0.5 * (p + tops)
         names = [
             f"{name[:-1]}, s > theta_{j + 1}) {sign} {bound:g}"
             for sign, bounds in ((">=", p), ("<=", tops))
@@ -278,7 +278,8 @@ class PartialDemographicParity(_RankConstraint):
         return PartialRates(
             cells=rates.cells,
             function=surrogate,
-            thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
+            # Where scores of 0 have the rates in the middle.
+            thresholds=_bisected(lambda theta: surrogate.value(-theta) > middles, np.zeros(len(p))),
             combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
             offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
             free=True,
@@ -287,16 +288,6 @@ class PartialDemographicParity(_RankConstraint):
             ranks=(low, high),
             kappa=kappa,
         )
-
-
-def _threshold(surrogate: Surrogate, rate: float) -> float:
-    """Return theta with sigma(-theta) = rate: where scores of 0 have that rate."""
-
-    def excess(theta: float) -> float:
-        return float(surrogate.value(np.array([-theta]))[0]) - rate
-
-    # brentq halves the interval where the surrogate is flat, far from 0.
-    return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-12, maxiter=500))
 
 
 class WeakPartialDemographicParity(_RankConstraint):
@@ -341,14 +332,3 @@ class WeakPartialDemographicParity(_RankConstraint):
 
     subtracts_kappa = True
     _chosen: ClassVar = {"ranks": "ends"}
-
-    def _term(self, y: Array, groups: Groups, weight: Array) -> ClippedRates:
-        compared = self._compared(y, groups, weight)
-        return ClippedRates(
-            compared.cells,
-            self._function(),
-            self._ranks(y, weight),
-            combination=compared.pairs,
-            offset=compared.requirement.bound,
-            names=compared.texts(),
-        )

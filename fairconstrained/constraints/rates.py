@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,9 +11,9 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import WeightedScores
-from fairconstrained.constraints.parity import RateParity
+from fairconstrained.constraints.parity import DemographicParity, RateParity
 from fairconstrained.data.groups import Groups
-from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike
@@ -63,20 +64,15 @@ class ErrorRateParity(RateParity):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
-        rates = self._means(groups, weight, what="error")
-        cells, numbers = rates.codes, rates.numbers  # every row is in the cell of its group
-        present, codes = unique_codes(2 * cells + (y > 0))
-        group, positive = np.divmod(present, 2)
-        inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
-        signed = np.where(positive == 1, -inside, inside)
-        shape = len(rates), len(present)
-        by_label = sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape)
-        constant = numbers @ np.bincount(group, positive * inside, minlength=len(rates))
-        return [replace(rates, codes=codes, numbers=numbers @ by_label, constant=constant)]
+        rates = measures.means(groups, weight, self._warn, "error")
+        codes = unique_codes(2 * rates.codes + (y > 0))[1]  # every row is in the cell of its group
+        signed = sp.csr_array((np.where(y > 0, -1.0, 1.0), codes, np.arange(len(y) + 1)))
+        numbers, positive = rates.numbers @ (rates.cells @ signed), rates.cells @ (y > 0)
+        return [replace(rates, codes=codes, numbers=numbers, constant=rates.numbers @ positive)]
 
 
 @dataclass(eq=False, repr=False)
-class DisparateImpact(RateParity):
+class DisparateImpact(DemographicParity):
     r"""The four-fifths rule: no group's rate is below `ratio` times that of another.
 
     .. math:: \text{ratio} \cdot \mathrm{rate}_b - \mathrm{rate}_a \le 0
@@ -115,9 +111,6 @@ class DisparateImpact(RateParity):
 
     ratio: float = 0.8
     kappa: ClassVar[None] = None  # type: ignore[misc]  # no tolerance but the ratio
-
-    events = (None,)
-    rates = ("selection_rate",)
 
 
 @dataclass(eq=False, repr=False)
@@ -168,7 +161,7 @@ class CalibrationParity(RateParity):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' mean predictions minus their shares of positive labels."""
-        means = self._means(groups, weight, what="excess")
+        means = measures.means(groups, weight, self._warn, "excess")
         return [replace(means, constant=-(means.numbers @ (means.cells @ (y > 0.0))))]
 
 
@@ -222,7 +215,6 @@ class BalancedRate(RateParity):
     _: KW_ONLY
     kappa: float | None = None
 
-    events = (None,)
     ratio: ClassVar[None] = None  # type: ignore[misc]  # no ratio: the bound is r
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
@@ -289,7 +281,6 @@ class ROCParity(RateParity):
     thresholds: ArrayLike | None = None
     n_thresholds: int = 400
 
-    events = (None,)
     averages_atoms = False
     gap_title = "largest difference of two groups' selection rates at any of the thresholds"
     scores_title = "sigmoids of scores minus thresholds"
@@ -302,29 +293,23 @@ class ROCParity(RateParity):
         chosen = "its thresholds were chosen on the training rows"
         return chosen if self.thresholds is None else ""
 
-    def _term(self, y: Array, groups: Groups, weight: Array) -> ThresholdRates:
+    def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
         if self.thresholds is None:
             raise ValueError(
                 "ROCParity: thresholds=None takes its grid from the scores of the model without "
                 "constraints, which bind does not have; give thresholds, or use it in an estimator."
             )
-        thresholds = self._grid()
-        compared = self._compared(y, groups, weight)
-        grid = sp.eye_array(len(thresholds), format="csr")
-        combination = sp.csr_array(sp.kron(as_csr(compared.pairs), grid, format="csr"))
-        marks = [f", s > {theta:g}" for theta in thresholds]
-        return ThresholdRates(
-            compared.cells,
-            self._function(),
-            thresholds,
-            combination=combination,
-            offset=compared.requirement.bound,
-            names=compared.texts(marks),
-        )
+        return super()._term(y, groups, weight)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        claimed = {"thresholds": self._grid(), "one_output": False}
-        return replace(super()._compared(y, groups, weight), claimed=claimed)
+        thresholds, compared = self._grid(), super()._compared(y, groups, weight)
+        requirement = replace(
+            compared.requirement,
+            kind=partial(ThresholdRates, thresholds=thresholds),
+            marks=[f", s > {theta:g}" for theta in thresholds],
+        )
+        claimed = {"thresholds": thresholds, "one_output": False}
+        return replace(compared, requirement=requirement, claimed=claimed)
 
     def _grid(self) -> Array:
         """Return the thresholds, none if they are not chosen yet."""
