@@ -16,7 +16,7 @@ from fairconstrained.metrics import (
     partial_demographic_parity_difference,
     weak_partial_demographic_parity_difference,
 )
-from fairconstrained.metrics.distributions import distance, within_ranks
+from fairconstrained.metrics.distributions import distances, within_ranks
 from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient
 
 
@@ -125,7 +125,7 @@ def test_gaps_of_decisions_are_the_definition(seed, low, width, ties):
 def test_ties_over_the_whole_range_give_a_point_mass():
     values, shares = within_ranks(np.array([1.0, 1.0, 0.0]), np.ones(3), (0.1, 0.5))
     assert_allclose((values[0], shares[0]), (1.0, 1.0))
-    assert distance((values, shares), (values, shares)) == 0.0
+    assert distances([(values, shares)] * 2) == 0.0
 
 
 @given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-2.0, 2.0))
