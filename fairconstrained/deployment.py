@@ -103,21 +103,8 @@ def _without_passed_through(
 ) -> tuple[ColumnTransformer, Array]:
     """Return a fitted transformer that drops columns which it only passes through, if it can.
 
-    Parameters
-    ----------
-    transformer : ColumnTransformer
-        It is not changed.
-    kept : ndarray of int
-        The positions of its output that are needed.
-    n_columns : int
-        The number of columns of its output.
-
-    Returns
-    -------
-    transformer : ColumnTransformer
-        A copy without columns that are not needed, or the same one.
-    kept : ndarray of int
-        All positions, if its output has no other columns; else as before.
+    `kept` are the positions of its `n_columns` columns of output that are needed. If it can, it is
+    copied, and all positions are returned with it.
     """
     unused, inputs = set(range(n_columns)) - set(kept.tolist()), {}
     reduced, entries = copy(transformer), []

@@ -51,19 +51,6 @@ class BestOnValidation:
     on the validation rows is at most :math:`1 / \sqrt{n}`, the order of the error of a rate in a
     sample of n rows; the smaller mean loss on the validation rows decides between these. The run
     is stopped once no better iterate has been found for a number of data passes.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem on the training rows.
-    validation : Problem
-        The same functions, without the penalty, on the validation rows.
-    tol : float
-        The violation allowed on the training rows.
-    patience : float
-        The data passes after which the run is stopped.
-    callback : callable or None, default=None
-        Called with every iterate as well.
     """
 
     def __init__(

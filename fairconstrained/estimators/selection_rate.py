@@ -54,13 +54,7 @@ def moved(fit: Fit, by: float) -> Fit:
 
 
 def moved_variables(problem: Problem, w: Array, by: float) -> Array:
-    """Return the variables whose scores, measured from a higher threshold, are what they were.
-
-    Raises
-    ------
-    ValueError
-        If the model has no intercept.
-    """
+    """Return the variables whose scores, measured from a higher threshold, are what they were."""
     direction = problem.unit_shift()
     if direction is None:
         raise ValueError(
@@ -101,20 +95,6 @@ def settle(
     fixed point, :math:`t = q(w(t))`. Iterations start from the quantile of the model without
     constraints, and each solve from the last solution. Where solutions jump as the threshold moves
     there may be no fixed point; the threshold nearest to the quantile is taken.
-
-    Parameters
-    ----------
-    fit : Fit
-        At any threshold.
-    rate : SelectionRate
-        The share.
-    first : Start or None, default=None
-        Where the first solve starts; None takes that of :meth:`Fit.wanted`.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the threshold is not near the quantile.
     """
     problem, start = fit.wanted()
     steps, passes, best, nearest = _Steps(), 0.0, (fit, start), np.inf
@@ -182,17 +162,6 @@ def cut_exactly(
     """Return the fit and the solution with the threshold at the quantile of the solution's scores.
 
     The figures, the status and the message are those of the solution at this threshold.
-
-    Parameters
-    ----------
-    fit : Fit
-        At a threshold near the quantile.
-    rate : SelectionRate
-        The share.
-    result : Result
-        The solution at that threshold.
-    at : Evaluation
-        The evaluation at it.
     """
     distance = _distance(fit, rate, at)
     if distance == 0.0:

@@ -52,15 +52,6 @@ class Progress(FitTasks):
 
     Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
     that the begin of a task is reported just before its end; its `init_time` is when it began.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator that is being fitted.
-    passed : tuple
-        The arguments X, y and sample_weight of `fit`.
-    attributes : callable
-        From the solver's variables to the attributes that `predict` uses.
     """
 
     def __init__(self, estimator: Any, passed: Passed, attributes: Attributes):

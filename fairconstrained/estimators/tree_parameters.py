@@ -153,11 +153,6 @@ class TreeFeatures(FeatureKind):
     With columns of pandas' category dtype, of text and of other values that are not numbers, the
     codes are positions in the categories seen in `fit`; categories that were not seen there are
     missing values. Other categorical columns hold integers >= 0, which are used as they are.
-
-    Parameters
-    ----------
-    categorical_features : "from_dtype", None, or list of names, positions or bool
-        The categorical columns, see :func:`categorical_mask`.
     """
 
     checks = FeatureKind.checks | {"ensure_all_finite": "allow-nan"}

@@ -190,11 +190,6 @@ class LogLoss:
 
     LightGBM minimises the mean loss times `total`, so that its regularisation and its least leaf
     sizes are per row. `objective_name` is LightGBM's objective that turns scores into predictions.
-
-    Parameters
-    ----------
-    data : TrainingData
-        The rows.
     """
 
     objective_name: ClassVar[str] = "binary sigmoid:1"
@@ -220,18 +215,6 @@ class PairLoss:
 
     A row takes part in many pairs. Its second derivative is the sum over them; LambdaMART has the
     same diagonal in place of the Hessian, whose other entries are those of the pairs.
-
-    Parameters
-    ----------
-    data : TrainingData
-        The rows, with queries.
-    objective : Objective
-        Its term must average over pairs within queries.
-
-    Raises
-    ------
-    ValueError
-        If it is another objective, or its loss has kinks.
 
     References
     ----------

@@ -61,15 +61,6 @@ class SearchProgress(FitTasks):
     The fit of the estimator is a task. Its subtasks are the paths, on the training rows of every
     fold, and the last fit. The subtasks of a path are its points. They are reported once the path
     is known, in this process, wherever it was computed.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is being fitted.
-    passed : tuple
-        The arguments X, y and sample_weight of `fit`.
-    n_paths : int
-        The number of paths.
     """
 
     def __init__(self, estimator: Any, passed: Passed, n_paths: int):

@@ -152,17 +152,7 @@ Passed = tuple[MatrixLike, ArrayLike, ArrayLike | None]
 
 
 class FitTasks:
-    """The fit of an estimator as a task of callbacks, and its parts as subtasks.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is being fitted.
-    passed : tuple
-        The arguments X, y and sample_weight of `fit`.
-    n_tasks : int or None, default=None
-        The number of subtasks, if it is known.
-    """
+    """The fit of an estimator as a task of callbacks, and its parts as subtasks."""
 
     def __init__(self, estimator: Any, passed: Passed, n_tasks: int | None = None):
         self.estimator, (X, y, sample_weight) = estimator, passed

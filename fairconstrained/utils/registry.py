@@ -138,26 +138,8 @@ def resolve(
 ) -> T:
     """Return `value` if it is an instance of `base`, else what `table` makes of the name.
 
-    Parameters
-    ----------
-    argument : str
-        The argument's name, for the message.
-    value : str or instance of `base`
-        What the user gave.
-    table : mapping from str to callable
-        The valid names and what makes an instance.
-    base : type
-        The class instances must have.
-    **defaults
-        Passed to what makes the instance.
-
-    Raises
-    ------
-    ValueError
-        If a name is not in the table; the message lists those that are. If a parameter of the
-        instance is not valid.
-    TypeError
-        If the value is neither a string nor an instance, for instance a class.
+    Messages name the argument and list the names of the table. `defaults` are passed to what makes
+    the instance.
     """
     if isinstance(value, base):
         if isinstance(value, Parametrized):
@@ -175,13 +157,7 @@ def resolve(
 
 
 def check_option(argument: str, value: object, options: Mapping[str, T]) -> T:
-    """Return ``options[value]``.
-
-    Raises
-    ------
-    ValueError
-        If the value is not among the options; the message lists them.
-    """
+    """Return ``options[value]``; the message of a ValueError lists the options."""
     if isinstance(value, str) and value in options:
         return options[value]
     names = ", ".join(repr(name) for name in options)
@@ -190,20 +166,6 @@ def check_option(argument: str, value: object, options: Mapping[str, T]) -> T:
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
     """Return a module of an optional dependency.
-
-    Parameters
-    ----------
-    module : str
-        Its name, for instance "lightgbm".
-    extra : str
-        The extra of this package that installs it.
-    purpose : str
-        What needs it, for the message.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
 
     Examples
     --------
