@@ -13,8 +13,8 @@ from fairconstrained.models.base import Pullback
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.typing import Array
 
-_ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
-_TINY = 1e-300
+ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,24 @@ class Box:
         )
         room *= 1.0 + 1e-9  # more than rounding
         return middle - room, middle + room
+
+
+def least_of_penalty(
+    gradient: Array,
+    l1: float,
+    l2: float,
+    center: Array | float,
+    low: Array | float = -np.inf,
+    high: Array | float = np.inf,
+) -> Array:
+    """Return the least value of a slope times each coefficient plus its penalty, in an interval.
+
+    The penalty is an L1 norm plus half a squared distance from a centre, the interval that of the
+    distance.
+    """
+    away = -np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0) / l2
+    away = np.clip(away, low, high)
+    return gradient * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +109,8 @@ class RelaxedPoint(ABC):
             return np.ones(len(theta))
         fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
         excess = rise - fall + self._tilts[-1]
-        of_falls = (fall + min(excess, 0.0)) / max(fall, _TINY)
-        return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, _TINY))
+        of_falls = (fall + min(excess, 0.0)) / max(fall, TINY)
+        return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, TINY))
 
     @property
     def _tilts(self) -> Array:
@@ -130,20 +148,17 @@ class RelaxedPoint(ABC):
             parts += (1.0 - shrunk) * at.least
         rest = self._least_of_parameters()
         total = float(np.abs(parts).sum()) + float(np.abs(rest).sum()) + abs(at.level)
-        return float(parts.sum()) + float(rest.sum()) + at.level - _ROUNDING * total
+        return float(parts.sum()) + float(rest.sum()) + at.level - ROUNDING * total
 
     def _least_of_parameters(self) -> Array:
         """Return the least value of the gradient times each parameter plus its penalty."""
         (l1, l2, center), box = self.relaxed.lagrangian.strengths, self.relaxed.box
         gradient, n = self._gradient, self.relaxed.lagrangian.model.n_coefficients
-        excess = np.maximum(np.abs(gradient[:n]) - l1, 0.0)
-        away = -np.sign(gradient[:n]) * excess / l2
-        ends = np.zeros(len(gradient) - n)
-        if box is not None:
-            away = np.clip(away, box.low[:n] - center, box.high[:n] - center)
-            ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
-        least = gradient[:n] * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
-        return np.append(least, ends)
+        if box is None:
+            return least_of_penalty(gradient[:n], l1, l2, center)
+        ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
+        sides = box.low[:n] - center, box.high[:n] - center
+        return np.append(least_of_penalty(gradient[:n], l1, l2, center, *sides), ends)
 
     @cached_property
     def value(self) -> float:

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from fairconstrained.bounds.branching import Branching
 from fairconstrained.bounds.lagrangian import Lagrangian
 from fairconstrained.bounds.relaxation import EnvelopePoint, Relaxation
+from fairconstrained.bounds.several_classes import class_bound, is_multinomial, of_probabilities
 from fairconstrained.bounds.table_relaxation import TableRelaxation
 from fairconstrained.bounds.tables import Tables, tabulated
 from fairconstrained.functions.losses import Logistic
@@ -115,16 +116,6 @@ def optimality_gap(
     reason = why_unknown(at.problem)
     if reason:
         return OptimalityGap(None, reason)
-    chosen = np.flatnonzero(multipliers)
-    chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
-    near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
-    chosen = np.union1d(chosen, near)
-    closed = all(_in_closed_form(part) for part in at.problem.parts)
-    lagrangian = (
-        Lagrangian.of(at, chosen) if closed else Tables.of(at, chosen, exact=seconds is not None)
-    )
-    if lagrangian is None:
-        return OptimalityGap(None, "the rows are of too many kinds")
     deadline = np.inf if seconds is None else time.monotonic() + seconds
     target = at.objective - stop * abs(at.objective)
 
@@ -132,19 +123,30 @@ def optimality_gap(
         stopped = watch is not None and watch(_gap(at.objective, bound))
         return stopped or bound >= target or time.monotonic() >= deadline
 
-    search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows, over)
-    best = search.run(at.w, multipliers[chosen])
-    bound = best.bound
-    if seconds is not None and isinstance(best, EnvelopePoint) and not over(bound):
-        bound = max(bound, Branching(best, at.objective, target, over).run())
+    if is_multinomial(at.problem.objective):
+        bound, passes = class_bound(at, multipliers, data_passes, over)
+    else:
+        chosen = np.flatnonzero(multipliers)
+        chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
+        near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
+        chosen = np.union1d(chosen, near)
+        closed = all(_in_closed_form(part) for part in at.problem.parts)
+        exact = seconds is not None
+        lagrangian = Lagrangian.of(at, chosen) if closed else Tables.of(at, chosen, exact=exact)
+        if lagrangian is None:
+            return OptimalityGap(None, "the rows are of too many kinds")
+        search = _Search(lagrangian, at.objective, stop, data_passes * at.problem.n_rows, over)
+        best = search.run(at.w, multipliers[chosen])
+        bound, passes = best.bound, search.rows / at.problem.n_rows
+        if exact and isinstance(best, EnvelopePoint) and not over(bound):
+            bound = max(bound, Branching(best, at.objective, target, over).run())
     if bound <= 0.0:
         return OptimalityGap(
             None, "the bound that was found is not above zero, which all losses are"
         )
-    gap = _gap(at.objective, bound)
     model = cast("LinearModel", at.problem.models[0])
     kind = f"{model.kind} with these constraints on scores"
-    return OptimalityGap(gap, "", search.rows / at.problem.n_rows, kind)
+    return OptimalityGap(_gap(at.objective, bound), "", passes, kind)
 
 
 def _gap(objective: float, bound: float) -> float:
@@ -174,7 +176,7 @@ def why_unknown(problem: Problem) -> str:
     """Return why no bound is known for a problem; an empty string if one is."""
     objective, models = problem.objective, problem.models
     strengths = objective.penalty.elastic_net
-    if len(models) != 1 or not isinstance(models[0], LinearModel) or models[0].n_outputs > 1:
+    if len(models) != 1 or not isinstance(models[0], LinearModel):
         return "the scores are not those of one linear model of the rows of the loss"
     if not models[0].in_memory:
         return "the rows are not in memory"
@@ -182,11 +184,12 @@ def why_unknown(problem: Problem) -> str:
         return "the coefficients have a domain"
     if strengths is None or not strengths[1] > 0.0:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
-    if not tabulated(objective):
+    several = is_multinomial(objective)
+    if not several and not tabulated(objective):
         return "the loss is not a convex loss"
     for part in problem.constraints:
         plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
-        if not plain or not tabulated(part):
+        if not plain or not (of_probabilities(part) if several else tabulated(part)):
             return "constraints are not on averages of a surrogate of the score or of the loss"
     return ""
 
