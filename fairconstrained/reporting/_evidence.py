@@ -22,6 +22,7 @@ from fairconstrained.inspection.assessment import (
 from fairconstrained.inspection.collected import Collected, Cost, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
+from fairconstrained.metrics.impact import ComparedRows
 from fairconstrained.metrics.intervals import Interval, weighted_share
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
@@ -38,7 +39,8 @@ class Evidence:
     rows: Collected  # rows and outputs of the models
     # the constraints, for each model; of several classes for all of them together
     findings: dict[str, list[Finding]]
-    confidence: float  # the confidence level
+    # the groups with those that they are compared with, and the confidence level
+    compared: ComparedRows
     # of several classes, the evidence for each
     of_classes: dict[str, Evidence] = field(default_factory=dict)
     # the columns from each of which the group can be guessed; see
@@ -49,7 +51,7 @@ class Evidence:
     def of(
         cls,
         rows: Collected,
-        confidence: float,
+        compared: ComparedRows,
         constraint: Constraints,
         pos_label: object,
         X: MatrixLike | None = None,
@@ -65,23 +67,31 @@ class Evidence:
         columns = proxies(X, rows.rows, rows.groups, hidden)
         if len(rows.classes) > 2 and pos_label is None:
             parts = {
-                str(label): cls._of_class(rows.of_class(label), confidence, asked)
+                str(label): cls._of_class(rows.of_class(label), compared, asked)
                 for label in rows.classes
             }
-            return cls(rows, _together(parts, confidence), confidence, parts, columns)
+            return cls(rows, _together(parts, compared.confidence), compared, parts, columns)
         rows = rows.against_rest(pos_label)
-        return replace(cls._of_class(rows, confidence, asked), proxies=columns)
+        return replace(cls._of_class(rows, compared, asked), proxies=columns)
 
     @classmethod
     def _of_class(
-        cls, rows: Collected, confidence: float, asked: Mapping[str, tuple[NamedConstraints, bool]]
+        cls,
+        rows: Collected,
+        compared: ComparedRows,
+        asked: Mapping[str, tuple[NamedConstraints, bool]],
     ) -> Evidence:
         """Return the evidence for the positive class of rows."""
         findings = {
-            name: _findings(rows, output, *asked[name], confidence)
+            name: _findings(rows, output, *asked[name], compared.confidence)
             for name, output in rows.outputs.items()
         }
-        return cls(rows, findings, confidence)
+        return cls(rows, findings, compared)
+
+    @property
+    def confidence(self) -> float:
+        """The confidence level."""
+        return self.compared.confidence
 
     @property
     def names(self) -> list[str]:

@@ -20,7 +20,6 @@ from fairconstrained.reporting._tables import decided_by, gaps_table, groups_tab
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
-_PADDING = 4.0  # percent of the width left and right of the axis
 _BINS = 24
 _ROWS_PER_BIN = 25
 _MOST_CALIBRATION_BINS = 8
@@ -53,15 +52,6 @@ class Scale:
     def share(self, value: float) -> float:
         """Return the place of a value, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
-
-    def x(self, value: float) -> str:
-        """Return the horizontal place of a value, in percent of the width."""
-        return f"{_PADDING + (100.0 - 2.0 * _PADDING) * self.share(value):.2f}%"
-
-    def width(self, low: float, high: float) -> str:
-        """Return the visible width between two values, in percent of the width."""
-        width = (100.0 - 2.0 * _PADDING) * (self.share(high) - self.share(low))
-        return f"{max(width, 0.4):.2f}%"
 
 
 @dataclass(frozen=True)
@@ -208,27 +198,6 @@ def _largest_gaps(table: pd.DataFrame, rate: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Plane:
-    """A picture of fixed size in pixels; left, top, right and bottom of the area in its axes."""
-
-    x: Scale
-    y: Scale
-    width: int
-    height: int
-    box: tuple[float, float, float, float]
-
-    def across(self, x: float) -> float:
-        """Return the horizontal pixel of a value."""
-        left, _, right, _ = self.box
-        return left + (right - left) * self.x.share(x)
-
-    def down(self, y: float) -> float:
-        """Return the vertical pixel of a value."""
-        _, top, _, bottom = self.box
-        return bottom - (bottom - top) * self.y.share(y)
-
-
-@dataclass(frozen=True)
 class Bin:
     """Mean probability and share of positive labels of some rows, with its interval."""
 
@@ -277,15 +246,15 @@ class ScoreAxis:
 class ScorePlot:
     """The score distributions of groups, a column for each model, and their calibration.
 
-    A bin whose density is the one of `highest` of its model is as high as its row. The plane is
-    that of the calibration of all groups.
+    A bin whose density is the one of `highest` of its model is as high as its row. The scale is
+    that of the calibration of all groups, in both directions.
     """
 
     unit: str
     axes: list[ScoreAxis]
     highest: list[float]
     groups: list[ScoreGroup]
-    plane: Plane
+    scale: Scale
 
 
 def score_plot(evidence: Evidence) -> ScorePlot | None:
@@ -321,9 +290,8 @@ def score_plot(evidence: Evidence) -> ScorePlot | None:
     points = [end for each in bins for end in (each.predicted, each.observed)]
     points += [end for each in bins if not each.few for end in (each.low, each.high)]
     scale = Scale.of(points, within=(0, 1))  # as far as the points: those of rare classes are small
-    plane = Plane(scale, scale, 160, 160, (6.0, 6.0, 154.0, 154.0))
     unit = "scores" if any(output.probability is None for output in outputs) else "probabilities"
-    return ScorePlot(unit, axes, highest, described, plane)
+    return ScorePlot(unit, axes, highest, described, scale)
 
 
 def _axis(model: int, output: Outputs) -> ScoreAxis:
@@ -371,7 +339,8 @@ class FrontierPlot:
     """The models of a path with accuracy and gap, those of the report, and the tolerance."""
 
     gap: str
-    plane: Plane
+    x: Scale
+    y: Scale
     path: pd.DataFrame
     models: list[tuple[str, float, float]]
     tolerance: float
@@ -394,5 +363,4 @@ def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None
     x = Scale.of([0.0, tolerance, *path["gap"], *(gap for _, gap, _ in models)])
     accuracies = path[["accuracy", "low", "high"]].to_numpy().ravel()
     y = Scale.of([*accuracies, *(accuracy for *_, accuracy in models)])
-    plane = Plane(x, y, 360, 270, (52.0, 24.0, 346.0, 230.0))
-    return FrontierPlot(name.replace("_", " "), plane, path, models, tolerance)
+    return FrontierPlot(name.replace("_", " "), x, y, path, models, tolerance)

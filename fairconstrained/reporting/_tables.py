@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from fairconstrained.inspection.assessment import ALL_EQUAL, Cell, Finding, constraints_of
 from fairconstrained.metrics.calibration import Calibrated
-from fairconstrained.metrics.impact import LEVELS, ComparedRows
+from fairconstrained.metrics.impact import LEVELS
 from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
 from fairconstrained.metrics.rates import REPORTED_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
@@ -107,18 +107,18 @@ def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def impact_table(evidence: Evidence, name: str, compared: ComparedRows) -> pd.DataFrame:
+def impact_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the impact ratios of a model's decisions."""
-    return compared.table(evidence.rows.outputs[name].decided)
+    return evidence.compared.table(evidence.rows.outputs[name].decided)
 
 
-def score_impact_table(evidence: Evidence, name: str, compared: ComparedRows) -> pd.DataFrame:
+def score_impact_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the impact ratios of a model's probabilities, else of its scores; empty without."""
     output = evidence.rows.outputs[name]
     scores = output.scores if output.probability is None else output.probability
     if scores is None:
         return pd.DataFrame(index=pd.MultiIndex.from_arrays([[], []], names=LEVELS))
-    return compared.score_table(scores)
+    return evidence.compared.score_table(scores)
 
 
 def model_table(evidence: Evidence, name: str) -> pd.DataFrame:

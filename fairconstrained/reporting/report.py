@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -28,6 +28,18 @@ from fairconstrained.reporting._tables import (
 from fairconstrained.reporting.forms import Report, Table, plain, sentence
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
+
+
+def _computed(table: Callable[[Evidence], pd.DataFrame]) -> cached_property[pd.DataFrame]:
+    """Return the attribute of a report that is a table of its evidence, computed once."""
+    return cached_property(lambda report: table(report._evidence))
+
+
+def _of_every_class(
+    table: Callable[[Evidence, str], pd.DataFrame], **options: Any
+) -> cached_property[pd.DataFrame]:
+    """Return the attribute that is a table of all models and classes."""
+    return _computed(partial(tables.for_every_class, table=table, **options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,30 +109,20 @@ class FairnessReport(Report):
     _template = "report"
 
     verdict: Verdict
-    model: pd.DataFrame
-    constraints: pd.DataFrame
-    gaps: pd.DataFrame
-    calibration: pd.DataFrame
-    groups: pd.DataFrame
-    summary: pd.DataFrame
-    cost: pd.DataFrame
     frontier: pd.DataFrame
     notes: tuple[str, ...]
     provenance: dict[str, str]
     _evidence: Evidence = field(repr=False)
-    _compared: ComparedRows = field(repr=False)
 
-    @cached_property
-    def impact(self) -> pd.DataFrame:
-        """The impact ratios of the decisions."""
-        table = partial(tables.impact_table, compared=self._compared)
-        return tables.for_every_class(self._evidence, table)
-
-    @cached_property
-    def score_impact(self) -> pd.DataFrame:
-        """The impact ratios of the scores."""
-        table = partial(tables.score_impact_table, compared=self._compared)
-        return tables.for_every_class(self._evidence, table)
+    groups = _of_every_class(tables.groups_table)
+    gaps = _of_every_class(tables.gaps_table)
+    calibration = _of_every_class(tables.calibration_table)
+    constraints = _of_every_class(tables.constraints_table, together=True)
+    impact = _of_every_class(tables.impact_table)
+    score_impact = _of_every_class(tables.score_impact_table)
+    model = _computed(partial(tables.for_every_model, table=tables.model_table))
+    summary = _computed(tables.summary_table)
+    cost = _computed(tables.cost_table)
 
     @classmethod
     def from_predictions(
@@ -181,7 +183,7 @@ class FairnessReport(Report):
             y_true, y_pred, y_score, groups, sample_weight, groups_missing=groups_missing
         )
         compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
-        return _report(Evidence.of(rows, confidence, constraint, pos_label), compared)
+        return _report(Evidence.of(rows, compared, constraint, pos_label))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
@@ -359,13 +361,12 @@ def fairness_report(
             f"{type(path).__name__}."
         )
     compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
-    evidence = Evidence.of(rows, confidence, constraint, pos_label, X)
-    return _report(evidence, compared, path, X, groups)
+    evidence = Evidence.of(rows, compared, constraint, pos_label, X)
+    return _report(evidence, path, X, groups)
 
 
 def _report(
     evidence: Evidence,
-    compared: ComparedRows,
     path: FairnessPath | None = None,
     X: MatrixLike | None = None,
     sensitive_features: MatrixLike | None = None,
@@ -374,17 +375,9 @@ def _report(
     return FairnessReport(
         title=sentence("title", evidence),
         verdict=verdict_of(evidence),
-        model=tables.for_every_model(evidence, tables.model_table),
-        constraints=tables.for_every_class(evidence, tables.constraints_table, together=True),
-        gaps=tables.for_every_class(evidence, tables.gaps_table),
-        calibration=tables.for_every_class(evidence, tables.calibration_table),
-        groups=tables.for_every_class(evidence, tables.groups_table),
-        summary=tables.summary_table(evidence),
-        cost=tables.cost_table(evidence),
         frontier=frontier_of(evidence, path, X, sensitive_features),
         confidence=evidence.confidence,
         notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
         provenance=evidence.origin(X),
         _evidence=evidence,
-        _compared=compared,
     )
