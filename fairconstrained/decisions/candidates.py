@@ -18,7 +18,7 @@ from fairconstrained.decisions.score_line import (
     is_counted,
     points_between,
 )
-from fairconstrained.decisions.smoothing import smooth_part
+from fairconstrained.decisions.smoothing import smooth_parts
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.models.base import Model
@@ -326,21 +326,19 @@ class CandidateSearch:
         return self.follow(line, self.points_on(line, reach, None))
 
     def smooth_parts(self) -> list[CompositeFunction]:
-        """Return the share of errors and the constraints as smooth functions, see `smooth_part`.
+        """Return the share of errors and the constraints as smooth functions.
 
         Where constraints are on rankings, which say little about decisions, the loss is before
         them.
         """
-        rows = self.rows[1], self.model.n_rows
-        constraints = [smooth_part(part, *rows) for part in self.problem.constraints]
-        errors = CompositeFunction(self.model, self._smooth_errors())
-        first = [errors] if self.counted else [self.problem.objective, errors]
-        return [*first, *constraints]
+        parts = [CompositeFunction(self.model, self.errors), *self.problem.constraints]
+        smooth = smooth_parts(parts, self.rows[1], self.model.n_rows)
+        return smooth if self.counted else [self.problem.objective, *smooth]
 
-    def _smooth_errors(self) -> Term:
-        """Return the share of errors with probabilities of decisions."""
-        errors = CompositeFunction(self.model, wrong_predictions(*self.rows))
-        return smooth_part(errors, self.rows[1], self.model.n_rows).term
+    @property
+    def errors(self) -> Term:
+        """The share of wrong predictions."""
+        return wrong_predictions(*self.rows)
 
 
 def _strict(part: CompositeFunction) -> CompositeFunction:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, ScoresOnLine
-from fairconstrained.decisions.smoothing import SoftErrors
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.class_losses import ErrorRates, correct_share
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.utils.typing import Array
 
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once
@@ -111,12 +112,14 @@ class ClassCandidateSearch(CandidateSearch):
         """Return the share of correct predictions."""
         return correct_share(self.rows[0].astype(int), self.rows[1])
 
-    def _smooth_errors(self) -> SoftErrors:
-        """Return the share of errors with soft-max probabilities of predictions."""
-        right = self._correct()
-        sharpness = right.n_rows**0.2
-        cells = right.cells, right.labels
-        return SoftErrors(*cells, combination=np.ones((1, 1)), sharpness=sharpness)
+    @property
+    def errors(self) -> ByClass:
+        """The shares of all rows that are of a class and predicted to be of another one."""
+        right = self._correct().by_class
+        wrong = [
+            replace(one, combination=-np.ones((1, 1)), constant=one.cells.sum()) for one in right
+        ]
+        return ByClass(tuple(wrong), ("",) * len(wrong))
 
     def spread(self, one: Candidate) -> float:
         """Return the standard deviation of scores about the mean score of a row."""

@@ -9,7 +9,7 @@ from scipy.linalg import block_diag, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.smoothing import stacked, steeper_part
+from fairconstrained.decisions.smoothing import steeper_part
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -102,7 +102,7 @@ class SmoothRounds:
     r"""Minimises the share of errors under constraints on decisions, from a model.
 
     Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see
-    :func:`~fairconstrained.decisions.smoothing.smooth_part`, with widths h that shrink from round
+    :func:`~fairconstrained.decisions.smoothing.smooth_parts`, with widths h that shrink from round
     to round. A round is some steps of L-BFGS, in the metric of the constraints near the bound, on
     the augmented Lagrangian, plus a price for the distance from the first model,
     :math:`10\, d / n` times its square in d whitened variables.
@@ -135,12 +135,14 @@ class SmoothRounds:
             size = min(size, float(np.linalg.norm(self.start)))
         self.unit = max(size, _LEAST_SPREAD)
         self.start /= self.unit
-        self.parts = stacked(search.smooth_parts())
+        self.parts = search.smooth_parts()
         self.sampled, self.rows = self._sample()
         self.multipliers = np.zeros(problem.n_constraints)
-        self.objective, self.penalty, self.anchor = np.array([1.0, 3.0]), _WITH_LOSS, 0.0
+        n_errors = search.errors.n_outputs  # one for every class
+        self.objective, self.penalty = np.append(1.0, np.full(n_errors, 3.0)), _WITH_LOSS
+        self.anchor = 0.0
         if search.counted:
-            self.objective, self.penalty = np.ones(1), _PENALTY
+            self.objective, self.penalty = np.ones(n_errors), _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
 
     def _sample(self) -> tuple[list[CompositeFunction], Array | None]:
@@ -208,8 +210,9 @@ class SmoothRounds:
         if self.search.counted:
             shift[n:] = strict - smooth
             return shift
+        n_parts = len(self.search.parts) - 1
         late, stop = max(self.n_done - self.n_rounds + 1, 0), 0
-        for part, place in zip(self.search.parts[1:], at.problem.places[n + 1 :], strict=True):
+        for part, place in zip(self.search.parts[1:], at.problem.places[-n_parts:], strict=True):
             start, stop = stop, stop + part.n_outputs
             hard, soft = strict[start:stop], at.constraints[place]
             least = soft + (hard.max(initial=0.0) - soft.max(initial=0.0))

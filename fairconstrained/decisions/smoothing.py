@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import softmax
 
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import Sigmoid, Surrogate
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.class_losses import ClassTerm, Losses
 from fairconstrained.terms.class_scores import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
@@ -22,33 +21,6 @@ from fairconstrained.utils.typing import Array
 
 _RATE = 0.2  # widths of density estimates fall with this power of the number of rows
 _STEEPER = 4.0  # the factor for surrogates of rankings
-
-
-@dataclass(frozen=True, eq=False)
-class SoftErrors(ClassTerm):
-    """The share of errors with soft-max probabilities of predictions.
-
-    Parameters
-    ----------
-    cells, labels, combination, offset, names, constant
-        See :class:`~fairconstrained.terms.class_losses.ClassTerm`.
-    sharpness : float, default=1.0
-        A factor of the scores.
-    """
-
-    sharpness: float = 1.0
-    smooth = True
-
-    def _losses(self, scores: Array) -> Losses:
-        chance = softmax(self.sharpness * scores, axis=1)
-        right = chance[self._own]
-
-        def slopes(weights: Array) -> Array:
-            back = chance * right[:, None]
-            back[self._own] -= right
-            return back * (self.sharpness * weights)[:, None]
-
-        return 1.0 - right, slopes
 
 
 class SmoothRates(CellMeans):
@@ -68,35 +40,55 @@ class SmoothRates(CellMeans):
         kept: Any = {name: getattr(term, name) for name in ("combination", "offset", "constant")}
         return cls(term.cells, Sigmoid(), smallest**_RATE, **kept)
 
-    @property
-    def per_row(self) -> Array:
-        """The inverse widths."""
-        assert self.signs is not None
-        return self.signs
 
-
-def smooth_part(part: CompositeFunction, sample_weight: Array, n_rows: int) -> CompositeFunction:
-    r"""Return a function of decisions with :math:`1 / (1 + e^{-s / h})` in their place.
+def smooth_parts(
+    parts: Sequence[CompositeFunction], sample_weight: Array, n_rows: int
+) -> list[CompositeFunction]:
+    r"""Return functions of decisions with :math:`1 / (1 + e^{-s / h})` in their place.
 
     The width is :math:`h = n^{-1/5}` for the n rows of a cell, as in an estimate of the density of
-    its scores at 0, where decisions change; a row in several cells has that of the smallest. Of
-    several classes there are soft-max probabilities, of one width. Constraints on rankings get
-    steeper surrogates. :func:`steeper_part` gives other widths.
+    its scores at 0, where decisions change; a row in several cells has that of the smallest. Rates
+    of the same scores become one function, whose sigmoids are computed once. Of several classes
+    there are soft-max probabilities, of one width. Constraints on rankings get steeper surrogates.
+    :func:`steeper_part` gives other widths.
 
     Parameters
     ----------
-    part : CompositeFunction
-        The function.
+    parts : sequence of CompositeFunction
+        The functions.
     sample_weight : ndarray of shape (n_weights,)
         The weights of the rows; of rows in shards those of the atoms.
     n_rows : int
         The number of rows.
     """
+    weights = sample_weight * (n_rows / sample_weight.sum())
+    return [_smooth(part, weights) for part in _stacked(parts)]
+
+
+def _stacked(parts: Sequence[CompositeFunction]) -> Sequence[CompositeFunction]:
+    """Return rates of decisions of the same scores as one function; others as they are."""
+    strict = [part.zero_one() for part in parts]
+    rates = [part.term for part in strict if isinstance(part.term, CellMeans)]
+    if not all(map(counts_predictions, rates)) or len(rates) < len(parts):
+        return parts
+    if len({part.model for part in parts}) > 1:
+        return parts
+    each = zip(rates, strict, strict=True)
+    levels = [one.head(np.zeros(one.n_statistics)) + part.level for one, part in each]
+    term = CellMeans(
+        sp.csc_array(sp.vstack([as_csr(one.cells) for one in rates])),
+        Indicator(),
+        combination=sp.csr_array(sp.block_diag([as_csr(one.combination) for one in rates])),
+        constant=np.concatenate(levels),
+    )
+    return [replace(parts[0], term=term, level=0.0)]
+
+
+def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
+    """Return a smooth function."""
     strict = part.term.zero_one()
     if isinstance(strict, CellMeans) and counts_predictions(strict):
-        rows = sample_weight * (n_rows / sample_weight.sum())
-        if strict.n_rows != len(rows):
-            rows = np.ones(strict.n_rows)
+        rows = weights if strict.n_rows == len(weights) else np.ones(strict.n_rows)
         return replace(part, term=SmoothRates.of(strict, rows))
     if isinstance(strict, ByClass) and strict.counts_predictions:
         sizes = np.concatenate([effective_rows(one) for one in strict.by_class])
@@ -104,26 +96,6 @@ def smooth_part(part: CompositeFunction, sample_weight: Array, n_rows: int) -> C
         soft = replace(strict, terms=terms, sharpness=float(np.median(sizes)) ** _RATE)
         return replace(part, term=soft)
     return steeper_part(part, _STEEPER)
-
-
-def stacked(parts: Sequence[CompositeFunction]) -> list[CompositeFunction]:
-    """Return smooth rates of the same scores as one function, whose sigmoids are computed once.
-
-    A row has its largest width. Others are returned as they are.
-    """
-    rates = [part.term for part in parts if isinstance(part.term, SmoothRates)]
-    if len(rates) < len(parts) or len({part.model for part in parts}) > 1:
-        return list(parts)
-    each = zip(rates, parts, strict=True)
-    level = [one.head(np.zeros(one.n_statistics)) + part.level for one, part in each]
-    term = SmoothRates(
-        sp.csc_array(sp.vstack([as_csr(one.cells) for one in rates])),
-        Sigmoid(),
-        np.min([one.per_row for one in rates], axis=0),
-        combination=sp.csr_array(sp.block_diag([as_csr(one.combination) for one in rates])),
-        constant=np.concatenate(level),
-    )
-    return [replace(parts[0], term=term, level=0.0)]
 
 
 def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
@@ -141,9 +113,7 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
 
 def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
-    if isinstance(term, SoftErrors) or (
-        isinstance(term, ByClass) and term.zero_one().counts_predictions
-    ):
+    if isinstance(term, ByClass) and term.zero_one().counts_predictions:
         return replace(term, sharpness=factor * term.sharpness)
     if not isinstance(term, CellMeans | ThresholdRates | ClippedRates):
         return term
@@ -165,4 +135,5 @@ def effective_rows(term: CellMeans, squares: Array | None = None) -> Array:
     each = np.ones(term.n_rows) if squares is None else squares
     weights = cells.data**2 * np.repeat(each, np.diff(cells.indptr))
     total = np.bincount(cells.indices, weights, minlength=term.n_statistics)
-    return np.divide(1.0, total, out=np.full(len(total), np.inf), where=total > 0.0)
+    whole = cells.sum(axis=1)  # one; of errors by class a share: they are averages over all rows
+    return np.divide(whole, total, out=np.full(len(total), np.inf), where=total > 0.0)
