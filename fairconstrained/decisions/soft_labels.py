@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from fairconstrained.decisions.smoothing import effective_rows
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -62,9 +61,7 @@ class SoftLabels:
         y, codes, weight
             See above.
         """
-        n_rows = len(y)
-        entries = (np.ones(n_rows), codes + 1, np.arange(n_rows + 1))
-        members = sp.csr_array(entries, shape=(n_rows, int(codes.max()) + 2))
+        members = _members(codes)
         X = sp.csr_array(sp.hstack([sp.csr_array(scores[:, None]), members]))
         model = LogisticRegression().fit(X, y, sample_weight=weight / weight.mean())
         return cls(y, codes, weight, model.predict_proba(X)[:, 1])
@@ -91,70 +88,62 @@ class SoftLabels:
 
         Error rates, which depend on cells of both labels, are left out.
         """
-        if term.n_rows != len(self.y):
+        if (mixed := self._mixed(term, _SOFT_ROWS)) is None:
             return None
-        cells = dict(self._soft_cells(term, _SOFT_ROWS))
-        if not cells:
-            return None
-        positive = np.array([self.y[rows[0]] > 0.0 for rows, _ in rows_by_cell(term.cells)])
+        cells, soft, positive = mixed
         used = abs(as_csr(term.combination))
         of_both = (used @ positive > 0.0) & (used @ ~positive > 0.0)
-        outputs = np.flatnonzero((used[:, list(cells)].sum(axis=1) > 0.0) & ~of_both)
+        outputs = np.flatnonzero((used @ soft > 0.0) & ~of_both)
         if not len(outputs):
             return None
         some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
-        soft = replace(some, cells=_with_rows(term.cells, cells))
-        return part.with_outputs(soft, outputs)
+        return part.with_outputs(replace(some, cells=cells), outputs)
 
     def statistics(self, term: Term, scores: Array) -> Array | None:
         """Return averages of a term with soft labels alone where cells have few rows.
 
         None if there are no such cells, or it is not a term of averages of these rows.
         """
-        if not isinstance(term, CellMeans) or term.n_rows != len(self.y):
+        if not isinstance(term, CellMeans) or (mixed := self._mixed(term, np.inf)) is None:
             return None
-        cells = dict(self._soft_cells(term, np.inf))
-        if not cells:
-            return None
-        return replace(term, cells=_with_rows(term.cells, cells)).forward(scores)[0]
+        return replace(term, cells=mixed[0]).forward(scores)[0]
 
-    def _soft_cells(self, term: CellMeans, prior: float) -> Iterator[tuple[int, sp.csr_array]]:
-        """Yield the cells of few rows with their new weights, (1, n_rows).
+    def _mixed(self, term: CellMeans, prior: float) -> tuple[SparseMatrix, Array, Array] | None:
+        """Return cells with soft labels, which they are, and which are of positive labels.
 
-        `prior` is the number of a cell's rows that count as much as its soft labels.
+        They are those of few rows, all rows with a label in some groups that have rows of the other
+        label, too. Others may be those of selection rates, and there are no rows to add. `prior` is
+        the number of a cell's rows that count as much as its soft labels.
         """
-        cells, sizes = rows_by_cell(term.cells), effective_rows(term)
-        for k in np.flatnonzero(sizes < _FEW_ROWS):
-            (rows, weights), share = cells[k], 1.0 / (1.0 + prior / sizes[k])
-            soft = self._soft_cell(rows)
-            if soft is not None:
-                soft *= 1.0 - share
-                soft[rows] += share * weights
-                yield int(k), sp.csr_array(soft[None, :])
-
-    def _soft_cell(self, members: Array) -> Array | None:
-        """Return the weights of a cell of all rows with a label in some groups, None if others.
-
-        None too if these groups have no rows of the other label. Such a cell may be that of a
-        selection rate, and there are no rows to add.
-        """
-        label, codes = self.y[members[0]], np.unique(self.codes[members])
-        inside = np.isin(self.codes, codes)
-        if codes[0] < 0 or np.count_nonzero(inside) == len(members):
+        if term.n_rows != len(self.y):
             return None
-        if np.count_nonzero(inside & (self.y == label)) != len(members):
-            return None
-        if np.any(self.y[members] != label):
-            return None
-        chance = self.probability if label > 0.0 else 1.0 - self.probability
-        soft = np.where(inside, self.weight * chance, 0.0)
-        return soft / soft.sum()
+        cells, sizes, members = (
+            as_csr(term.cells),
+            effective_rows(term),
+            _members(self.codes)[:, 1:],
+        )
+        labels = np.column_stack([self.y < 0.0, self.y > 0.0]).astype(float)
+        every, inside = members.T @ labels, sp.csr_array(cells.sign())
+        counts, soft = inside @ labels, np.zeros(len(sizes), dtype=bool)
+        mixed = cells
+        for k, chance in enumerate((1.0 - self.probability, self.probability)):
+            groups = sp.csr_array((inside @ (members * labels[:, [k]])).sign())
+            there = groups @ every  # the rows of these groups, by label
+            some = (there[:, k] == counts[:, k]) & (counts[:, 1 - k] == 0.0) & (sizes < _FEW_ROWS)
+            some &= there[:, 1 - k] > 0.0
+            share = np.where(some, 1.0 / (1.0 + prior / sizes), 1.0)
+            rows = sp.csr_array(groups @ members.T * (self.weight * chance))
+            factors = np.divide(1.0 - share, rows.sum(axis=1), out=np.zeros(len(share)), where=some)
+            mixed = sp.csr_array(mixed * share[:, None] + rows * factors[:, None])
+            soft |= some
+        return (sp.csc_array(mixed), soft, counts[:, 1] > 0.0) if soft.any() else None
 
 
-def _with_rows(cells: SparseMatrix, rows: dict[int, sp.csr_array]) -> sp.csc_array:
-    """Return cells with other rows in the place of some."""
-    each = cells.tocsr()
-    return sp.csc_array(sp.vstack([rows.get(k, each[[k]]) for k in range(each.shape[0])]))
+def _members(codes: Array) -> sp.csr_array:
+    """Return a column for every group, the first one for rows of no group."""
+    n_rows = len(codes)
+    entries = np.ones(n_rows), codes + 1, np.arange(n_rows + 1)
+    return sp.csr_array(entries, shape=(n_rows, int(codes.max()) + 2))
 
 
 def has_few_rows(problem: Problem) -> bool:
