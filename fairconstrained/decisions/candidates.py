@@ -16,6 +16,7 @@ from fairconstrained.decisions.score_line import (
     Scores,
     ScoresOnLine,
     is_counted,
+    largest_outputs,
     points_between,
 )
 from fairconstrained.decisions.smoothing import smooth_parts
@@ -57,8 +58,8 @@ class Candidate:
     constant: bool  # whether it predicts the same class for every row
     # its scores, (n_rows,), for each model of the problem; none where rows are in shards
     scores: Scores = field(repr=False)
-    # the constraints on decisions, then the estimates for new rows, (n_outputs,)
-    outputs: Array = field(repr=False)
+    # those of the constraints on decisions, and of the estimates for new rows
+    statistics: Sequence[Array] = field(repr=False)
 
     @property
     def merit(self) -> float:
@@ -189,14 +190,18 @@ class CandidateSearch:
     def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate; without its scores this is a pass over the data."""
         at = self.decisions.at(w).with_scores(scores or {})
-        values = at.constraints
-        places = self.decisions.places[1 : len(self.parts) + 1]
-        figures = self._figures([values[place, None] for place in places])
+        statistics = [at.statistics_of(part) for part in self.parts]
+        figures = self._figures([*map(largest_outputs, self.parts, statistics)])
         (accuracy,), (violation,), (excess,) = (one.tolist() for one in figures)
         in_memory = (model for model in self.decisions.models if model.in_memory)
         kept = {model: at.model_pass(model).scores for model in in_memory}
-        constant, outputs = self._is_constant(at), values[1 : places[-1].stop]
-        return Candidate(w, accuracy, violation, excess, at.objective, constant, kept, outputs)
+        constant, loss = self._is_constant(at), at.objective
+        return Candidate(w, accuracy, violation, excess, loss, constant, kept, statistics[1:])
+
+    def outputs(self, one: Candidate) -> list[Array]:
+        """Return the constraints on decisions, then the estimates for new rows, part by part."""
+        each = zip(self.parts[1:], one.statistics, strict=True)
+        return [part.term.head(statistics) + part.level for part, statistics in each]
 
     def _figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return accuracy, violation and excess, (n_points,), from outputs of the parts."""
@@ -207,7 +212,7 @@ class CandidateSearch:
 
     def _is_constant(self, at: Evaluation) -> bool:
         """Return whether the same class is predicted for every row."""
-        positive, negative = at.constraints[-2:]
+        positive, negative = (at.statistics_of(part)[0] for part in self.decisions.constraints[-2:])
         return bool(positive == 0.0 or (negative == 0.0 and positive > 1.0 - _WHOLE))
 
     def spread(self, one: Candidate) -> float:

@@ -156,6 +156,13 @@ def is_counted(term: Term) -> bool:
     return of_classes or counts_predictions(term)
 
 
+def largest_outputs(part: CompositeFunction, statistics: Array) -> Array:
+    """Return outputs of a part for statistics, the largest among them, (n_some, 1)."""
+    if isinstance(part.term, CellMeans):
+        return _outputs_at(part, statistics[:, None])
+    return np.asarray(part.term.head(statistics) + part.level)[:, None]
+
+
 def _outputs_at(part: CompositeFunction, rates: Any) -> Array:
     """Return outputs of a counted part for rates, the largest among them, (n_some, n_points)."""
     term = cast("CellMeans", part.term)

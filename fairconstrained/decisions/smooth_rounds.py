@@ -185,7 +185,7 @@ class SmoothRounds:
         x = x + metric.root(z)
         w = problem.domain.project(self.coordinates.variables(self.unit * x))
         self.last = self.search.evaluate(w)
-        strict = self.last.outputs
+        strict = np.concatenate(self.search.outputs(self.last))
         if not self.search.counted:  # the smooth ones tell less about those on decisions
             strict = (self._at(problem).constraints + shift)[len(self.objective) :]
         self.multipliers = np.maximum(self.multipliers + self.penalty * strict, 0.0)
@@ -205,16 +205,14 @@ class SmoothRounds:
 
         Some have other outputs on decisions: then the largest one tells how far all of them differ.
         """
-        n, strict = len(self.objective), self.last.outputs
+        n, strict = len(self.objective), self.search.outputs(self.last)
         shift, smooth = np.zeros(len(at.constraints)), at.constraints[n:]
         if self.search.counted:
-            shift[n:] = strict - smooth
+            shift[n:] = np.concatenate(strict) - smooth
             return shift
-        n_parts = len(self.search.parts) - 1
-        late, stop = max(self.n_done - self.n_rounds + 1, 0), 0
-        for part, place in zip(self.search.parts[1:], at.problem.places[-n_parts:], strict=True):
-            start, stop = stop, stop + part.n_outputs
-            hard, soft = strict[start:stop], at.constraints[place]
+        late = max(self.n_done - self.n_rounds + 1, 0)
+        for hard, place in zip(strict, at.problem.places[-len(strict) :], strict=True):
+            soft = at.constraints[place]
             least = soft + (hard.max(initial=0.0) - soft.max(initial=0.0))
             hard = hard if len(soft) == len(hard) else least
             shift[place] = hard - soft + _OVERSHOOT * late * np.maximum(hard, 0.0)
