@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,8 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smoothing import steeper_part
 from fairconstrained.estimators.rows import bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
-from fairconstrained.estimators.tree_parameters import TreeParameters, import_lightgbm
-from fairconstrained.estimators.trees import LossOf, Trees, as_lightgbm_data
+from fairconstrained.estimators.tree_parameters import import_lightgbm
+from fairconstrained.estimators.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
@@ -65,18 +65,13 @@ class Growth:
     Rows that constraints bring with them are rows of the data set without a loss.
     """
 
-    trees: TreeParameters
-    parameters: Mapping[str, Any]
+    estimator: Any  # its options and those of its trees are read
+    parameters: Mapping[str, Any]  # LightGBM's
     # the names of the features and which of them are categorical, for LightGBM's data sets
     columns: Mapping[str, Any]
-    loss_of: LossOf  # returns the loss of training rows
     data: TrainingData
     constraints: Sequence[Constraint] = ()  # all must hold; their tolerances are set
     held: TrainingData | None = None  # rows that trees are not grown on
-    # the categories of the columns of pandas' category dtype that the booster accepts
-    categories: list[list[Any]] = field(default_factory=list)
-    # whether the multipliers follow the constraints on the rows set aside
-    follows_others: bool = False
     zero_one: bool = False  # whether the constraints are on predictions
     # the number of trees whose leaf values are variables of the leaf fit
     n_fitted: int | None = None
@@ -84,7 +79,10 @@ class Growth:
 
     def __post_init__(self) -> None:
         """Start without trees."""
-        data, held, self.loss = self.data, self.held, self.loss_of(self.data)
+        data, held, self.trees = self.data, self.held, self.estimator._trees
+        self.loss = self.estimator._tree_loss(data)
+        # whether the held-out rows choose the number of trees, of iterations nearly feasible
+        self.chooses = self.trees.early_stopping and held is not None
         self.violations: list[float] = []  # before each tree
         self.losses: list[float] = []  # on the held-out rows, after each tree
         self.outside: Array | None = None  # constraints there, where multipliers follow these
@@ -104,7 +102,7 @@ class Growth:
 
     def _scores_of_free_trees(self, X: Any) -> Array:
         """Return the scores of rows by trees grown without constraints."""
-        free = replace(self, constraints=(), held=None, zero_one=False, follows_others=False)
+        free = replace(self, constraints=(), held=None, zero_one=False)
         trees = free.run().trees
         return trees.first_score + trees.scores(X)
 
@@ -127,14 +125,13 @@ class Growth:
 
     def _elsewhere(self, held: TrainingData, problem: Problem) -> Problem:
         """Return the problem on the held-out rows, with constraints if multipliers follow these."""
-        follows, space = self.follows_others, ScoreSpace([held.X])
+        follows, space = self.estimator._follows_others, ScoreSpace([held.X])
         loss = self.loss.objective.build(held)
         elsewhere = self._problem(held, space, loss, self.constraints if follows else ())
         if follows and (elsewhere.names != problem.names or space.n_rows > len(held.y)):
             raise ValueError(
-                f"constraint_fraction={getattr(self.trees, 'constraint_fraction', None)!r}: "
-                "multipliers that follow the constraints on other rows need the same constraints "
-                "there. "
+                f"constraint_fraction={self.trees.constraint_fraction!r}: multipliers that follow "
+                "the constraints on other rows need the same constraints there. "
                 "QueryParity(average=True) has them; a constraint for every query, or one with "
                 "thresholds or rows of its own, has not. Use constraint_fraction=None."
             )
@@ -196,7 +193,7 @@ class Growth:
             kept,
             self.loss.first_score,
             self.loss.objective_name,
-            categories=self.categories,
+            categories=self.estimator._saved_categories,
             num_threads=self.parameters["num_threads"],
             n_fitted=self.n_fitted,
             monotone=self.trees.monotone_constraints is not None,
@@ -232,36 +229,26 @@ class Growth:
         self.violations.append(self._violation(self.scores))
         return "violation", self.violations[-1], False
 
-    @property
-    def _chooses(self) -> bool:
-        """Whether the held-out rows choose the number of trees, of iterations nearly feasible."""
-        return self.trees.early_stopping and self.held is not None
-
     def _allowed(self) -> Array:
-        """Return which numbers of trees, from 1, violate the constraints little enough."""
+        """Return the trees, from 0, after which the constraints are violated little enough."""
         limit = 0.0 if self.zero_one else _ALLOWED
-        return np.array(self.violations[1:]) <= limit
+        return np.flatnonzero(np.array(self.violations[1:]) <= limit)
 
-    def _best(self, allowed: Array) -> Any:
-        """Return which of the allowed numbers of trees has the least loss on held-out rows."""
-        return allowed[np.argmin(np.array(self.losses)[allowed])]
+    def _best(self, allowed: Array) -> int:
+        """Return the tree, of some, after which the loss on the held-out rows is least."""
+        return int(allowed[np.argmin(np.array(self.losses)[allowed])])
 
     def _stops(self) -> bool:
         """Return whether the loss on the held-out rows has stopped falling."""
-        if not self._chooses:
+        if not self.chooses or not len(allowed := self._allowed()):
             return False
-        allowed = np.flatnonzero(self._allowed())
-        if not len(allowed):
-            return False
-        best = self._best(allowed)
-        return int((allowed > best).sum()) >= self.trees.n_iter_no_change
+        return int((allowed > self._best(allowed)).sum()) >= self.trees.n_iter_no_change
 
     def _kept(self, n_trees: int) -> int:
         """Return the number of trees to keep."""
-        allowed = np.flatnonzero(self._allowed()[:n_trees])
-        if self._chooses and len(allowed):
-            return int(self._best(allowed)) + 1
+        allowed = self._allowed()
+        allowed = allowed[allowed < n_trees]
+        if self.chooses and len(allowed):
+            return self._best(allowed) + 1
         final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
-        if self.zero_one and len(final):
-            return int(final[-1]) + 1
-        return n_trees
+        return int(final[-1]) + 1 if self.zero_one and len(final) else n_trees

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,18 @@ class TreeScores(FairEstimator):
         share = trees.constraint_fraction if follows else trees.validation_fraction
         return split(data, share, self.random_state or 0)[:2]
 
+    @property
+    def _saved_categories(self) -> list[list[Any]]:
+        """The categories if LightGBM can write them into a model file, else none of them.
+
+        It can write numbers and strings. A booster without categories raises an error for columns
+        of pandas' category dtype; it does not take the codes of another table for those of `fit`.
+        """
+        seen = seen_columns(self)[SensitiveColumns.of(self).kept(self)].tolist()
+        categories = [listed for name, listed in self.categories_.items() if name in seen]
+        plain = all(isinstance(one, str | int | float) for one in chain(*categories))
+        return categories if plain else []
+
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
         """Return the loss that trees are fitted to."""
         return LogLoss(data)
@@ -143,27 +156,22 @@ class TreeScores(FairEstimator):
     ) -> Growth:
         """Return the boosting iterations under constraints that do not come later."""
         trees, free = self._trees, path or self.goal == "fairness"
-        kept = SensitiveColumns.of(self).kept(self)
+        seen, kept = seen_columns(self), SensitiveColumns.of(self).kept(self)
         # As with LightGBM's own estimators, fits without a random_state are alike.
         source = check_random_state(self.random_state or 0)
         parameters = lightgbm_parameters(trees, source)
         if trees.monotone_constraints is not None:
-            columns = seen_columns(self).tolist(), self.is_categorical_
-            signs = np.array(monotone_signs(trees.monotone_constraints, *columns))
-            parameters["monotone_constraints"] = signs[kept].tolist()
-        seen = seen_columns(self)[kept].tolist()
-        names = seen if hasattr(self, "feature_names_in_") else []
+            signs = monotone_signs(trees.monotone_constraints, seen.tolist(), self.is_categorical_)
+            parameters["monotone_constraints"] = np.array(signs)[kept].tolist()
+        names = seen[kept].tolist() if hasattr(self, "feature_names_in_") else []
         codes = np.flatnonzero(self.is_categorical_[kept]).tolist() or "auto"
         return Growth(
-            trees,
+            self,
             parameters,
             {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes},
-            self._tree_loss,
             data if split is None else split[0],
             () if free else constraints,
             None if split is None else split[1],
-            categories=_saved([self.categories_[k] for k in self.categories_ if k in seen]),
-            follows_others=self._follows_others,
             zero_one=self.enforce == "decision",
             n_fitted=None if free else trees.n_fitted_trees,
             seed=source.randint(2**31 - 1),
@@ -259,13 +267,3 @@ def _are_kept(estimator: Any, grown: Grown, problem: Problem, first: Start) -> b
     scores = at.scores_of(problem.objective)
     constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))
     return at.zero_one_violation == 0.0 and not constant
-
-
-def _saved(categories: list[list[Any]]) -> list[list[Any]]:
-    """Return the categories if LightGBM can write them into a model file, else none of them.
-
-    It can write numbers and strings. A booster without categories raises an error for columns of
-    pandas' category dtype; it does not take the codes of another table for those of `fit`.
-    """
-    values = [value for column in categories for value in column]
-    return categories if all(isinstance(value, str | int | float) for value in values) else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -180,9 +180,6 @@ class Trees:
             booster.set_leaf_output(tree, leaf, value)
         booster.pandas_categorical = self.categories
         return booster
-
-
-LossOf = Callable[[TrainingData], "LogLoss | PairLoss"]
 
 
 class LogLoss:
