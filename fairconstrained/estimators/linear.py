@@ -242,8 +242,8 @@ def linear_scores(estimator: Any, features: Features) -> Array:
 def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns.of(estimator)
-    crossed = estimator.group_interactions and data.groups is not None
-    n_groups = len(data.groups.sensitive) if crossed and data.groups is not None else 0
+    groups = data.groups if estimator.group_interactions else None
+    n_groups = 0 if groups is None else len(groups.sensitive)
     return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
 
 

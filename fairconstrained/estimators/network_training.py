@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -30,20 +30,6 @@ from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.typing import Array
 
 
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """An iterate that may be chosen, and what it is worth: less is better."""
-
-    worth: tuple[float, float, float]
-    measured: Measured
-    passes: float
-
-    @property
-    def feasible(self) -> bool:
-        """Whether the constraints hold on the training rows."""
-        return self.worth[0] == 0.0
-
-
 class BestOnValidation:
     r"""A solver's callback that keeps the iterate that is best on validation rows.
 
@@ -64,17 +50,23 @@ class BestOnValidation:
         self.problem, self.validation, self.tol = problem, validation.uncounted(), tol
         self.patience, self.callback = patience, callback
         self.allowed = 1.0 / np.sqrt(validation.n_rows)
-        self.best: _Choice | None = None
+        # what the best iterate is worth, less is better, and the iterate
+        self.best: tuple[tuple[float, float, float], Measured] | None = None
+        self.passes = 0.0  # when it was found
 
     def __call__(self, measured: Measured) -> bool:
         """Compare an iterate with the best one; return whether to stop."""
         stop = bool(self.callback is not None and self.callback(measured))
         w, passes = measured.iterate.at.w, self.problem.passes
         worth = self._worth(measured, self.validation.at(w[: self.validation.n_variables]))
-        if np.all(np.isfinite(worth)) and (self.best is None or worth < self.best.worth):
-            self.best = _Choice(worth, measured.without_rows(), passes)
-        waited = 0.0 if self.best is None else passes - self.best.passes
-        return stop or (waited >= self.patience and self.best is not None and self.best.feasible)
+        if np.all(np.isfinite(worth)) and (self.best is None or worth < self.best[0]):
+            self.best, self.passes = (worth, measured.without_rows()), passes
+        return stop or (self._feasible and passes - self.passes >= self.patience)
+
+    @property
+    def _feasible(self) -> bool:
+        """Whether the constraints hold on the training rows at the best iterate."""
+        return self.best is not None and self.best[0][0] == 0.0
 
     def _worth(self, measured: Measured, at: Evaluation) -> tuple[float, float, float]:
         missed = measured.violation if measured.violation > self.tol else 0.0
@@ -84,9 +76,9 @@ class BestOnValidation:
         """Return the result with the iterate that was chosen, measured on all rows."""
         w, multipliers, n_iter, status = result.w, result.multipliers, result.n_iter, result.status
         if self.best is not None:
-            best = self.best.measured
+            best = self.best[1]
             w, multipliers, n_iter = best.iterate.at.w, best.multipliers, best.iterate.iteration
-            status = Status.VALIDATED if self.best.feasible else status
+            status = Status.VALIDATED if self._feasible else status
         point = problem.uncounted().at(w)
         same = len(multipliers) == problem.n_constraints
         iterate = Iterate(point, multipliers if same else None, n_iter)
