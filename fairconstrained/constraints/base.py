@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import Compared
@@ -240,7 +239,8 @@ class Constraint(Parametrized):
         """Return the rows with the groups of each part, see `parts`."""
         if data.groups is None:
             return [data]
-        return [replace(data, groups=groups) for groups in self.groups_of_parts(data.groups)]
+        every = self.groups_of_parts(data.groups)
+        return [data if each is data.groups else replace(data, groups=each) for each in every]
 
     def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
         """Return the groups of each part, see `parts`."""
@@ -371,4 +371,4 @@ class Constraint(Parametrized):
         if not self.takes_kappa:
             defaults.pop("kappa", None)
         missing = {k: v for k, v in defaults.items() if k in given and given[k] is None}
-        return clone(self).set_params(**missing)
+        return copy(self).set_params(**missing)

@@ -228,7 +228,7 @@ class Compared:
                 a, b = (range(side.start + below, side.stop + below) for side in pair)
                 families.append((a, b))
             below += len(part) + 1
-        constants = [np.broadcast_to(part.constant, len(part) + 1) for part in self.measures]
+        constants = [np.full(len(part) + 1, part.constant) for part in self.measures]
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
         return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
 

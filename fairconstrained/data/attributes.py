@@ -12,6 +12,8 @@ from pandas.api.types import infer_dtype
 from fairconstrained.data.inputs import check_held, check_same_rows
 from fairconstrained.utils.typing import Array, FrameLike
 
+Column = pd.Series | Array
+
 
 def check_titles(titles: list[Any], name: str) -> None:
     """Raise if two attributes have the same name."""
@@ -24,10 +26,10 @@ def check_titles(titles: list[Any], name: str) -> None:
             )
 
 
-def title_of(column: pd.Series, position: int, argument: str) -> str:
+def title_of(column: Column, position: int, argument: str) -> str:
     """Return the name of a column of an argument, for instance "sex", or what stands for one."""
-    what = "stratum" if argument == _ARGUMENTS[1] else "attribute"
-    return column.name if isinstance(column.name, str) else f"{what} {position}"
+    what, name = "stratum" if argument == _ARGUMENTS[1] else "attribute", getattr(column, "name", 0)
+    return name if isinstance(name, str) else f"{what} {position}"
 
 
 def names_of_columns(values: object) -> tuple[str, ...]:
@@ -95,7 +97,7 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
     indexes = [v.index for v in given.values() if isinstance(v, pd.Series | pd.DataFrame)]
     labels = indexes[0] if indexes else range(n_rows[0])
     parts = {
-        name: pd.concat([column.set_axis(labels) for column in part], axis=1)
+        name: pd.concat([pd.Series(column).set_axis(labels) for column in part], axis=1)
         for name, part in columns.items()
     }
     return pd.concat(parts, axis=1, names=[_STRATA])
@@ -131,8 +133,11 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     return with_strata(values[list(names)], strata)
 
 
-def group_columns(values: object, name: str) -> list[pd.Series]:
-    """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists)."""
+def group_columns(values: object, name: str) -> list[Column]:
+    """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists).
+
+    An array of numbers in one dimension is its column.
+    """
     if isinstance(values, str | bytes):
         raise ValueError(
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
@@ -162,6 +167,8 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
                 f"{name} must have one dimension, or two with a column per attribute; "
                 f"got {values.ndim}."
             )
+        if values.ndim == 1 and values.dtype.kind in "biuf" and values.dtype.isnative:
+            return [values]
         if values.ndim == 1:
             column = pd.Series(values, copy=False)
             return [_native(column.infer_objects() if column.dtype == object else column)]
@@ -194,9 +201,9 @@ def _filled(values: object) -> object:
     return filled
 
 
-def check_alike(column: pd.Series, name: str) -> None:
+def check_alike(column: Column, name: str) -> None:
     """Raise if the values of a column are of several types, or rows of values differ in length."""
-    if column.dtype != object:
+    if isinstance(column, np.ndarray) or column.dtype != object:
         return
     if isinstance(column.iloc[0], tuple | list):
         lengths = [len(row) if isinstance(row, tuple | list) else 1 for row in column]

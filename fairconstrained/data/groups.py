@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.data.attributes import (
+    Column,
     check_alike,
     group_columns,
     names_of_columns,
@@ -265,9 +266,9 @@ def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
     )
 
 
-def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
+def _encode_column(column: Column, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
     """Return codes and names of a column; missing values are of code -1 or the last group."""
-    unknown = column.isna().to_numpy()
+    unknown = np.asarray(pd.isna(column))
     n_missing = int(np.count_nonzero(unknown))
     if n_missing and missing == "raise":
         raise missing_values_error(name, n_missing, len(column))
@@ -282,9 +283,10 @@ def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> 
     check_alike(known, name)
     try:
         if narrow and not n_missing:
-            names, codes = codes_in_blocks(len(known), lambda rows: known.iloc[rows].to_numpy())
+            places = getattr(known, "iloc", known)
+            names, codes = codes_in_blocks(len(known), lambda rows: np.asarray(places[rows]))
         else:
-            names, codes = unique_codes(known.to_numpy())
+            names, codes = unique_codes(np.asarray(known))
     except TypeError as error:
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."

@@ -266,7 +266,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         check_is_fitted(self)
         check_arguments(type(self).certify, gap=gap, seconds=seconds)
         passed, before = (X, y, sample_weight), self.optimality_gap_
-        fit = copy(self).bind(*passed, sensitive_features, control_features, query=query)
+        with limited_threads(X):
+            fit = copy(self).bind(*passed, sensitive_features, control_features, query=query)
         at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
         if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
             raise ValueError(
@@ -278,7 +279,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         def watch(gap: float) -> bool:
             return progress.report(f"optimality gap {100.0 * gap:.4g}%", at.w)
 
-        with limited_threads(fit.data.X):
+        with limited_threads(X):
             optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
         progress.close(lambda: fit.attributes(at.w))
         if optimality.gap is not None and (before is None or optimality.gap < before):
@@ -334,7 +335,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         Every estimator is fitted so. Subclasses say what the model is (`_prepared`,
         `_free_problem`, `_fitted`) and how it is trained (`_default_solver`, `_train`, `_decided`).
         """
-        with all_or_nothing(self):
+        with all_or_nothing(self), limited_threads(rows[0]):
             warn_of_unused_kappa(self)
             fit = self.bind(*rows, **others)
 
@@ -349,11 +350,10 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                     first=start if first is None else first,
                 )
 
-            with limited_threads(fit.data.X):
-                fit, result, at = solved(fit, minimize)
-                solution = fit.enforced(result, limits_of(fit))
-                if self.bound:
-                    solution = replace(solution, optimality=fit.optimality(result, at))
+            fit, result, at = solved(fit, minimize)
+            solution = fit.enforced(result, limits_of(fit))
+            if self.bound:
+                solution = replace(solution, optimality=fit.optimality(result, at))
             fit.store(self, solution, like=at)
             warn_of_fit(fit, solution, result, at)
         return self

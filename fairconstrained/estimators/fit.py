@@ -34,7 +34,6 @@ from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.storage import set_fitted
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
@@ -89,13 +88,12 @@ class Fit:
             )
             return cls.free(estimator, data, problem, split, grown)
 
-        with limited_threads(data.X):
-            if isinstance(estimator.threshold, SelectionRate):
-                share, rows = estimator.threshold.check(), free(()).unconstrained.rows
-                step = rows.score_below_share(share, data.sample_weight)
-                data = data.moved(step)
-                split = None if split is None else (split[0].moved(step), split[1].moved(step))
-            return free(constraints).constrained(constraints)
+        if isinstance(estimator.threshold, SelectionRate):
+            share, rows = estimator.threshold.check(), free(()).unconstrained.rows
+            step = rows.score_below_share(share, data.sample_weight)
+            data = data.moved(step)
+            split = None if split is None else (split[0].moved(step), split[1].moved(step))
+        return free(constraints).constrained(constraints)
 
     @classmethod
     def free(

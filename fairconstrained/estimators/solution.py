@@ -94,7 +94,7 @@ def names_in_data(data: TrainingData) -> dict[str, Any]:
     """Return the fitted attributes that name classes, groups and the columns of groups."""
     groups = data.groups
     listed = np.array([]) if groups is None else groups.listed
-    names = {"classes_": np.unique(data.classes), "groups_": listed}
+    names = {"classes_": np.sort(data.classes), "groups_": listed}
     if groups is not None and groups.column_names:
         names["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
     return names

@@ -71,6 +71,8 @@ class Progress(FitTasks):
         """Report a step and the variables after it; return whether a callback wants to stop."""
         if self.estimator.verbose:
             print(f"[{type(self.estimator).__name__}] {text}")
+        if not getattr(self.estimator, "_skl_callbacks", ()):  # a fit has many iterates
+            return False
         self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
         stop: bool = self.iteration.call_on_fit_task_end(
             estimator=self.estimator,

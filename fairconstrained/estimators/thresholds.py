@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
@@ -101,7 +101,7 @@ def score_convention(estimator: Any, data: TrainingData) -> ScoreConvention:
     ValueError
         If the threshold is not valid.
     """
-    if not is_classifier(estimator):
+    if not isinstance(estimator, ClassifierMixin):
         return ScoreConvention()
     return replace(data.convention, threshold=score_threshold(estimator))
 
@@ -155,7 +155,7 @@ def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:
     """
     if data.several_classes:
         return {}
-    if not is_classifier(estimator):
+    if not isinstance(estimator, ClassifierMixin):
         return {"pos_label_": data.classes.tolist()[1]}
     score, given = data.convention.threshold, estimator.threshold
     shown = float(expit(score)) if is_probability(estimator) else score

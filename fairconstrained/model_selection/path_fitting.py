@@ -197,8 +197,8 @@ def follow(
     bound: bool = False,
 ) -> tuple[FairnessPath, _Far]:
     """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
-    fit = _bound(estimator, rows, query, held_out)
-    with limited_threads(fit.data.X):
+    with limited_threads(rows[0]):
+        fit = _bound(estimator, rows, query, held_out)
         chosen = _grid(fit, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
         if rate_of(fit) is None:
@@ -224,9 +224,8 @@ def tolerances(
     estimator: FairEstimator, rows: Sequence[Any], kappas: ArrayLike | None, n_kappas: int
 ) -> Array:
     """Return the tolerances of the path on these rows, see :func:`follow`."""
-    fit = _bound(estimator, rows, None, ())
-    with limited_threads(fit.data.X):
-        return _grid(fit, kappas, n_kappas, _MIN_RATIO)
+    with limited_threads(rows[0]):
+        return _grid(_bound(estimator, rows, None, ()), kappas, n_kappas, _MIN_RATIO)
 
 
 def _bound(

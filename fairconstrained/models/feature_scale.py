@@ -144,9 +144,8 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
         values[0] = 0.0
         columns = np.flatnonzero(np.bincount(sample.indices, minlength=len(columns)) > third)
         sample = sample[:, columns].toarray()
-    places = [third, _SAMPLE - 1 - third]
-    terciles = np.partition(sample, places, axis=0)[places]
-    frequent = np.count_nonzero(sample == terciles[:, None], axis=1) > third
+    terciles = np.sort(sample, axis=0)[[third, _SAMPLE - 1 - third]]  # faster than to partition
+    frequent = np.ones(_SAMPLE) @ (sample == terciles[:, None]) > third
     values[:, columns] = np.where(frequent, terciles, np.nan)
     values[1, values[1] == values[0]] = np.nan
     return values

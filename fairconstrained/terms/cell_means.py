@@ -294,10 +294,9 @@ def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> Cel
 def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_array:
     """Return A for disjoint cells: row k averages, with weights, over rows coded k; -1 is none."""
     weights = np.asarray(sample_weight, dtype=float)
-    inside = codes >= 0
-    ends = np.append(0, np.cumsum(inside))
+    inside, ends = codes >= 0, np.arange(len(codes) + 1)
     if not inside.all():
-        codes, weights = codes[inside], weights[inside]
+        codes, weights, ends = codes[inside], weights[inside], np.append(0, np.cumsum(inside))
     totals = np.bincount(codes, weights, minlength=n_cells)
     index: Any = np.int32 if len(inside) < np.iinfo(np.int32).max else np.int64
     entries = weights / totals[codes], codes.astype(index), ends.astype(index)

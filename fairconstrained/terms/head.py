@@ -144,14 +144,14 @@ class AffineHead(Term):
     @property
     def gap_bounds(self) -> Array:
         """The largest value allowed for each gap: b."""
-        return np.broadcast_to(self.offset, self.n_outputs)
+        return np.full(self.n_outputs, self.offset)
 
     def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
         """Return the largest gap and its bound where all have one, else all of them."""
         if self._pairs is None:
             return super().largest_gaps(statistics)
-        outputs = self.largest(statistics, -np.inf, 1)
-        return self.some_outputs(outputs).gap_of(statistics), self.gap_bounds[outputs]
+        largest = self.some_outputs(self.largest(statistics, -np.inf, 1))
+        return largest.gap_of(statistics), largest.gap_bounds
 
 
 @dataclass(frozen=True, eq=False)

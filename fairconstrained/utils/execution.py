@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,7 +10,6 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
-from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 _SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
 
@@ -31,9 +31,13 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def limited_threads(X: Matrix) -> AbstractContextManager[object]:
-    """Return a context with one BLAS thread unless X is dense and large."""
-    many = isinstance(X, np.ndarray) and X.size > _SMALL
+def limited_threads(X: object) -> AbstractContextManager[object]:
+    """Return a context with one BLAS thread unless X, as it is passed to `fit`, is dense and large.
+
+    A fit enters it once: that takes as long as a few steps of a solver.
+    """
+    shape = () if hasattr(X, "nnz") else getattr(X, "shape", ())
+    many = math.prod(shape) > _SMALL
     context: AbstractContextManager[object] = _controller().limit(
         limits=None if many else 1, user_api="blas"
     )
