@@ -229,22 +229,29 @@ class _Run:
             fall = merit - self._merit(second, price)
             if fall > _POOR * predicted:
                 trial, ratio, taken = second, fall / predicted, corrected
+        accepted = ratio >= _POOR
+        if accepted:
+            self._accept(trial, step, curvature.lowered(used) if ratio > _GOOD else used)
         if not curvature.exact and np.isfinite(trial.objective):
+            # after the point is taken: gradients of few statistics are one product with X
             change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
             curvature.update(taken.s, change, taken.image)
-        if ratio < _POOR:
+        if not accepted:
             self._reject(step, used)
-            return False
+        return accepted
+
+    def _accept(self, trial: Evaluation, step: Step, shift: float) -> None:
+        """Take the point after a step; the next step has a shift."""
+        at, model = self.at, self.model
         self.failed = 0
         # Between poor and good the model is as right as it can be at this length of steps.
-        self.shift = curvature.lowered(used) if ratio > _GOOD else used
+        self.shift = shift
         # Those that the step has moved most may be the next ones: all count that can be listed.
         before, after = (
             each.constraints if each.lists else each.values(model.near) for each in (at, trial)
         )
         width = 2.0 * float(np.abs(after - before).max(initial=0.0))
         self._move(trial, step.multipliers, width)
-        return True
 
     def _cannot_be_met(self, step: Step) -> bool:
         """Raise the penalty where it holds a step back; return whether the violation is least."""
