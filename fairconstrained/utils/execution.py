@@ -37,7 +37,8 @@ def limited_threads(X: object) -> AbstractContextManager[object]:
     A fit enters it once: that takes as long as a few steps of a solver.
     """
     shape = () if hasattr(X, "nnz") else getattr(X, "shape", ())
-    many = math.prod(shape) > _SMALL
+    counted = all(isinstance(size, int) for size in shape)  # dask does not know its rows
+    many = counted and math.prod(shape) > _SMALL
     context: AbstractContextManager[object] = _controller().limit(
         limits=None if many else 1, user_api="blas"
     )
