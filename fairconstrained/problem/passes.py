@@ -38,16 +38,6 @@ class TermPass:
     pullback: base.Pullback | None = None
     slopes: Jacobian | None = None
 
-    def units(self) -> Jacobian:
-        """Return the gradients of all statistics in the scores and in the term's variables."""
-        pullback, units = cast("base.Pullback", self.pullback), np.eye(len(self.statistics))
-        if isinstance(pullback, MeansPullback):  # all at once: few rows cost less than the calls
-            return pullback(units)[0], np.zeros((len(units), 0))
-        pulled = [pullback(unit) for unit in units]
-        n_rows, n_more = self.term.n_rows, self.term.n_auxiliary
-        on_scores = np.reshape([back for back, _ in pulled], (len(units), n_rows))
-        return on_scores, np.reshape([own for _, own in pulled], (len(units), n_more))
-
 
 Weighted = Sequence[tuple[TermPass, Array]]  # terms of one pass with weights of their statistics
 
@@ -107,7 +97,7 @@ class ModelPass:
                 terms, size = [of], len(of.statistics)
             if size <= _FEW_STATISTICS:
                 if self.model.linear and self.scores.ndim == 1:
-                    units = [each.units() for each in terms]
+                    units = [self._on_scores(e, np.eye(len(e.statistics))) for e in terms]
                     rows = self._pulled(np.concatenate([on_scores for on_scores, _ in units]))
                     for each, (_, own) in zip(terms, units, strict=True):
                         each.slopes, rows = (rows[: len(own)], own), rows[len(own) :]
@@ -140,19 +130,22 @@ class ModelPass:
         those in the parameters of the model, (n_sums, n_parameters), and in the variables of each
         term.
         """
-        n_sums = len(weighted[0][1])
-        total = np.zeros((n_sums, self.model.n_parameters))
-        owns = [np.zeros((n_sums, of.term.n_auxiliary)) for of, _ in weighted]
-        for start in range(0, n_sums, _FEW_STATISTICS):  # each has the length of the rows
-            some = range(start, min(start + _FEW_STATISTICS, n_sums))
-            backs = np.zeros((len(some), *self.scores.shape))
-            for (of, table), own in zip(weighted, owns, strict=True):
-                for k in some:
-                    if table[k].any():
-                        back, own[k] = cast("base.Pullback", of.pullback)(table[k])
-                        backs[k - start] += back
-            total[some] = self._pulled(backs)
-        return total, owns
+        totals, owns = [], []
+        for start in range(0, max(len(weighted[0][1]), 1), _FEW_STATISTICS):
+            some = slice(start, start + _FEW_STATISTICS)  # each has the length of the rows
+            backs, own = zip(*(self._on_scores(of, w[some]) for of, w in weighted), strict=True)
+            totals.append(self._pulled(sum(backs)))
+            owns.append(own)
+        return np.concatenate(totals), [np.concatenate(own) for own in zip(*owns, strict=True)]
+
+    def _on_scores(self, of: TermPass, table: Array) -> Jacobian:
+        """Return the gradients of sums of statistics in the scores and in the term's variables."""
+        pullback, n = cast("base.Pullback", of.pullback), len(table)
+        if isinstance(pullback, MeansPullback):  # all at once: few rows cost less than the calls
+            return pullback(table)[0], np.zeros((n, 0))
+        pulled = [pullback(weights) for weights in table]
+        on_scores = np.reshape([back for back, _ in pulled], (n, *self.scores.shape))
+        return on_scores, np.reshape([own for _, own in pulled], (n, of.term.n_auxiliary))
 
     def _pulled(self, on_scores: Array) -> Array:
         """Return the gradients of sums with these weights of the scores, in one pass if it can."""
@@ -217,12 +210,10 @@ class ShardsPass(ModelPass):
         of_rows = iter(model.total(sums.statistics, [self.w], requests) if requests else ())
         slopes, values = iter(requests), iter(self._rows.statistics(of_scores, np.zeros(1)))
         for term, own in asked:
-            if of_distribution(term):
-                made.append(TermPass(term, own, next(values)[0]))
-            else:
-                made.append(TermPass(term, own, next(of_rows)))
-                if next(slopes)[2]:
-                    made[-1].slopes = model.gradient(next(of_rows)), next(of_rows)
+            spread = of_distribution(term)
+            made.append(TermPass(term, own, next(values)[0] if spread else next(of_rows)))
+            if not spread and next(slopes)[2]:
+                made[-1].slopes = model.gradient(next(of_rows)), next(of_rows)
         return made
 
     def _weighted(self, weighted: Weighted) -> list[tuple[Term, Array, Array]]:

@@ -230,12 +230,10 @@ class MeansPullback(FactoredPullback):
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return y phi' A' u, of every row of u if it has several."""
         back = self.term._spread(u)
-        back *= self.slopes
-        if self.term.signs is not None:
-            back *= self.term.signs
+        back *= self._by_row
         return back, NO_AUXILIARY
 
-    @property
+    @cached_property
     def _by_row(self) -> Array:
         """The derivatives of phi in the scores."""
         return self.slopes if self.term.signs is None else self.term.signs * self.slopes
