@@ -22,6 +22,7 @@ from fairconstrained.models import Model
 from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.sqp import next_step
 from fairconstrained.terms.class_losses import correct_share
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
@@ -46,14 +47,14 @@ Solved = tuple[float, Result]  # a tolerance and the solution there
 def refined(result: Result, at: Evaluation) -> Result:
     """Return a result, more accurate where that costs little: the next ones are extrapolated.
 
-    If its error is near the tolerance of its solver, and the solver can make one more step without
-    reading the rows again, the point is the one after this step.
+    If its error is near the tolerance of its solver, and one more step can be made without reading
+    the rows again, the point is the one after this step.
     """
-    if not result.converged or result.state is None:
+    if not result.converged:
         return result
     if KKT.of(at, result.multipliers).error <= _ACCURATE * result.solver.tol:
         return result
-    step = result.solver.next_step(at, result)
+    step = next_step(at, result)
     return result if step is None else replace(result, w=result.w + step[0], multipliers=step[1])
 
 

@@ -24,8 +24,8 @@ from fairconstrained.utils.parameter_constraints import (
     Limit,
     NonNegative,
     Seed,
-    check_arguments,
     check_parameters,
+    checked,
 )
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
@@ -210,18 +210,11 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """Return the solver without refinement: for subproblems, and for runs that are limited."""
         return self.with_options(polish=False) if self.polishes else self
 
-    def next_step(self, at: Evaluation, result: Result) -> tuple[Array, Array] | None:
-        """Return one more step from a solution and the multipliers after it; None if there is none.
-
-        It uses only what is known at the solution, so that it makes no data pass. The point after
-        it is more accurate, but has no certificate.
-        """
-        return None
-
     @abstractmethod
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the iterates that are worth measuring; end when the iterations are used up."""
 
+    @checked
     def minimize(
         self,
         problem: Problem,
@@ -266,31 +259,22 @@ class Solver(FieldParameters, ABC, kw_only=True):
         ValueError, TypeError
             If another argument is not valid.
         """
-        options: dict[str, Any] = {
-            "warm": warm,
-            "tol": tol,
-            "callback": callback,
-            "random_state": random_state,
-            "max_data_passes": max_data_passes,
-        }
-        check_arguments(Solver.minimize, **options)
         if w0 is not None:
             check_point("w0", w0, problem)
-            options["warm"] = replace(warm or Start(w0), w=w0)
+            warm = replace(warm or Start(w0), w=w0)
         elif warm is not None:
             check_point("warm.w", warm.w, problem)
-        return self.solve(problem, **options)[0]
+        return self.solve(problem, warm, tol, callback, random_state, max_data_passes)[0]
 
     def solve(
         self,
         problem: Problem,
-        *,
-        like: Evaluation | None = None,
         warm: Result | Start | None = None,
         tol: float | None = None,
         callback: Callback | None = None,
         random_state: Seed = None,
         max_data_passes: float | None = None,
+        like: Evaluation | None = None,
     ) -> tuple[Result, Evaluation]:
         """Minimise the problem, and return the evaluation at the result as well.
 

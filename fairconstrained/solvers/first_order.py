@@ -10,6 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
 from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.problem import Evaluation, Problem
@@ -226,10 +227,7 @@ def _blocks(codes: Array, size: int) -> Draw:
     n_drawn = min(max(round(size * n_blocks / max(len(codes), 1)), 1), n_blocks)
 
     def draw(rng: np.random.RandomState) -> tuple[Array, Array, Array]:
-        if n_drawn == 1:  # a permutation of all blocks would cost more than the step
-            blocks = rng.randint(n_blocks, size=1)
-        else:
-            blocks = np.sort(rng.permutation(n_blocks)[:n_drawn])
+        blocks = np.sort(sample_without_replacement(n_blocks, n_drawn, random_state=rng))
         rows = order[ranges(starts[blocks], starts[blocks + 1])]
         return rows, np.full(len(rows), n_blocks / n_drawn), blocks
 
@@ -243,12 +241,13 @@ class Average:
         self.means: Sequence[Array] = ()
         self.total = 0.0
 
-    def add(self, *values: Array, weight: float = 1.0) -> None:
-        """Add a point."""
+    def add(self, *values: Array, weight: float = 1.0) -> Sequence[Array]:
+        """Add a point; return the averages."""
         self.total += weight
         means = self.means or values
         share = weight / self.total
         self.means = [m + share * (x - m) for m, x in zip(means, values, strict=True)]
+        return self.means
 
 
 def moved(at: Evaluation, step: Array) -> Array:

@@ -99,25 +99,31 @@ class SQP(Solver, kw_only=True):
         memory = 30 if self.memory is None else self.memory
         return QuasiNewtonCurvature(problem.preconditioner**2, memory)
 
-    def next_step(self, at: Evaluation, result: Result) -> tuple[Array, Array] | None:
-        """Return a step with the last Hessian; it needs the gradients of active constraints."""
-        hessian = None if result.state is None else result.state.hessian
-        if hessian is None:
-            return None
-        active, curvature = Multipliers.of(result.multipliers), ExactCurvature(hessian)
-        model = Linearised(at, active)
-        curvature.prepare(model, active)
-        curvature.shifted(0.0)
-        step = model.solve(curvature, _CAP_LIMIT, active)
-        return step.s, step.multipliers.dense()
-
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
         run = _Run(self, start.at(problem), self._curvature(problem, start), start)
         for k in range(1, self.max_iter + 1):
             moved = run.step()
             if moved or run.failure is not None or start.passes_used_up(problem):
-                yield Iterate(run.at, run.multipliers, k, run.state, run.failure)
+                state = SolverState(SQP, hessian=run.curvature.matrix)
+                yield Iterate(run.at, run.multipliers, k, state, run.failure)
+
+
+def next_step(at: Evaluation, result: Result) -> tuple[Array, Array] | None:
+    """Return one more step from a solution, with its last Hessian, and the multipliers after it.
+
+    It uses only what is known at the solution, so that it makes no data pass. The point after it is
+    more accurate, but has no certificate. It is None where the solver knows no Hessian.
+    """
+    hessian = (result.state or SolverState(SQP)).hessian
+    if hessian is None:
+        return None
+    active, curvature = Multipliers.of(result.multipliers), ExactCurvature(hessian)
+    model = Linearised(at, active)
+    curvature.prepare(model, active)
+    curvature.shifted(0.0)
+    step = model.solve(curvature, _CAP_LIMIT, active)
+    return step.s, step.multipliers.dense()
 
 
 class ExactPenalty(SQP):
@@ -196,12 +202,6 @@ class _Run:
             before, self.error = self.error, KKT.of(at, multipliers).error
             if not self.error <= _KEPT * before < np.inf:
                 self.curvature.prepare(self.model, multipliers)
-
-    @property
-    def state(self) -> SolverState | None:
-        """What a warm start takes over."""
-        factored = self.curvature.factor is not None
-        return SolverState(SQP, hessian=self.curvature.matrix) if factored else None
 
     def step(self) -> bool:
         """Try a step; return whether it was taken."""

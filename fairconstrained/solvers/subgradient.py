@@ -234,12 +234,11 @@ class OnlineStochastic(FirstOrderSolver):
         drawn = rows.draw(start.w)
         while True:
             at, j = drawn.at, drawn.constraints  # a constraint that is not drawn keeps its queue
-            average.add(at.w, queue / weight)
+            mean, multipliers = average.add(at.w, queue / weight)
             gradient = at.gradient(drawn.weight * queue[j] / weight)
             after = at.problem.at(moved(at, weight / (2.0 * alpha) * gradient), like=at)
             values = linearised(at, after.w) if self.linearized else after.constraints
             queue[j] = np.maximum(queue[j] + values, 0.0)
-            mean, multipliers = average.means
             answer = problem.at(mean), multipliers
             yield [answer] if rows.sampled else [(after, queue / weight), answer]
             drawn = rows.draw(after.w, like=after)
@@ -339,8 +338,7 @@ class ConEx(FirstOrderSolver):
             rise = ahead + (k - 1.0) / k * (ahead - last)
             lam = np.maximum(lam + k / c2 * rise, 0.0)
             before, at = at, problem.at(moved(at, at.gradient(lam) / (c1 * k)))
-            average.add(at.w, lam, weight=k)
-            mean, multipliers = average.means
+            mean, multipliers = average.add(at.w, lam, weight=k)
             yield [(at, lam), (problem.at(mean), multipliers)]
 
 
