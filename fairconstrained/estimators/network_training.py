@@ -29,6 +29,12 @@ from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.typing import Array
 
+_START_WAS_CHOSEN = (
+    "The weights are those of the start: no later iterate that meets the constraints on the rows "
+    "trained on was better on the validation rows. Raise kappa, max_epochs or n_iter_no_change, or "
+    "change learning_rate."
+)
+
 
 class BestOnValidation:
     r"""A solver's callback that keeps the iterate that is best on validation rows.
@@ -82,7 +88,15 @@ class BestOnValidation:
         point = problem.uncounted().at(w)
         same = len(multipliers) == problem.n_constraints
         iterate = Iterate(point, multipliers if same else None, n_iter)
-        return result.with_point(Measured.of(iterate, self.tol), status), point
+        return _with_point(result, Measured.of(iterate, self.tol), status), point
+
+
+def _with_point(result: Result, measured: Measured, status: Status) -> Result:
+    """Return the result with another point, and with what it means if that is the start."""
+    found = result.with_point(measured, status)
+    if status is not Status.VALIDATED or measured.iterate.iteration:
+        return found
+    return replace(found, message=f"{found.message} {_START_WAS_CHOSEN}")
 
 
 def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
@@ -223,7 +237,7 @@ def with_fitted_last_layer(
         status = Status.VALIDATED
     elif feasible and status in (Status.INFEASIBLE, Status.DIVERGED):
         status = Status.STALLED
-    repaired = result.with_point(measured, status)
+    repaired = _with_point(result, measured, status)
     message = f"{repaired.message} The last layer was fitted once more."
     passes = result.data_passes + again.data_passes
     return replace(repaired, message=message, data_passes=passes), after

@@ -68,7 +68,7 @@ class Run:
 
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why."""
-        tol, status = self.start.tol, Status.ITERATION_LIMIT
+        tol = self.start.tol
         clock = time.perf_counter()
         for iterate in iterates:
             self._seconds += time.perf_counter() - clock
@@ -85,11 +85,10 @@ class Run:
             if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
                 self.kept = last
             if ended is not None:
-                status = ended
-                break
+                return self._settled(ended)
             self.kept = None if self.kept is None else self.kept.without_rows()
             clock = time.perf_counter()
-        return self._settled(status)
+        return self._settled(Status.ITERATION_LIMIT)
 
     def measure(self, iterate: Iterate) -> Measured:
         """Measure an iterate, unless it is the last one once more, and add it to the trace."""
@@ -260,10 +259,9 @@ class Solver(FieldParameters, ABC, kw_only=True):
             If another argument is not valid.
         """
         if w0 is not None:
-            check_point("w0", w0, problem)
             warm = replace(warm or Start(w0), w=w0)
-        elif warm is not None:
-            check_point("warm.w", warm.w, problem)
+        if warm is not None:
+            check_point("warm.w" if w0 is None else "w0", warm.w, problem)
         return self.solve(problem, warm, tol, callback, random_state, max_data_passes)[0]
 
     def solve(

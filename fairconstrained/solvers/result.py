@@ -70,12 +70,6 @@ _ADVICE = {
     "steps, or give a domain where the estimator has one.",
 }
 
-_START_WAS_CHOSEN = (
-    "The weights are those of the start: no later iterate that meets the constraints on the rows "
-    "trained on was better on the validation rows. Raise kappa, max_epochs or n_iter_no_change, or "
-    "change learning_rate."
-)
-
 
 @dataclass
 class Trace:
@@ -341,12 +335,10 @@ def describe(
     status: Status, objective: float, violation: float, kkt_residual: float, n_iter: int
 ) -> str:
     """Return the sentence that says how a run ended."""
-    figures = (
+    return (
         f"{status.value} after {n_iter} iterations: objective {objective:.6g}, "
-        f"violation {violation:.2e}, KKT residual {kkt_residual:.2e}."
-    )
-    start_was_chosen = status is Status.VALIDATED and n_iter == 0
-    return f"{figures} {_START_WAS_CHOSEN if start_was_chosen else status.advice}".strip()
+        f"violation {violation:.2e}, KKT residual {kkt_residual:.2e}. {status.advice}"
+    ).strip()
 
 
 def measures(measured: Measured, status: Status, n_iter: int, note: str = "") -> dict[str, Any]:

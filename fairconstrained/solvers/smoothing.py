@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -104,10 +103,16 @@ class AugmentedLagrangian(Solver):
         whole, sizes = problem.domain.whole_space, problem.preconditioner
         model = QuasiNewtonCurvature(sizes**2) if whole else Curvature()
         before = np.inf
+
+        def augmented(at: Evaluation) -> tuple[float, Array]:  # the value and the gradient
+            updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
+            penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
+            return at.objective + penalty, at.gradient(updated)
+
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
             tol = max(tol, 0.9 * start.tol * objective_scale(at))
-            at = self._minimum(at, partial(_augmented, multipliers, sigma), tol, model, start)
+            at = self._minimum(at, augmented, tol, model, start)
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             tol *= 0.1
@@ -167,13 +172,6 @@ class AugmentedLagrangian(Solver):
                 share = -slope / bent if np.isfinite(new) and bent > 0.0 else 0.5
                 shift = (1.0 + shift) / min(max(share, 0.1), 0.5) - 1.0
         return best
-
-
-def _augmented(multipliers: Array, sigma: float, at: Evaluation) -> tuple[float, Array]:
-    """Return the augmented Lagrangian and its gradient."""
-    updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
-    penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
-    return at.objective + penalty, at.gradient(updated)
 
 
 def _residual(at: Evaluation, gradient: Array) -> float:

@@ -258,13 +258,9 @@ class SwitchingSubgradient(FirstOrderSolver):
             else:
                 length = rule.restoration(k, level, norm)
             at = rows.draw(moved(at, rows.fade * length * direction)).at
-            if rows.sampled:
-                answers = rows.answers(at)
-            elif rule.averages:
-                answers = [problem.at(*mean.means) if mean.means else at]
-            else:
-                answers = [best]
-            yield [(answer, None) for answer in answers]
+            # Without a feasible point there is no average.
+            answer = problem.at(*mean.means) if mean.means else at if rule.averages else best
+            yield [(each, None) for each in (rows.answers(at) if rows.sampled else [answer])]
 
 
 class StochasticSwitchingSubgradient(SwitchingSubgradient, kw_only=True):

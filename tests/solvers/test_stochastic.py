@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from _support.problems import PROBLEMS, classification, reference
@@ -18,6 +16,7 @@ from fairconstrained.solvers import (
     Status,
     StochasticSwitchingSubgradient,
     ThreeSEcon,
+    first_order,
 )
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
@@ -116,11 +115,15 @@ def test_drawn_constraints_have_their_exact_values(problem, size, rng):
         assert_allclose(drawn.at.constraints, values[drawn.constraints], rtol=1e-12)
 
 
-def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
+def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng, monkeypatch):
     w, multipliers = rng.normal(size=3), rng.uniform(size=problem.n_constraints)
     total, drawn_from, draws = np.zeros(3), np.zeros(20), sampler(problem, 1)
     for block in range(10):
-        draws.rng = SimpleNamespace(randint=lambda n, size, block=block: np.array([block]))
+        monkeypatch.setattr(
+            first_order,
+            "sample_without_replacement",
+            lambda *_, random_state, block=block: np.array([block]),
+        )
         drawn = draws.draw(w)
         drawn_from[drawn.constraints] += 1
         total += drawn.at.gradient(drawn.weight * multipliers[drawn.constraints])
