@@ -137,6 +137,13 @@ class Claim:
         """Return an upper confidence limit of the left-hand side less b; see `accepts`."""
         return max(self._test(scores, *test) for test in self._tests(delta))
 
+    def excess(self, scores: Scores) -> float:
+        """Return the left-hand side found less b, the largest one of all thresholds."""
+        points, found = self._points(scores), np.zeros(1)
+        for factor, sample in zip(self._line(self.share), self.samples, strict=True):
+            found = found + factor * np.clip(sample.rates(scores, points), *self.ranks)
+        return float(found.max()) - self.bound
+
     def deviation(self, scores: Scores | None = None) -> float:
         """Return the standard deviation of the left-hand side, with rates of 1/2 without scores."""
         total = 0.0

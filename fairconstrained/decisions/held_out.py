@@ -116,12 +116,20 @@ class HeldOut:
 
     def limits(self, w: Array, delta: float) -> Array:
         """Return the upper confidence limits of all statements for a model, each valid alone."""
-        return _limits(self.constraints, self.claims, w, delta)
+        scored = zip(scores_of(self.constraints, w), self.claims, strict=True)
+        return np.array([one.limit(scores, delta) for scores, part in scored for one in part])
 
-    def training_limits(self, problem: Problem, w: Array, delta: float) -> Array:
-        """Return the same from the training rows: they say which of several models is safer."""
-        parts = problem.constraints[: len(self.training)]
-        return _limits(parts, self.training, w, delta)
+    def risk(self, problem: Problem, w: Array, delta: float) -> float:
+        """Return the largest of normal limits from the training rows, which compare models."""
+        scored = zip(
+            scores_of(problem.constraints[: len(self.training)], w), self.training, strict=True
+        )
+        limits = [
+            one.excess(scores) + norm.isf(delta) * one.deviation(scores)
+            for scores, part in scored
+            for one in part
+        ]
+        return max(limits)
 
     def constants(self, decision: bool) -> Array | None:
         """Return the left-hand sides less b for constant predictions, None if they are not known.
@@ -132,11 +140,6 @@ class HeldOut:
         if not all(one.of_decisions for one in found):
             return None
         return np.array([one.at_constant(decision) for one in found])
-
-
-def _limits(parts: Sequence[CompositeFunction], claims: Claims, w: Array, delta: float) -> Array:
-    scored = zip(scores_of(parts, w), claims, strict=True)
-    return np.array([one.limit(scores, delta) for scores, part in scored for one in part])
 
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:

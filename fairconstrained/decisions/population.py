@@ -269,9 +269,9 @@ def _safer_models(
     if first is None:
         return
     search, error = task.candidates(), _SAFE * delta
-    safe = held_out.training_limits(task.problem, first.w, error).max()
+    safe = held_out.risk(task.problem, first.w, error)
     for one in search.towards_constant(search.evaluate(first.w), _SHARES):
-        if held_out.training_limits(task.problem, one.w, error).max() <= safe:
+        if held_out.risk(task.problem, one.w, error) <= safe:
             yield plain.with_model(one)
     yield first
     yield from models
