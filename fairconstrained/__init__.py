@@ -44,6 +44,7 @@ _MODULES = {
     "model_selection.path_fitting": ("fairness_path",),
     "model_selection.search": ("best_score_within",),
     "model_selection.scorers": ("make_fairness_scorer",),
+    "reporting.alternatives": ("Alternatives", "find_alternatives"),
     "reporting.comparison": ("RankerComparison", "compare", "compare_rankers"),
     "reporting.report": ("FairnessReport", "fairness_report"),
 }

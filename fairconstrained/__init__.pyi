@@ -36,12 +36,14 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.model_selection.scorers import make_fairness_scorer
 from fairconstrained.model_selection.search import best_score_within
+from fairconstrained.reporting.alternatives import Alternatives, find_alternatives
 from fairconstrained.reporting.comparison import RankerComparison, compare, compare_rankers
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__: str
 
 __all__ = [
+    "Alternatives",
     "BoostedScores",
     "BoundedGroupLoss",
     "ConstantDecisionWarning",
@@ -76,6 +78,7 @@ __all__ = [
     "compare_rankers",
     "fairness_path",
     "fairness_report",
+    "find_alternatives",
     "make_biased_classification",
     "make_biased_ranking",
     "make_fairness_scorer",

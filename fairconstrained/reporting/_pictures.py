@@ -336,14 +336,29 @@ def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -
 
 @dataclass(frozen=True)
 class FrontierPlot:
-    """The models of a path with accuracy and gap, those of the report, and the tolerance."""
+    """The models of a path with accuracy and gap, those of the report, and the tolerance.
+
+    In place of the accuracy there may be another score, and one that is the least allowed.
+    """
 
     gap: str
-    x: Scale
-    y: Scale
     path: pd.DataFrame
     models: list[tuple[str, float, float]]
-    tolerance: float
+    tolerance: float = np.nan
+    least: float = np.nan
+    score: str = "accuracy"
+
+    @property
+    def x(self) -> Scale:
+        """The axis of the gap."""
+        gaps = [gap for _, gap, _ in self.models]
+        return Scale.of([0.0, self.tolerance, *self.path["gap"], *gaps])
+
+    @property
+    def y(self) -> Scale:
+        """The axis of the score."""
+        scores = self.path[["accuracy", "low", "high"]].to_numpy(float).ravel()
+        return Scale.of([self.least, *scores, *(score for *_, score in self.models)])
 
 
 def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None:
@@ -360,7 +375,4 @@ def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None
         models.append((model, gap, evidence.overall[model]["accuracy"]))
     last = bounds[-1]
     tolerance = np.nan if last is None or last.minimized else last.tolerance
-    x = Scale.of([0.0, tolerance, *path["gap"], *(gap for _, gap, _ in models)])
-    accuracies = path[["accuracy", "low", "high"]].to_numpy().ravel()
-    y = Scale.of([*accuracies, *(accuracy for *_, accuracy in models)])
-    return FrontierPlot(name.replace("_", " "), x, y, path, models, tolerance)
+    return FrontierPlot(name.replace("_", " "), path, models, tolerance)

@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from fairconstrained.constraints import QueryParity, resolve_constraints
+from fairconstrained.constraints import Constraint, QueryParity, resolve_constraints
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.exceptions import without_vacuous_warnings
+from fairconstrained.inspection.assessment import assess
 from fairconstrained.inspection.collected import Collected, collect, cost_of, groups_of, overall
 from fairconstrained.inspection.shown import stacked
 from fairconstrained.metrics.inputs import check_scores, positive_class
-from fairconstrained.metrics.intervals import largest_gap, weighted_share
+from fairconstrained.metrics.intervals import largest_gap, largest_shortfall, weighted_share
 from fairconstrained.metrics.ranking import (
     pairwise_error,
     query_gaps,
@@ -45,6 +46,7 @@ def compare(
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
     reference: str | None = None,
+    constraint: str | Constraint | None = None,
     groups_missing: str | None = None,
     pos_label: object = None,
 ) -> pd.DataFrame:
@@ -65,6 +67,8 @@ def compare(
         The confidence level of each interval.
     reference : str or None, default=None
         The name of the model that `cost` is relative to; None takes the first one.
+    constraint : str, Constraint or None, default=None
+        A constraint whose largest gap of the predictions is shown in a column `gap`.
     pos_label : label or None, default=None
         The favourable class; None takes that of the models. Required with more than two classes:
         the measures are those of this class against all others.
@@ -77,10 +81,10 @@ def compare(
         `brier` (both nan if the model has no scores or probabilities), `selection_rate`, the
         largest differences between two groups `selection_rate_gap`, `true_positive_rate_gap`,
         `false_positive_rate_gap` and `accuracy_gap` (Newcombe's intervals with a Bonferroni
-        correction for the pairs of groups), and `cost`, the accuracy of the reference minus that of
-        the model (interval of Agresti and Min for the same rows). Intervals are in columns with the
-        endings ``_low`` and ``_high``. With marginal groups (`combine`) a gap is the largest one of
-        all attributes.
+        correction for the pairs of groups), the smallest ratio of two groups' selection rates
+        `selection_rate_ratio`, and `cost`, the accuracy of the reference minus that of the model
+        (interval of Agresti and Min for the same rows). Intervals have the endings ``_low`` and
+        ``_high``. With marginal groups (`combine`) a gap is the largest one of all attributes.
 
     Raises
     ------
@@ -119,15 +123,25 @@ def compare(
         )
     if y is None:
         raise ValueError("y is None: a comparison measures accuracy and needs the labels.")
-    names = [str(name) for name in models]
-    first = names[0] if reference is None and names else reference
-    if names and first not in names:
+    given = with_strata(sensitive_features, control_features)
+    rows = collect(models, X, y, given, sample_weight, groups_missing=groups_missing)
+    return compared(rows.against_rest(pos_label), reference, constraint, confidence)
+
+
+def compared(
+    rows: Collected, reference: str | None, constraint: str | Constraint | None, confidence: float
+) -> pd.DataFrame:
+    """Return the table of :func:`compare` of collected rows."""
+    names = list(rows.outputs)
+    first = names[0] if reference is None else reference
+    if first not in names:
         raise ValueError(f"reference={reference!r} is not the name of a model: {names}.")
-    groups = with_strata(sensitive_features, control_features)
-    every = collect(models, X, y, groups, sample_weight, groups_missing=groups_missing)
-    collected = every.against_rest(pos_label)
-    rows = {name: _row(collected, name, str(first), confidence) for name in names}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
+    table = {name: _row(rows, name, first, confidence) for name in names}
+    for each in resolve_constraints(constraint):
+        for name, row in table.items():
+            gap = assess("", each, rows.assessed(rows.outputs[name]), confidence)
+            row |= _with_limits("gap", (gap.on_predictions, gap.low, gap.high))
+    return pd.DataFrame.from_dict(table, orient="index").rename_axis("model")
 
 
 def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, float]:
@@ -139,6 +153,9 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
     for rate in _GAPS:
         cells = [part.cells(rate) for part in collected.predictions(name)]
         row |= _with_limits(f"{rate}_gap", largest_gap(cells, confidence))
+        if rate == "selection_rate":
+            lack, least, most = largest_shortfall(cells, confidence)
+            row |= _with_limits(f"{rate}_ratio", (1.0 - lack, 1.0 - most, 1.0 - least))
     if name == first:
         return row | _with_limits("cost", (0.0, 0.0, 0.0))
     cost = cost_of(collected, first, name, confidence)
@@ -147,8 +164,8 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
 
 def _with_limits(column: str, interval: Sequence[Any]) -> dict[str, float]:
     """Return the columns of a value and its interval."""
-    endings = ("", "_low", "_high")
-    return {f"{column}{end}": float(x) for end, x in zip(endings, interval, strict=True)}
+    names = (column, f"{column}_low", f"{column}_high")
+    return dict(zip(names, map(float, interval), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,193 @@
+"""The candidates of a search for alternatives: fitted, chosen among, and measured."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing
+
+from fairconstrained.constraints import Constraint
+from fairconstrained.data.groups import Groups
+from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.inspection.collected import collect, collect_predictions
+from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.reporting.comparison import compared
+from fairconstrained.utils.meta_estimators import final_estimator, fitted_steps
+from fairconstrained.utils.numerics import at_most
+from fairconstrained.utils.typing import Array
+
+_LEAST_GAP = 1e-3  # of bounds, where a model without constraints has hardly any gap
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows; weights and groups may be None."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    sensitive_features: Any
+
+    def take(self, some: Array) -> Rows:
+        """Return some rows."""
+        parts = {k: part for k, part in vars(self).items() if part is not None}
+        return replace(self, **{k: _safe_indexing(part, some) for k, part in parts.items()})
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A fitted model, with its labels and scores of the rows to choose by and to measure on."""
+
+    name: str
+    estimator: str
+    share: float
+    kappa: float
+    seconds: float
+    model: Any
+    labels: Sequence[Array] = ()
+    scores: Sequence[float] = ()
+    status: str = ""
+
+
+def fitted(name: str, estimator: Any, rows: Rows, shares: Array) -> list[Candidate]:
+    """Return the model without constraints, and one for every share of its gap as the bound.
+
+    An estimator without a kappa is only fitted.
+    """
+    began = time.process_time()
+    pipeline = estimator if hasattr(estimator, "steps") else make_pipeline(estimator)
+    given = {key: value for key, value in vars(rows).items() if key != "X"}
+    steps, X, given = fitted_steps(clone(pipeline), rows.X, given)
+    *before, (step, last) = steps.steps
+    given = {key: value for key, value in given.items() if value is not None}
+    names, kappas, fair = [name], [np.nan], hasattr(last, "kappa")
+    free = {"constraint": None} if fair else {}
+    given if fair else given.pop("sensitive_features", None)
+    models = [clone(last).set_params(**free).fit(X, **given)]
+    if fair:
+        collected = collect(models[0], X, **given).against_rest(None)
+        gap = compared(collected, None, last.constraint, 0.95)["gap"].iloc[0]
+        kappas += (np.fmax(gap, _LEAST_GAP) * shares).tolist()
+        names = [f"{name}, without constraints", *(f"{name}, {k:.0%} of the gap" for k in shares)]
+        if len(shares) and isinstance(last, FairEstimator) and last.enforce == "score":
+            path = fairness_path(last, X, **given, kappas=kappas[1:], bound=last.bound)
+            models += path.estimators
+        else:
+            models += [clone(last).set_params(kappa=kappa).fit(X, **given) for kappa in kappas[1:]]
+    seconds = (time.process_time() - began) / len(models)
+    if pipeline is estimator:
+        models = [type(steps)([*before, (step, model)]) for model in models]
+    table = zip(names, [np.nan, *shares], kappas, models, strict=False)
+    return [Candidate(each, name, share, kappa, seconds, m) for each, share, kappa, m in table]
+
+
+def measured(
+    name: str, estimator: Any, part: Sequence[Rows], shares: Array, score: Any
+) -> list[Candidate]:
+    """Return candidates fitted to the first rows, with labels and scores of the others."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        candidates = fitted(name, estimator, part[0], shares)
+    said = dict.fromkeys(warning.category.__name__ for warning in caught)
+    for each in candidates:
+        result = getattr(final_estimator(each.model), "result_", None)
+        each.status = ", ".join([*([] if result is None else [result.status.value]), *said])
+        for rows in part[1:]:
+            weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
+            groups = rows.sensitive_features
+            labels = Outputs.of(each.model, rows.X, groups, methods=["predict"]).labels
+            each.labels = [*each.labels, np.asarray(labels)]
+            if score == "accuracy":  # also of models that need the groups to predict
+                value = accuracy_score(rows.y, labels, **weight)
+            else:
+                value = get_scorer(score)(each.model, rows.X, rows.y, **weight)
+            each.scores = [*each.scores, value]
+    return candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """All candidates of a search.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    groups : Groups
+        Their groups.
+    parts : list of tuple of ndarray of int
+        The rows to train on, to choose by and to measure on, once or several times.
+    runs : list of dict of str to Candidate
+        The candidates of each part.
+    baselines : list of str
+        Those that may be the baseline.
+    max_loss, criterion, pos_label, confidence
+        See :func:`find_alternatives`.
+    """
+
+    rows: Rows
+    groups: Groups
+    parts: Sequence[Sequence[Array]]
+    runs: Sequence[dict[str, Candidate]]
+    baselines: list[str]
+    max_loss: float
+    criterion: Constraint
+    pos_label: Any
+    confidence: float
+
+    def taken(self, k: int, parts: Sequence[int]) -> tuple[Rows, Groups]:
+        """Return the rows to choose by (k = 0) or to measure on (k = 1) of some parts."""
+        some = np.concatenate([self.parts[part][k + 1] for part in parts])
+        return self.rows.take(some), self.groups.take(some)
+
+    def figures(self, k: int, parts: Sequence[int], reference: str | None = None) -> pd.DataFrame:
+        """Return the figures of all candidates on these rows."""
+        rows, groups = self.taken(k, parts)
+        every = {name: [self.runs[part][name] for part in parts] for name in self.runs[0]}
+        labels = {n: np.concatenate([each.labels[k] for each in s]) for n, s in every.items()}
+        collected = collect_predictions(rows.y, labels, None, groups, rows.sample_weight)
+        positive = collected.against_rest(self.pos_label)
+        table = compared(positive, reference, self.criterion, self.confidence)
+        scores = {n: np.mean([each.scores[k] for each in s]) for n, s in every.items()}
+        return table.assign(score=pd.Series(scores))
+
+    def chosen(self, parts: Sequence[int]) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Return the figures on the rows to choose by, and the names of the two models chosen."""
+        table = self.figures(0, parts)
+        baseline = str(table["score"][self.baselines].idxmax())
+        least = table["score"][baseline] - self.max_loss
+        table["allowed"] = at_most(least, table["score"]) & (table["gap"] >= 0.0)
+        order = table[table["allowed"]].sort_values(["gap", "score"], ascending=[True, False])
+        if not len(order):
+            raise ValueError(
+                f"criterion: the gap of {type(self.criterion).__name__} cannot be measured on the "
+                "rows to choose by: name a constraint on predictions, or pass more rows."
+            )
+        return table, {"baseline": baseline, "recommended": str(order.index[0])}
+
+    def labels(self) -> dict[str, Array]:
+        """Return what the two models chosen in each part predict for rows that chose nothing."""
+        picks = [self.chosen([part])[1] for part in range(len(self.parts))]
+        runs = list(zip(self.runs, picks, strict=True))
+        return {k: np.concatenate([run[pick[k]].labels[1] for run, pick in runs]) for k in picks[0]}
+
+    def table(self, choice: pd.DataFrame, baseline: str) -> pd.DataFrame:
+        """Return all figures of all candidates."""
+        names = ["name", "estimator", "share", "kappa", "seconds", "status"]
+        fits = pd.DataFrame([vars(each) for run in self.runs for each in run.values()])[names]
+        of_each = fits.groupby("name", sort=False)
+        table = of_each.first().assign(**of_each[["kappa"]].mean(), **of_each[["seconds"]].sum())
+        by = choice[["score", "gap"]].add_prefix("choice_").assign(allowed=choice["allowed"])
+        figures = self.figures(1, range(len(self.parts)), baseline)
+        known = figures.dropna(axis="columns", how="all")  # labels have no AUC
+        return table.join([by, known]).rename_axis("candidate")

@@ -1,0 +1,357 @@
+"""The search for a model with a smaller gap at nearly the same score, with its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.parallel import delayed
+
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.attributes import with_strata
+from fairconstrained.data.inputs import check_same_rows
+from fairconstrained.inspection.collected import groups_of
+from fairconstrained.reporting._pictures import FrontierPlot
+from fairconstrained.reporting._search import Rows, Search, fitted, measured
+from fairconstrained.reporting._tables import costs_in_words
+from fairconstrained.reporting.forms import Report, sentence
+from fairconstrained.reporting.report import FairnessReport
+from fairconstrained.utils.execution import splits_of, workers
+from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
+from fairconstrained.utils.parameter_constraints import (
+    Count,
+    Jobs,
+    Splits,
+    Strength,
+    check_arguments,
+)
+from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike, RandomState
+from fairconstrained.utils.validation import check_confidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fairconstrained.plotting import FairnessPathDisplay
+
+_FOLDS = 5
+_TO_CHOOSE = 0.25  # of the training rows: as many as the rows for the figures
+_LEAST_SHARE = 0.1  # of the gap without constraints: the strictest bound
+
+
+@dataclass(frozen=True, eq=False)
+class Alternatives(Report):
+    """The result of :func:`find_alternatives`, a report as :class:`FairnessReport` is.
+
+    Attributes
+    ----------
+    title : str
+        What was compared.
+    candidates : DataFrame
+        A row for each candidate. `share` is its bound as a share of the gap without constraints and
+        `kappa` the bound; `choice_score` and `choice_gap` are what it was chosen by, and `allowed`
+        says whether that score is high enough. All others are figures of rows that chose nothing:
+        `score`, `gap`, and those of :func:`compare` with their intervals. `seconds` is the CPU time
+        of its fits, and `status` that of the solver.
+    recommended, baseline : str
+        The names of the recommended candidate, and of the one that it is compared with.
+    model : estimator
+        The recommended model, fitted.
+    report : FairnessReport
+        The baseline and the recommended model on rows that chose nothing.
+    score : str
+        The name of the score.
+    max_loss : float
+        The loss of score that was allowed.
+    criterion : str
+        The constraint whose gap was to be small.
+    sizes : dict of str to list of int
+        The numbers of rows to "train", "choose" and "measure", for each part.
+    confidence : float
+        The confidence level of the intervals.
+    provenance : dict of str to str
+        Versions, date, command, hashes of data and parameters.
+    """
+
+    _tables = ("candidates",)
+    _template = "alternatives"
+
+    candidates: pd.DataFrame
+    recommended: str
+    baseline: str
+    model: Any
+    report: FairnessReport
+    score: str
+    max_loss: float
+    criterion: str
+    sizes: dict[str, list[int]]
+    provenance: dict[str, str]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is recommended, what remains, what figures cover, and what the search cost."""
+        result = getattr(final_estimator(self.model), "result_", None)
+        proved = "" if result is None else result.optimality
+        costs, findings = costs_in_words(self.report._evidence), self.report._evidence.findings
+        gaps = {name: each[0] for name, each in findings.items()}
+        return sentence("alternatives", self, gaps, costs, proved).split("\n")
+
+    @property
+    def frontier(self) -> pd.DataFrame:
+        """The candidates that none exceeds in both score and gap, by their gap."""
+        by_gap = self.candidates.sort_values(["gap", "score"], ascending=[True, False])
+        best = by_gap["score"].cummax().shift(fill_value=-np.inf)
+        return by_gap[by_gap["score"] > best]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as dictionaries, lists, strings and numbers; nan becomes None."""
+        names = ("recommended", "baseline", "reasons", "score", "max_loss", "criterion", "sizes")
+        record = {name: getattr(self, name) for name in (*names, "provenance")}
+        return super().to_dict() | record | {"report": self.report.to_dict()}
+
+    def plot(self, ax: Axes | None = None) -> FairnessPathDisplay:
+        """Draw score and gap of all candidates on rows that chose nothing, and the loss allowed.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            The axes to draw on; None creates a new figure.
+        """
+        from fairconstrained.plotting import FairnessPathDisplay
+
+        table, line, places = self.candidates, self.frontier, ["gap", "score"]
+        others = table.drop(line.index).groupby("estimator", sort=False)
+        points = {str(name): part[places].to_numpy() for name, part in others}
+        names: Any = {"gap_name": f"gap of {self.criterion}", "accuracy_name": self.score}
+        display = FairnessPathDisplay(line["gap"], line["score"], points=points, **names)
+        display.plot(ax=ax, line_kw={"label": "frontier"})
+        for name in ("baseline", "recommended"):
+            place = table.loc[getattr(self, name), places].to_numpy(float)
+            display.add_points(name, place, markersize=11.0)
+        display.ax_.axhline(self._least, color="0.35", linestyle="--", linewidth=1.0)
+        return display
+
+    @property
+    def _least(self) -> float:
+        """The lowest score allowed on rows that chose nothing."""
+        return float(self.candidates["score"][self.baseline]) - self.max_loss
+
+    def _content(self) -> dict[str, Any]:
+        line, two = self.frontier, list(dict.fromkeys((self.baseline, self.recommended)))
+        path = line[["kappa", "gap"]].assign(accuracy=line["score"], low=np.nan, high=np.nan)
+        if self.score == "accuracy":
+            path = path.assign(low=line["accuracy_low"], high=line["accuracy_high"])
+        models = [(name, *self.candidates.loc[name, ["gap", "score"]]) for name in two]
+        shown: Any = {"least": self._least, "score": self.score}
+        table = self.candidates.drop(columns=["score"] * (self.score == "accuracy"))
+        plot = FrontierPlot(self.criterion, path, models, **shown)
+        return {"names": two, "frontier": plot, "candidates": table}
+
+
+def find_alternatives(
+    estimator: Classifier | Mapping[str, Classifier],
+    X: MatrixLike,
+    y: ArrayLike,
+    sensitive_features: MatrixLike | None = None,
+    *,
+    control_features: MatrixLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    baseline: Classifier | None = None,
+    criterion: str | Constraint | None = None,
+    score: str | Callable[..., float] = "accuracy",
+    max_loss: Strength = 0.005,
+    n_kappas: Count = 7,
+    n_seeds: Count = 1,
+    cv: Splits = None,
+    confidence: float = 0.95,
+    pos_label: object = None,
+    random_state: RandomState = 0,
+    n_jobs: Jobs = None,
+) -> Alternatives:
+    r"""Search for a model with a smaller gap at nearly the same score, and keep the record.
+
+    Every estimator is fitted without constraints, and with bounds of 100% to 10% of the gap that
+    its predictions then have on the training rows. Where :func:`fairness_path` takes it, these are
+    the points of a path. On other rows, those that the choice is made by, the candidate with the
+    smallest gap is recommended among those whose score is at most `max_loss` below that of the
+    baseline. All figures are measured again on rows that neither training nor the choice has seen,
+    so that they are not better than what new rows have to be expected to show.
+
+    Parameters
+    ----------
+    estimator : classifier or mapping of str to classifier
+        The classifiers of this library to vary, or pipelines that end in one; several by name, such
+        as ``{"linear": FairLogisticClassifier(), "trees": FairBoostingClassifier()}``, with the
+        constraints that are to be tried. Their `kappa` is not used.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        The features.
+    y : array-like of shape (n_samples,)
+        The labels.
+    sensitive_features : array-like, DataFrame or None, default=None
+        The groups; None reads them from the `sensitive_columns` of the estimators.
+    control_features : array-like, DataFrame or None, default=None
+        Strata in which groups are compared.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows.
+    baseline : classifier or None, default=None
+        What the candidates are compared with, a classifier of any library: it is cloned, and fitted
+        to the same rows. None takes the best of the estimators without constraints.
+    criterion : str, Constraint or None, default=None
+        The constraint whose gap of predictions is to be small; None takes the first constraint of
+        the first estimator.
+    score : str or callable, default="accuracy"
+        The score of which `max_loss` may be lost: a scorer of scikit-learn, or its name; higher is
+        better. Of several parts of the rows the mean is taken.
+    max_loss : float, default=0.005
+        The largest loss of score allowed.
+    n_kappas : int, default=7
+        The number of bounds of every estimator.
+    n_seeds : int, default=1
+        The number of seeds with which estimators that have a `random_state` are fitted; each makes
+        candidates of its own.
+    cv : int, splitter, iterable or None, default=None
+        How rows are divided, as in scikit-learn; a quarter of the training rows of every part is
+        the rows to choose by. None takes the first of five parts, so that all figures are those of
+        the recommended model. Of several parts the figures of candidates are means over their
+        models, those of the recommended one are of the choice in every part, and the model is
+        fitted to all rows. For rows of your own, pass ``[(training, test)]``, positions of rows.
+    confidence : float, default=0.95
+        The confidence level of each interval.
+    pos_label : label or None, default=None
+        The favourable class; None takes that of the estimators. Required with more than two
+        classes.
+    random_state : int, RandomState or None, default=0
+        Divides the rows.
+    n_jobs : int or None, default=None
+        The number of fits that run in parallel, as in scikit-learn.
+
+    Returns
+    -------
+    alternatives : Alternatives
+        The candidates, the recommended model and the reasons. See its methods ``to_html``,
+        ``to_json``, ``to_markdown`` and ``plot``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, an estimator has no tolerance to vary, or the gap of the
+        criterion cannot be measured.
+
+    See Also
+    --------
+    fairness_path : The models of one estimator, by kappa.
+    fairness_report : All figures of given models.
+
+    Notes
+    -----
+    A search for less discriminatory alternatives is asked for by the disparate impact law of the
+    United States, such as New Jersey's N.J.A.C. 13:16. Whether a search suffices is not for this
+    function to say.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, find_alternatives
+    >>> from fairconstrained import make_biased_classification
+    >>> X, y, groups = make_biased_classification(4000, gap=0.2, random_state=0)
+    >>> model = FairLogisticClassifier(enforce="decision")
+    >>> record = find_alternatives(model, X, y, groups, max_loss=0.02)
+    >>> record.recommended
+    'FairLogisticClassifier, 68% of the gap'
+    >>> record.candidates.loc[[record.baseline, record.recommended], ["score", "gap"]].round(2)
+                                                 score   gap
+    candidate
+    FairLogisticClassifier, without constraints   0.78  0.22
+    FairLogisticClassifier, 68% of the gap        0.77  0.19
+    """
+    counts: Any = {"n_kappas": n_kappas, "n_seeds": n_seeds, "cv": cv, "n_jobs": n_jobs}
+    check_arguments(find_alternatives, max_loss=max_loss, **counts)
+    given = with_strata(sensitive_features, control_features)
+    check_same_rows(X=X, y=y, sensitive_features=given, sample_weight=sample_weight)
+    rows = Rows(*indexable(X, column_or_1d(y), sample_weight, given))
+    families = _families(estimator, n_seeds)
+    if criterion is None:
+        criterion = final_estimator(next(iter(families.values()))).constraint
+    families |= {} if baseline is None else {"baseline": baseline}
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+    splits = splits_of(folds if cv is None else cv, X, rows.y)[: 1 if cv is None else None]
+    parts, shares = [], np.geomspace(1.0, _LEAST_SHARE, n_kappas)
+    for training, test in splits:
+        options = {"random_state": random_state, "stratify": rows.y[training]}
+        parts.append((*train_test_split(training, test_size=_TO_CHOOSE, **options), test))
+    jobs = [
+        delayed(measured)(name, each, [rows.take(some) for some in part], shares, score)
+        for part in parts
+        for name, each in families.items()
+    ]
+    done, n = workers(n_jobs, len(rows.y))(jobs), len(families)
+    every = [[one for some in done[k : k + n] for one in some] for k in range(0, len(done), n)]
+    runs = [{candidate.name: candidate for candidate in run} for run in every]
+    free = [each.name for each in every[0] if np.isnan(each.share)]
+    first = every[0][0].model
+    search = Search(
+        rows,
+        groups_of(first, X, given),
+        parts,
+        runs,
+        free if baseline is None else ["baseline"],
+        max_loss,
+        resolve_constraints(criterion)[0],
+        getattr(final_estimator(first), "pos_label_", None) if pos_label is None else pos_label,
+        check_confidence(confidence),
+    )
+    choice, names = search.chosen(range(len(parts)))
+    best = runs[0][names["recommended"]]
+    if len(parts) > 1:
+        bounded = np.array([best.share])[~np.isnan([best.share])]
+        best = fitted(best.name, families[best.estimator], rows, bounded)[-1]
+    others, groups = search.taken(1, range(len(parts)))
+    report = FairnessReport.from_predictions(
+        others.y,
+        search.labels(),
+        sensitive_features=groups,
+        sample_weight=others.sample_weight,
+        confidence=confidence,
+        constraint=search.criterion,
+        pos_label=search.pos_label,
+    )
+    findings = report._evidence.findings["baseline"]
+    title = findings[0].name.replace("_", " ")
+    uses = zip(("train", "choose", "measure"), zip(*parts, strict=True), strict=True)
+    return Alternatives(
+        title=f"{len(runs[0])} candidates for a smaller gap of {title}",
+        confidence=confidence,
+        candidates=search.table(choice, names["baseline"]),
+        **names,
+        model=best.model,
+        report=report,
+        score=score if isinstance(score, str) else "score",
+        max_loss=max_loss,
+        criterion=title,
+        sizes={use: list(map(len, some)) for use, some in uses},
+        provenance=provenance(families, *vars(rows).values()),
+    )
+
+
+def _families(estimator: Any, n_seeds: int) -> dict[str, Any]:
+    """Return the estimators by name, with each seed."""
+    families: dict[str, Any] = {}
+    for name, each in named_models(estimator, type(final_estimator(estimator)).__name__).items():
+        last = final_estimator(each)
+        constraints = resolve_constraints(getattr(last, "constraint", None))
+        if not any(constraint.takes_kappa for constraint in constraints):
+            raise ValueError(
+                f"estimator: {name} has no tolerance to vary. Pass classifiers of this library "
+                "with a constraint whose kappa is None, or pipelines that end in one; others may "
+                "be passed as baseline."
+            )
+        seeds = range(n_seeds) if n_seeds > 1 and hasattr(last, "random_state") else [None]
+        for seed in seeds:
+            families[name if seed is None else f"{name}, seed {seed}"] = copy = clone(each)
+            if seed is not None:
+                final_estimator(copy).set_params(random_state=seed)
+    return families

@@ -1,0 +1,135 @@
+"""The search for alternatives: chosen on some rows, measured on others, with its record."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    DemographicParity,
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    FairThresholds,
+    find_alternatives,
+    make_biased_classification,
+)
+
+N = 1500
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(N, gap=0.3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def record(data):
+    models = {
+        "linear": make_pipeline(StandardScaler(), FairLogisticClassifier()),
+        "thresholds": FairThresholds(LogisticRegression(), per_group=True),
+    }
+    return find_alternatives(models, *data, max_loss=0.02, n_kappas=3)
+
+
+def test_the_fairest_candidate_of_nearly_the_score_of_the_baseline_is_recommended(record):
+    table = record.candidates
+    free = table[table["share"].isna()]
+    assert record.baseline == free["choice_score"].idxmax()
+    allowed = table["choice_score"] >= free["choice_score"].max() - 0.02 - 1e-12
+    assert table["allowed"].tolist() == allowed.tolist()
+    assert record.recommended == table[allowed]["choice_gap"].idxmin()
+    assert table.loc[record.recommended, "gap"] < table.loc[record.baseline, "gap"]
+
+
+def test_figures_are_those_of_the_model_on_rows_that_chose_nothing(record):
+    row, after = record.candidates.loc[record.recommended], record.report.summary["recommended"]
+    assert [sum(each) for each in record.sizes.values()] == [900, 300, 300]
+    assert row["accuracy"] == pytest.approx(after["accuracy"])
+    assert row["gap"] == pytest.approx(after["gap: demographic_parity"])
+    assert row["cost"] == pytest.approx(
+        record.report.summary["baseline"]["accuracy"] - row["accuracy"]
+    )
+    assert len(record.report._evidence.rows.weight) == 300
+
+
+def test_labels_of_the_rows_for_the_figures_choose_nothing(data):
+    X, y, groups = data
+    part = [(np.arange(N - 300), np.arange(N - 300, N))]
+    others = np.where(np.arange(N) < N - 300, y, 1 - y)
+    model = FairLogisticClassifier(bound=True)
+    found = [find_alternatives(model, X, each, groups, n_kappas=3, cv=part) for each in (y, others)]
+    assert found[0].recommended == found[1].recommended
+    same = ["choice_score", "choice_gap", "allowed", "kappa"]
+    assert found[0].candidates[same].equals(found[1].candidates[same])
+    assert not found[0].candidates["score"].equals(found[1].candidates["score"])
+    assert found[0].model.optimality_gap_ < 0.01
+    assert found[0].model.result_.optimality in found[0].reasons[-1]
+
+
+def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all(data):
+    X, y, groups = data
+    model = FairLogisticClassifier(enforce="decision")
+    options = {"score": "roc_auc", "max_loss": 0.3}
+    record = find_alternatives(model, X, y, groups, n_kappas=4, cv=3, **options)
+    assert sum(record.sizes["measure"]) == N
+    assert record.report.groups.loc["baseline", "rows"].iloc[-1] == N
+    kappa = record.candidates["kappa"][record.recommended]
+    assert record.model.kappa == pytest.approx(kappa, rel=0.2)
+    again = FairLogisticClassifier(kappa=record.model.kappa, enforce="decision")
+    again.fit(X, y, sensitive_features=groups)
+    np.testing.assert_allclose(record.model.coef_, again.coef_)
+
+
+def test_a_baseline_of_another_library_and_seeds(data):
+    X, y, groups = data
+    trees = FairBoostingClassifier(n_estimators=5, subsample=0.5, subsample_freq=1, n_jobs=1)
+    options = {"baseline": LogisticRegression(), "n_kappas": 1, "n_seeds": 2}
+    record = find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
+    assert record.baseline == "baseline"
+    assert record.candidates["estimator"].unique().tolist() == [
+        "trees, seed 0", "trees, seed 1", "baseline",
+    ]  # fmt: skip
+    figures = record.candidates[["choice_gap", "gap"]].drop_duplicates()
+    assert len(figures) > 3
+    assert record.model.random_state in (0, 1)
+
+
+def test_the_record_as_text_json_and_html(record, tmp_path):
+    found = json.loads(record.to_json(tmp_path / "record.json"))
+    assert found["recommended"] == record.recommended
+    assert found["reasons"] == record.reasons
+    assert found["report"]["verdict"]["state"]
+    assert len(found["candidates"]) == len(record.candidates)
+    for text in (str(record), record.to_markdown(), record.to_html()):
+        assert all(name in text for name in record.candidates.index)
+        assert "900 rows, chosen by 300 others and measured on 300 others" in text
+
+
+def test_the_picture_has_all_candidates_and_the_least_score(record):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    lines = record.plot().ax_.lines
+    drawn = {
+        point for line in lines for point in zip(*map(np.ravel, line.get_data()), strict=False)
+    }
+    assert set(record.candidates[["gap", "score"]].itertuples(index=False, name=None)) <= drawn
+    least = record.candidates["score"][record.baseline] - 0.02
+    assert lines[-1].get_ydata()[0] == pytest.approx(least)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "message"),
+    [
+        (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
+        (FairLogisticClassifier(DemographicParity(0.1)), {}, "has no tolerance to vary"),
+        (FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
+        (FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(data, estimator, options, message):
+    with pytest.raises(ValueError, match=message):
+        find_alternatives(estimator, *data, n_kappas=1, **options)
