@@ -89,12 +89,7 @@ class HeldOut:
     @property
     def complete(self) -> bool:
         """Whether every statement on the training rows can be tested on these rows."""
-        names = [[[one.name for one in part] for part in side] for side in self._sides]
-        return names[0] == names[1]
-
-    @property
-    def _sides(self) -> tuple[Claims, Claims]:
-        return self.claims, self.training
+        return [one.name for part in self.claims for one in part] == self.names
 
     @property
     def names(self) -> list[str]:

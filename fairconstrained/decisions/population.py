@@ -10,7 +10,8 @@ from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
-from fairconstrained.decisions.search import DecisionSearch, SearchTask
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask
+from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.exceptions import ConstantDecisionWarning, warn
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.numerics import at_most
@@ -109,7 +110,7 @@ def check_testable(constraints: Sequence[Constraint]) -> None:
 
 
 def search_with_confidence(
-    task: SearchTask, held_out: HeldOut, confidence: float
+    task: DecisionTask | ThresholdTask, held_out: HeldOut, confidence: float
 ) -> tuple[DecisionSearch, Certificate]:
     r"""Return the most accurate model whose constraints hold with confidence, and the certificate.
 
@@ -126,7 +127,7 @@ def search_with_confidence(
 
     Parameters
     ----------
-    task : SearchTask
+    task : DecisionTask or ThresholdTask
         What the search on the training rows starts from.
     held_out : HeldOut
         The constraints on the held-out rows.
@@ -252,7 +253,11 @@ def _widest(found: list[tuple[float, float, float]], n_outputs: int) -> list[tup
 
 
 def _safer_models(
-    task: SearchTask, held_out: HeldOut, plain: DecisionSearch, margins: Margins, delta: float
+    task: DecisionTask | ThresholdTask,
+    held_out: HeldOut,
+    plain: DecisionSearch,
+    margins: Margins,
+    delta: float,
 ) -> Iterator[DecisionSearch]:
     """Yield models whose decisions are below the bound, by margins in falling order.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,30 +36,6 @@ _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model me
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _N_JOINED = 6  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
-
-
-class SearchTask(Protocol):
-    """What a search on decisions starts from, as far as tests on held-out rows use it."""
-
-    @property
-    def problem(self) -> Problem:
-        """The problem."""
-
-    @property
-    def first_passes(self) -> float:
-        """The data passes made before the search."""
-
-    def candidates(self) -> CandidateSearch:
-        """Return a search that knows the constant models only."""
-
-    def search(self) -> DecisionSearch:
-        """Return the best model that was found."""
-
-    def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
-        """Yield a model for tolerances that are smaller by each of the shifts, the largest first.
-
-        `plain` is the model for the tolerances as they are.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +69,9 @@ class DecisionTask:
         return search_decisions(self)
 
     def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
-        """Yield a model for each of the shifts, see :class:`SearchTask`.
+        """Yield a model for each of the shifts, the largest first.
+
+        `plain` is the model for the tolerances as they are.
 
         They are the best ones on lines of a few models, where each is little more accurate and
         little nearer to the bound than the one before: held-out rows test one after another.
@@ -247,10 +225,10 @@ class DecisionSearch:
 
     def with_model(self, candidate: Candidate) -> DecisionSearch:
         """Return the same search with another model."""
-        return replace(self, **_figures(candidate))
+        return replace(self, **figures(candidate))
 
 
-def _figures(best: Candidate) -> dict[str, Any]:
+def figures(best: Candidate) -> dict[str, Any]:
     """Return the fields that describe the model."""
     return {
         "w": best.w,
@@ -271,7 +249,7 @@ def without_search(task: DecisionTask) -> DecisionSearch:
     """
     passes = task.first.data_passes
     return DecisionSearch(
-        **_figures(task.candidates().evaluate(task.first.w)),
+        **figures(task.candidates().evaluate(task.first.w)),
         accuracy_on_scores=np.nan,
         accuracy_unconstrained=np.nan,
         n_solves=0,
@@ -311,9 +289,8 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
         if search.best.constant or not search.best.met:
             n_solves += _run_rounds(search, seen, free, task.anchor)
         _join(search, seen)
-    _rank(search, seen)
     return DecisionSearch(
-        **_figures(search.best),
+        **figures(search.best),
         accuracy_on_scores=start.accuracy,
         accuracy_unconstrained=free.accuracy,
         n_solves=n_solves,
@@ -354,15 +331,3 @@ def _join(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
     for other in most_promising(seen, _N_JOINED):
         search.sweep_between(search.best, other)
     search.sweep_intercept(search.best)
-
-
-def _rank(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
-    """Search the lines from the constant model, for constraints on rankings.
-
-    Scores may rank rows well although decisions are constant. Where no model is more accurate than
-    the constant one, the loss decides, and it is least on these lines.
-    """
-    if search.counted or search.best.accuracy > search.constant.accuracy + ROUNDING:
-        return
-    for other in seen:
-        search.sweep_between(search.constant, other)

@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.decisions.band_search import BandSearch, can_be_searched
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.choice_program import choose
-from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.decisions.search import DecisionSearch, figures
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.numerics import ROUNDING, at_most
@@ -41,10 +41,7 @@ class ThresholdSearch(DecisionSearch):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdTask:
-    """Rows with scores, and the constraints on the decisions of thresholds.
-
-    It is a :class:`~fairconstrained.decisions.search.SearchTask`.
-    """
+    """Rows with scores, and the constraints on the decisions of thresholds."""
 
     problem: Problem  # its model is a `ThresholdModel`
     y: Array  # the labels, -1 or +1, (n_rows,)
@@ -113,11 +110,7 @@ def search_thresholds(task: ThresholdTask) -> ThresholdSearch:
         search.offer(search.evaluate(choices.thresholds(positions)))
     best = search.best
     return ThresholdSearch(
-        w=best.w,
-        met=best.met,
-        constant=best.constant,
-        violation=0.0 if best.met else best.violation,
-        accuracy=best.accuracy,
+        **figures(best),
         accuracy_on_scores=unconstrained.accuracy,
         accuracy_unconstrained=unconstrained.accuracy,
         n_solves=0,
