@@ -73,6 +73,7 @@ DRAW: dict[str, Draw] = {
     "equalized_odds": _rate(public.EqualizedOdds),
     "error_rate_parity": _rate(public.ErrorRateParity),
     "calibration_parity": _of(public.CalibrationParity, kappa=_own_kappa, **_SHARED),
+    "predictive_parity": _of(public.PredictiveParity, kappa=_own_kappa, **_SHARED),
     "disparate_impact": _of(public.DisparateImpact, ratio=[0.8, 0.8, 0.5, 1.0, 0.0], **_SHARED),
     "balanced_rate": _balanced,
     "minority_rate": _of(

@@ -20,6 +20,7 @@ from fairconstrained.constraints.parity import (
     PredictiveEquality,
     RateParity,
 )
+from fairconstrained.constraints.precision import PredictiveParity
 from fairconstrained.constraints.query_parity import QueryParity
 from fairconstrained.constraints.rank_parity import (
     PartialDemographicParity,
@@ -55,6 +56,7 @@ __all__ = [
     "PairwiseParity",
     "PartialDemographicParity",
     "PredictiveEquality",
+    "PredictiveParity",
     "QueryParity",
     "ROCParity",
     "RateParity",
@@ -72,6 +74,7 @@ CONSTRAINTS: dict[str, type[Constraint]] = {
     "equalized_odds": EqualizedOdds,
     "error_rate_parity": ErrorRateParity,
     "calibration_parity": CalibrationParity,
+    "predictive_parity": PredictiveParity,
     "disparate_impact": DisparateImpact,
     "balanced_rate": BalancedRate,
     "minority_rate": MinorityRate,

@@ -134,7 +134,9 @@ def deciding_cells(
     highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
     everything = [(name, cell) for _, name, group in compared for cell in group]
     smallest_rate, smallest = min(everything, key=lambda cell: cell[1].effective_rows)
-    changes = _changes(highest, lowest, tolerance, ratios)
+    changes = None  # of precisions a prediction changes both counts
+    if rate != "precision":
+        changes = _changes(highest, lowest, tolerance, ratios)
     return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
 
 

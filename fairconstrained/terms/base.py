@@ -46,6 +46,8 @@ class Term(ABC):
         partition they are the sums of those of ``take(rows_k, 1)``, and batches are unbiased. Rows
         that agree in all their cells and signs are an atom. A term on one row per atom, weighted by
         the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
+    of_rates : bool
+        Whether the statistics are averages of a function of the scores over cells.
     factored : bool
         Whether pullbacks of a shardable term are a :class:`FactoredPullback`.
     output_blocks : ndarray of int of shape (n_outputs,) or None
@@ -62,6 +64,7 @@ class Term(ABC):
     batchable: bool = False
     curved: bool = False
     shardable: bool = False
+    of_rates: bool = False
     factored: bool = False
     output_blocks: Array | None = None
 

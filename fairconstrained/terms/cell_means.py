@@ -103,7 +103,7 @@ class CellMeans(OnCells, FunctionAverages):
     signs: Array | None = None
     shift: float = 0.0
 
-    shardable = factored = True
+    shardable = factored = of_rates = True
     curved = property(attrgetter("function.twice_differentiable"))
 
     @property

@@ -11,7 +11,6 @@ from scipy.special import expit, logsumexp, softmax
 from fairconstrained.functions.base import Indicator
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.threshold_rates import ClippedRates
 from fairconstrained.utils.numerics import joint_codes
 from fairconstrained.utils.registry import joined
 from fairconstrained.utils.typing import Array
@@ -210,9 +209,8 @@ def counts_predictions(term: Term) -> bool:
 
 
 def of_predictions(term: Term) -> bool:
-    """Return whether a term is a function of shares of predictions, affine or with clipped ones."""
-    clipped = isinstance(term, ClippedRates) and isinstance(term.function, Indicator)
-    return clipped or counts_predictions(term)
+    """Return whether a term is a function of shares of predictions, affine or not."""
+    return term.of_rates and isinstance(getattr(term, "function", None), Indicator)
 
 
 def class_terms(term: Term) -> tuple[Term, ...]:

@@ -250,7 +250,7 @@ class ClippedRates(OnCells, FunctionAverages):
     ends: tuple[float, float]
     width: float = 0.0
 
-    shardable = factored = True
+    shardable = factored = of_rates = True
 
     @cached_property
     def _rates(self) -> CellMeans:

@@ -26,6 +26,7 @@ from fairconstrained.constraints import (
     MinorityRate,
     PartialDemographicParity,
     PredictiveEquality,
+    PredictiveParity,
     QueryParity,
     ROCParity,
     WeakPartialDemographicParity,
@@ -159,6 +160,7 @@ CONSTRAINTS += [
     kind(surrogate=surrogate, against=against, **settings)
     for kind, settings in (
         (CalibrationParity, {"kappa": 0.1}),
+        (PredictiveParity, {"kappa": 0.1}),
         (ErrorRateParity, {"kappa": 0.1}),
         (ErrorRateParity, {"ratio": 0.9}),
         (EqualizedOdds, {"ratio": 0.8}),

@@ -65,6 +65,7 @@ OF_PREDICTIONS = {
     "equalized_odds": lambda decided, own: max(gap(decided, own), gap(decided, ~own)),
     "error_rate_parity": lambda decided, own: gap(decided != own),
     "calibration_parity": lambda decided, own: gap(decided.astype(float) - own),
+    "predictive_parity": lambda decided, own: gap(own, decided),
     "disparate_impact": lambda decided, own: 1.0 - min(rates(decided)) / max(rates(decided)),
     "balanced_rate": lambda decided, own: 1.0 + gap(decided),
     "minority_rate": lambda decided, own: 1.0 - decided[SECOND].sum() / decided.sum(),

@@ -53,7 +53,11 @@ def test_every_constraint_holds_or_is_reported(name):
         warnings.simplefilter("always")
         clf = fitted("logistic", DATA, GIVEN.get(name, name), kappa=0.05)
     assert clf.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
-    if name not in ("error_rate_parity", "weak_partial_dp"):  # no threshold is its own quantile
+    if name not in (
+        "error_rate_parity",
+        "predictive_parity",
+        "weak_partial_dp",
+    ):  # no threshold is its own quantile
         assert clf.violation_ <= clf.tol
     if clf.violation_ > clf.tol:
         assert any(f"{clf.violation_:.3g}" in str(one.message) for one in caught)

@@ -27,6 +27,7 @@ COMPARED = {
     "predictive_equality": ("false_positive_rate",),
     "equalized_odds": ("true_positive_rate", "false_positive_rate"),
     "error_rate_parity": ("error_rate",),
+    "predictive_parity": ("precision",),
 }
 
 

@@ -220,4 +220,8 @@ def test_a_solver_that_needs_smoothness_is_given_rounded_kinks(name: str) -> Non
 def test_ipc_chosen_by_name_refuses_no_constraint(constraint: str, surrogate: str) -> None:
     X, y, groups = make_biased_classification(120, 3, random_state=0)
     clf = FairLogisticClassifier(constraint, kappa=0.5, surrogate=surrogate, solver="ipc", tol=0.1)
+    if constraint == "predictive_parity":  # a ratio of averages that may be near zero
+        with pytest.raises(IncompatibleSolverError, match="weakly convex"):
+            clf.fit(X, y, sensitive_features=groups)
+        return
     assert clf.fit(X, y, sensitive_features=groups).violation_ <= 0.1
