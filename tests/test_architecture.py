@@ -159,3 +159,8 @@ def test_third_parties_are_declared():
 def test_files_have_at_most_400_lines(folder):
     sizes = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
     assert not [str(path) for path, size in sizes.items() if size > 400]
+
+
+def test_warnings_point_to_the_line_of_the_user():
+    direct = [one for one in MODULES if "warnings.warn(" in (PACKAGE / one).read_text()]
+    assert direct == ["exceptions.py"], "use exceptions.warn, which finds the user's line"
