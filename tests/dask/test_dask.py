@@ -48,6 +48,15 @@ def frames(rows, n_partitions=4):
     return frame[names], frame["label"], frame["group"], frame["weight"]
 
 
+def fits(*rows, parts=None, kind=FairLogisticClassifier, **options):
+    """Return the fits to collections and in memory of X, y, groups and perhaps weights."""
+    X, y, groups, *weight = rows
+    local = getattr(fairconstrained, kind.__name__)(**options)
+    here = local.fit(X, y, *weight, sensitive_features=groups)
+    dX, dy, dgroups, *dweight = arrays(*rows) if parts is None else parts
+    return kind(**options).fit(dX, dy, *dweight, sensitive_features=dgroups), here
+
+
 def assert_same_fit(there, here):
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
@@ -60,15 +69,10 @@ def assert_same_fit(there, here):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
-    X, y, groups, weight = rows
     given = {"ranks": (0.1, 0.4)} if name in RANKS else {}
     if name == "bounded_group_loss":
         given = {"bound": 0.7}
-    constraint = CONSTRAINTS[name](**given)
-    here = in_memory_classifier(constraint, 0.05).fit(X, y, weight, sensitive_features=groups)
-    there = FairLogisticClassifier(constraint, 0.05)
-    dX, dy, dgroups, dweight = arrays(*rows)
-    there.fit(dX, dy, dweight, sensitive_features=dgroups)
+    there, here = fits(*rows, constraint=CONSTRAINTS[name](**given), kappa=0.05)
     if name in RANKS | {
         "roc_parity",
         "intersectional_loss",
@@ -85,11 +89,8 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
 @pytest.mark.filterwarnings("ignore")
 def test_every_constraint_on_few_rows(name):
     """Few rows are solved by more than one solver; the gradients of some statistics are zero."""
-    X, y, groups = make_biased_classification(400, gap=0.3, random_state=0)
-    here = in_memory_classifier(name).fit(X, y, sensitive_features=groups)
-    there = FairLogisticClassifier(name)
-    dX, dy, dgroups = arrays(X, y, groups, chunks=100)
-    there.fit(dX, dy, sensitive_features=dgroups)
+    few = make_biased_classification(400, gap=0.3, random_state=0)
+    there, here = fits(*few, parts=arrays(*few, chunks=100), constraint=name)
     assert there.violation_ == pytest.approx(here.violation_, abs=1e-4)
     assert there.objective_ == pytest.approx(here.objective_, abs=2e-3)
 
@@ -120,29 +121,20 @@ def test_masked_arrays(rows, argument):
 
 @pytest.mark.parametrize("options", [{"goal": "fairness"}, {"solver": "plada"}])
 def test_other_goals_and_solvers(rows, options):
-    X, y, groups, _ = rows
-    here = fairconstrained.FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
-    dX, dy, dgroups = arrays(X, y, groups)
-    there = FairLogisticClassifier(**options).fit(dX, dy, sensitive_features=dgroups)
+    there, here = fits(*rows[:3], **options)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-4)
 
 
 def test_hinge(rows):
-    X, y, groups, _ = rows
-    here = fairconstrained.FairHingeClassifier().fit(X, y, sensitive_features=groups)
-    dX, dy, dgroups = arrays(X, y, groups)
-    there = FairHingeClassifier().fit(dX, dy, sensitive_features=dgroups)
+    there, here = fits(*rows[:3], kind=FairHingeClassifier)
     assert there.violation_ <= 1e-4
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
 
 
 def test_frames_with_an_index_and_categories(rows):
-    X, y, groups, weight = rows
-    here = in_memory_classifier("equalized_odds").fit(X, y, weight, sensitive_features=groups)
-    dX, dy, dgroups, dweight = frames(rows)
-    there = FairLogisticClassifier("equalized_odds")
-    there.fit(dX, dy, dweight, sensitive_features=dgroups)
+    X, (dX, *others) = rows[0], frames(rows)
+    there, here = fits(*rows, parts=(dX, *others), constraint="equalized_odds")
     assert_same_fit(there, here)
     assert there.feature_names_in_.tolist() == list(dX.columns)
     predicted = there.predict(dX)
@@ -172,12 +164,9 @@ def test_arrays_are_predicted_lazily_as_arrays(rows):
 
 def test_sparse_blocks(rows):
     X, y, groups, _ = rows
-    X = np.where(np.abs(X) > 1.0, X, 0.0)
-    here = in_memory_classifier().fit(sp.csr_array(X), y, sensitive_features=groups)
-    dX, dy, dgroups = arrays(X, y, groups)
-    there = FairLogisticClassifier()
-    there.fit(dX.map_blocks(sp.csr_array), dy, sensitive_features=dgroups)
-    assert_same_fit(there, here)
+    dX, *others = arrays(np.where(np.abs(X) > 1.0, X, 0.0), y, groups)
+    parts = dX.map_blocks(sp.csr_array), *others
+    assert_same_fit(*fits(sp.csr_array(dX.compute()), y, groups, parts=parts))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -189,11 +178,9 @@ def test_a_value_that_is_common_in_some_blocks_only_has_the_scale_of_all_rows(
     order = np.argsort(X[:, 0], kind="stable")
     X, y, groups, weight = X[order], y[order], groups[order], weight[order]
     X = np.where(np.arange(N_ROWS)[:, None] < N_ROWS * np.linspace(0.3, 0.9, X.shape[1]), 2.0, X)
-    here = in_memory_classifier(class_weight=class_weight)
-    here.fit(form(X), y, weight, sensitive_features=groups)
-    dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
-    there = FairLogisticClassifier(class_weight=class_weight)
-    there.fit(dX.map_blocks(form), dy, dweight, sensitive_features=dgroups)
+    dX, *others = arrays(X, y, groups, weight)
+    parts = dX.map_blocks(form), *others
+    there, here = fits(form(X), y, groups, weight, parts=parts, class_weight=class_weight)
     np.testing.assert_allclose(there.feature_scale_, here.feature_scale_, rtol=1e-9)
     assert not np.allclose(here.feature_scale_, X.std(axis=0), rtol=0.1)
     assert_same_fit(there, here)
@@ -218,12 +205,9 @@ def test_several_attributes_and_missing_groups(rows, combine):
     table = pd.DataFrame({"first": groups.astype(str), "second": np.arange(N_ROWS) % 2 == 0})
     table.loc[::50, "first"] = None
     options = {"combine": combine, "groups_missing": "ignore_in_constraint"}
-    here = in_memory_classifier(**options).fit(X, y, sensitive_features=table)
     frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
-    sensitive = dd.from_pandas(table, npartitions=3)
-    there = FairLogisticClassifier(**options)
-    features = frame.drop(columns="label")
-    there.fit(features, frame["label"], sensitive_features=sensitive)
+    features, sensitive = frame.drop(columns="label"), dd.from_pandas(table, npartitions=3)
+    there, here = fits(X, y, table, parts=(features, frame["label"], sensitive), **options)
     assert_same_fit(there, here)
     assert there.groups_.tolist() == here.groups_.tolist()
     with pytest.raises(ValueError, match=r"missing values in 60 of 3000 rows"):
@@ -231,21 +215,13 @@ def test_several_attributes_and_missing_groups(rows, combine):
 
 
 def test_rows_of_weight_zero_and_partitions_without_rows(rows):
-    X, y, groups, weight = rows
-    weight = np.where(np.arange(N_ROWS) < 800, 0.0, weight)
-    here = in_memory_classifier().fit(X, y, weight, sensitive_features=groups)
-    dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
-    there = FairLogisticClassifier().fit(dX, dy, dweight, sensitive_features=dgroups)
-    assert_same_fit(there, here)
+    assert_same_fit(*fits(*rows[:3], np.where(np.arange(N_ROWS) < 800, 0.0, rows[3])))
 
 
 def test_chunks_along_columns_and_rows_are_brought_together(rows):
-    X, y, groups, _ = rows
-    here = in_memory_classifier().fit(X, y, sensitive_features=groups)
-    dX, dy = da.from_array(X, chunks=(900, 3)), da.from_array(y, chunks=500)
-    there = FairLogisticClassifier()
-    there.fit(dX, dy, sensitive_features=da.from_array(groups, chunks=N_ROWS))
-    assert_same_fit(there, here)
+    chunks = (900, 3), 500, N_ROWS
+    parts = [da.from_array(one, chunks=size) for one, size in zip(rows, chunks, strict=False)]
+    assert_same_fit(*fits(*rows[:3], parts=parts))
 
 
 def test_bad_collections(rows):
@@ -335,10 +311,8 @@ def test_columns_of_one_parquet_table_keep_its_partitions(rows, tmp_path):
     for k, part in enumerate(np.array_split(np.arange(N_ROWS), 5)):
         table.iloc[part].reset_index(drop=True).to_parquet(tmp_path / f"part-{k}.parquet")
     stored = dd.read_parquet(tmp_path)  # dask reads several files at once where columns are few
-    there = FairLogisticClassifier("equalized_odds")
-    there.fit(stored[names], stored["label"], sensitive_features=stored["group"])
-    here = in_memory_classifier("equalized_odds")
-    assert_same_fit(there, here.fit(X, y, sensitive_features=groups))
+    parts = stored[names], stored["label"], stored["group"]
+    assert_same_fit(*fits(X, y, groups, parts=parts, constraint="equalized_odds"))
 
 
 def test_labels_that_are_missing_altogether(rows):
