@@ -47,7 +47,7 @@ class Evaluation:
 
     def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
         self.problem, self.w = problem, w
-        n = max((model.n_parameters for model in problem.models), default=0)
+        n = max((model.n_parameters for model in problem.models), default=0) if like else 0
         shared = like is not None and like.w.size >= n and same_values(like.w[:n], w[:n])
         # The same object for all evaluations at these parameters: what one reads serves the others.
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}

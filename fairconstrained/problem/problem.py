@@ -30,12 +30,17 @@ class EvaluationCounter:
     rows: float = 0.0
 
 
+_joined = partial(joined, "parts", kind=cached_property)  # a problem does not change
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     r"""The problem :math:`\min_{w \in W} f(w)` subject to :math:`g_j(w) \le 0`.
 
     Attributes
     ----------
+    n_constraints : int
+        The number m of constraints.
     smooth, smoothable : bool
         Whether all functions have continuous gradients; whether `smoothed` gives such ones.
     convex, weakly_convex : bool
@@ -110,11 +115,6 @@ class Problem:
         """The rows that one pass over all the data reads."""
         return self.full_rows or sum(model.n_rows for model in self.models)
 
-    @cached_property
-    def n_constraints(self) -> int:
-        """The number m of constraints."""
-        return sum(part.n_outputs for part in self.constraints)
-
     @property
     def names(self) -> list[str]:
         """What each constraint says."""
@@ -125,14 +125,15 @@ class Problem:
         """The data passes made so far: one means that every row was read once."""
         return self.counter.rows / max(self.n_rows, 1)
 
-    smooth = joined("parts", "smooth")
-    smoothable = joined("parts", "smoothable")
-    batchable = joined("parts", "batchable")
-    convex = joined("parts", "convex")
-    weakly_convex = joined("parts", "weakly_convex")
-    difference_of_convex = joined("parts", "difference_of_convex")
+    smooth = _joined("smooth")
+    smoothable = _joined("smoothable")
+    batchable = _joined("batchable")
+    convex = _joined("convex")
+    weakly_convex = _joined("weakly_convex")
+    difference_of_convex = _joined("difference_of_convex")
     whole_space = every("domain.whole_space")
-    modulus = joined("parts", "modulus", min)
+    modulus = _joined("modulus", min)
+    n_constraints = joined("constraints", "n_outputs", sum, cached_property)
 
     @cached_property
     def twice_differentiable(self) -> bool:

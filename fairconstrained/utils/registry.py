@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
 from types import ModuleType
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -121,12 +122,18 @@ T = TypeVar("T")
 def every(*abilities: str) -> Any:
     """Return the property that is true where all of these are, by their dotted names."""
     each = [attrgetter(name) for name in abilities]
-    return property(lambda whole: all(ability(whole) for ability in each))
+    return property(lambda whole: all(map(call, each, repeat(whole))))
 
 
-def joined(parts: str, name: str, join: Callable[[Any], Any] = all) -> Any:
-    """Return the property that joins an attribute of all objects that are parts of one."""
-    return property(lambda whole: join(getattr(part, name) for part in getattr(whole, parts)))
+def joined(
+    parts: str, name: str, join: Callable[[Any], Any] = all, kind: Callable[..., Any] = property
+) -> Any:
+    """Return the property that joins an attribute of all objects that are parts of one.
+
+    `kind` makes it, such as `cached_property` for an object that does not change.
+    """
+    each = attrgetter(name)
+    return kind(lambda whole: join(map(each, getattr(whole, parts))))
 
 
 def resolve(
