@@ -40,14 +40,11 @@ class Curvature:
         What is added to g.
     matrix : ndarray of shape (n_variables, n_variables) or None
         B without shift, where it is computed.
-    factor : ndarray or None
-        The Cholesky factor of B + shift, once a step has been made with it.
     """
 
     exact = False
     extra: Array | float = 0.0
     matrix: Any = None
-    factor: Array | None = None
     shift, _length, _least = 0.0, 1.0, 0.0
 
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
@@ -108,7 +105,7 @@ class ExactCurvature(Curvature):
         active = multipliers.of_constraints(model.near) > 0.0
         self._rows, self._values = model.rows[active], model.at.values(model.near[active])
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
-        nearby, self._nearby, self.factor = self._nearby, None, None
+        nearby, self._nearby, self._factor = self._nearby, None, None  # of Cholesky
         self.matrix = self.matrix_at(model.at, multipliers) if nearby is None else nearby
 
     @staticmethod
@@ -121,7 +118,7 @@ class ExactCurvature(Curvature):
 
     def shifted(self, shift: float) -> float:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
-        if self.factor is None or shift:
+        if self._factor is None or shift:
             size = max(abs(float(np.trace(self.matrix))) / len(self.matrix), 1e-300)
             while True:
                 shifted = self.matrix.copy()
@@ -133,12 +130,12 @@ class ExactCurvature(Curvature):
                     self.matrix = self._convexified(self.matrix, size)
                 else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
-            self.factor = factor
+            self._factor = factor
         return shift
 
     def inverse(self, columns: Array) -> Array:
         """Solve with the factor."""
-        return np.asarray(dpotrs(self.factor, columns, lower=1)[0])
+        return np.asarray(dpotrs(self._factor, columns, lower=1)[0])
 
     def _convexified(self, matrix: Array, size: float) -> Array:
         """Return B with the next multiple of the term of the active constraints."""
