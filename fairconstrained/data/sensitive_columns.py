@@ -88,8 +88,6 @@ def _stored(X: Any) -> Any:
 
 def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     """Return features as a float ndarray, or as a CSR in which no index is repeated."""
-    from sklearn import config_context  # workers import this module without it
-
     check_held(name, X)
     check_features(X)
     try:

@@ -11,8 +11,7 @@ from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.constraints.claims import Claim
-from fairconstrained.data.splits import FEW_ROWS, divided
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import FEW_ROWS, TrainingData, divided
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction

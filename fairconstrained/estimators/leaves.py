@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
-from fairconstrained.data.splits import split
-from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, without_search
 from fairconstrained.domains import Box, Domain, WholeSpace

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.labels import ScoreConvention
-from fairconstrained.data.splits import split
-from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin

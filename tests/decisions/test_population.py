@@ -25,8 +25,7 @@ from fairconstrained.constraints import (
     WeakPartialDemographicParity,
 )
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.splits import split
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import TrainingData, split
 from fairconstrained.decisions.held_out import expected_share, hold_out
 
 SHIFT = 0.6  # of the third feature between the groups of `draw`

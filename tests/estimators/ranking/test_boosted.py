@@ -10,8 +10,7 @@ pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not i
 from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
 from fairconstrained.data.labels import Queries
-from fairconstrained.data.splits import split
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import TrainingData, split
 from fairconstrained.estimators.trees import PairLoss
 from fairconstrained.functions import Hinge
 from fairconstrained.metrics import query_parity_difference
