@@ -86,7 +86,7 @@ class DecisionTask:
             search = replace(self, problem=self.problem.shifted(shift)).candidates()
             candidates = [search.evaluate(w) for w in models]
             for one in candidates:
-                search.add(one)
+                search.offer(one)
             for one, other in combinations(candidates, 2):
                 search.sweep_between(one, other)
             yield plain.with_model(search.best)
