@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.class_losses import ErrorRates
@@ -18,22 +19,6 @@ from fairconstrained.utils.typing import Array
 Scores = Mapping[Model, Array]
 _MOST_FLIPS = 50_000
 _MIN_GAP = 1e-9  # relative: rows whose decisions change closer together have equal scores
-
-
-class Rows(Protocol):
-    """The scores at + t by of rows, for many t."""
-
-    def zeros(self, reach: tuple[float, float]) -> Array:
-        """Return the t within reach at which predictions for some of many rows change, sorted."""
-
-    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
-        """Return the rates of decisions in the cells of terms, (n_cells, n_points) each."""
-
-    def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
-        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
-
-        They come with the values of their own variables at the points.
-        """
 
 
 class ScoresOnLine:
@@ -69,13 +54,19 @@ class ScoresOnLine:
         return rates_on_line(terms, self.at, self.by, points)
 
     def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
-        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t."""
+        """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
+
+        They come with the values of their own variables at the points.
+        """
         return [
             np.array(
                 [term.forward(self.scores(t), own)[0] for t, own in zip(points, each, strict=True)]
             )
             for term, each in requests
         ]
+
+
+Rows = ScoresOnLine | ShardedScores
 
 
 class Line:
