@@ -61,7 +61,7 @@ class Lagrangian:
             return self
         first, place = pooled
         shares = sp.csr_array((np.ones(len(place)), place, np.arange(len(place) + 1)))
-        return self.spread(replace(self.model.batch(first), is_batch=False), shares)
+        return self.spread(self.model.batch(first), shares)
 
     def spread(self, model: LinearModel, shares: SparseMatrix) -> Lagrangian:
         """Return the same with every point spread over those of a model, (n_points, n_others)."""

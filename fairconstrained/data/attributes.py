@@ -136,7 +136,7 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
 def group_columns(values: object, name: str) -> list[Column]:
     """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists).
 
-    An array of numbers in one dimension is its column.
+    An array of numbers or strings in one dimension is its column.
     """
     if isinstance(values, str | bytes):
         raise ValueError(
@@ -167,8 +167,8 @@ def group_columns(values: object, name: str) -> list[Column]:
                 f"{name} must have one dimension, or two with a column per attribute; "
                 f"got {values.ndim}."
             )
-        if values.ndim == 1 and values.dtype.kind in "biuf" and values.dtype.isnative:
-            return [values]
+        if values.ndim == 1 and values.dtype.kind in "biufU" and values.dtype.isnative:
+            return [values.astype(object) if values.dtype.kind == "U" else values]
         if values.ndim == 1:
             column = pd.Series(values, copy=False)
             return [_native(column.infer_objects() if column.dtype == object else column)]

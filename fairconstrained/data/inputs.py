@@ -234,10 +234,15 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
     if dense and X.dtype == np.float32:  # all their squares are within the range of float64
         return
     limits = np.finfo(np.float64 if dense else X.dtype)
+    most = max(total, n_rows) if dense else n_rows
+    least, largest = (float(limits.tiny) * most) ** 0.5, (float(limits.max) / most) ** 0.5 / 4.0
+    if not dense:  # entries take less time than columns
+        sizes = np.abs(X.data[X.data != 0.0])
+        if least < sizes.min(initial=np.inf) and sizes.max(initial=0.0) < largest:
+            return
     lowest, highest = column_range(X)
-    size, most = np.maximum(highest, -lowest).astype(float), max(total, n_rows) if dense else n_rows
-    large = size >= (float(limits.max) / most) ** 0.5 / 4.0
-    small = (size > 0.0) & (size <= (float(limits.tiny) * most) ** 0.5)
+    size = np.maximum(highest, -lowest).astype(float)
+    large, small = size >= largest, (size > 0.0) & (size <= least)
     for what, where in (("large", large), ("small", small)):
         if where.any():
             places = np.flatnonzero(where)

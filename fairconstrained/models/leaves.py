@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, Matrix
 
 _LEAST_CURVATURE = 1e-4  # of the largest one, in the preconditioner
 
@@ -138,11 +137,6 @@ class LeafModel(LinearModel):
             curvatures=curvatures,
         )
 
-    @cached_property
-    def _transpose(self) -> SparseMatrix:
-        """The transpose as CSC: its products write to few places, so that CSR is not faster."""
-        return cast("SparseMatrix", self.X).T
-
     def preconditioner(self) -> Array:
         """Return one over the root of the objective's second derivative in each parameter.
 
@@ -167,4 +161,4 @@ class LeafModel(LinearModel):
             Their features, not their leaves.
         """
         assert self.features is not None, "made by LeafModel.of"
-        return replace(self, X=self.features(X), is_batch=False)
+        return replace(self, X=self.features(X))

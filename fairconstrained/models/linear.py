@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from fairconstrained.models.feature_scale import Features, FeatureScale, feature
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _FEW_COLUMNS = 100  # products of all pairs of columns then cost about as much as ten passes
+_WIDE = 1 << 16  # columns: several sums over sparse rows together leave the cache
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
 
 
@@ -23,7 +24,7 @@ class LinearModel(Model):
 
     The shift c and the scale q (see :func:`standardized`) change the parameters, not the set of
     models; they are applied to the weights, so that X is neither copied nor made dense. Where X is
-    sparse its transpose is kept: the backward pass then costs what the forward pass does.
+    sparse its transpose is the same arrays as CSC: both passes cost as much.
 
     Notes
     -----
@@ -40,7 +41,6 @@ class LinearModel(Model):
     # the mean squares of the features after shift and scale, for the preconditioner; None stands
     # for ones, (n_features,)
     mean_squares: Array | None = None
-    is_batch: bool = False  # whether `X` is a batch, which is used a few times only
 
     linear: ClassVar[bool] = True
     kind: ClassVar[str] = "linear model"
@@ -98,12 +98,6 @@ class LinearModel(Model):
         squares = self.mean_squares
         squares = None if squares is None else squares * (before / scale) ** 2
         return replace(self, scale=scale, mean_squares=squares)
-
-    @cached_property
-    def _transpose(self) -> SparseMatrix:
-        """The transpose of a sparse X: as CSR, unless it is a batch that is used a few times."""
-        transpose: SparseMatrix = cast("SparseMatrix", self.X).T
-        return transpose if self.is_batch else transpose.tocsr()
 
     @property
     def n_rows(self) -> int:
@@ -193,7 +187,7 @@ class LinearModel(Model):
             The weights of the scores.
         """
         if not isinstance(self.X, np.ndarray):
-            back = self._transpose @ v
+            back = self.X.T @ v
         elif self.X.dtype == np.float32:
             blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in row_blocks(self.X))
             back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
@@ -256,8 +250,10 @@ class LinearModel(Model):
         elif isinstance(X, np.ndarray):
             blocks = (weights[:, rows] @ X[rows].astype(float) for rows in row_blocks(X))
             back = sum(blocks, np.zeros((weights.shape[0], X.shape[1])))
+        elif X.shape[1] > _WIDE:
+            back = np.array([X.T @ row for row in weights])
         else:
-            back = np.ascontiguousarray((self._transpose @ weights.T).T)
+            back = np.ascontiguousarray((X.T @ weights.T).T)
         return self.in_parameters(back, np.reshape(weights.sum(axis=1), (-1, 1)))
 
     def on(self, X: Matrix) -> LinearModel:
@@ -268,11 +264,11 @@ class LinearModel(Model):
         X : ndarray or CSR of shape (n_other_rows, n_features)
             The rows, with the same columns.
         """
-        return replace(self, X=X, is_batch=False)
+        return replace(self, X=X)
 
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""
-        return replace(self, X=self.X[rows], is_batch=True)
+        return replace(self, X=self.X[rows])
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:

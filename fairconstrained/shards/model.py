@@ -33,7 +33,7 @@ class ShardedLinearModel(LinearModel):
         The total weight of each atom.
     atoms : ndarray of int of shape (n_atoms,)
         The atoms that terms on the model have as rows, all of them or some.
-    X, fit_intercept, n_outputs, shift, scale, mean_squares, is_batch
+    X, fit_intercept, n_outputs, shift, scale, mean_squares
         See :class:`~fairconstrained.models.linear.LinearModel`.
     """
 

@@ -54,13 +54,8 @@ class Shard:
             arrays.append(self.X)
         else:
             sparse = cast("SparseMatrix", self.X)
-            arrays += 2 * [sparse.data, sparse.indices]  # with the transpose
+            arrays += [sparse.data, sparse.indices]
         return sum(one.nbytes for one in arrays if one is not None)
-
-    @cached_property
-    def _transpose(self) -> SparseMatrix:
-        """The transpose of sparse rows, as CSR: products with it cost what those with X do."""
-        return cast("SparseMatrix", self.X).T.tocsr()
 
     def blocks(self) -> Iterator[Block]:
         """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
@@ -71,7 +66,7 @@ class Shard:
         """
         X = self.X
         if not isinstance(X, np.ndarray):
-            yield Block(X, self._transpose, self.atoms, self.sample_weight)
+            yield Block(X, self.atoms, self.sample_weight)
             return
         size = int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
         columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
@@ -85,7 +80,7 @@ class Shard:
                 features = buffer[: len(features)]
                 np.copyto(features, X[rows])
             weight = None if self.sample_weight is None else self.sample_weight[rows]
-            yield Block(features, features.T, self.atoms[rows], weight)
+            yield Block(features, self.atoms[rows], weight)
         del above
 
 
@@ -108,7 +103,6 @@ class Block:
     """Consecutive rows of a shard, in double precision."""
 
     X: Matrix
-    transpose: Matrix
     atoms: Array
     sample_weight: Array | None
 
@@ -137,7 +131,7 @@ class Block:
         if isinstance(self.X, np.ndarray):
             slopes = weights @ self.X
         else:
-            slopes = np.asarray((self.transpose @ weights.T).T)
+            slopes = np.asarray((self.X.T @ weights.T).T)
         return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)
 
 
