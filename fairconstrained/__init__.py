@@ -21,6 +21,7 @@ _MODULES = {
         "PredictiveEquality",
     ),
     "data.attributes": ("with_strata",),
+    "data.probabilities": ("GroupProbabilities",),
     "datasets": ("make_biased_classification", "make_biased_ranking"),
     "estimators.boosting": ("FairBoostingClassifier",),
     "estimators.logistic": ("FairHingeClassifier", "FairLogisticClassifier"),

@@ -13,6 +13,7 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.data.attributes import with_strata
+from fairconstrained.data.probabilities import GroupProbabilities
 from fairconstrained.datasets import make_biased_classification, make_biased_ranking
 from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
@@ -63,6 +64,7 @@ __all__ = [
     "FairnessPath",
     "FairnessReport",
     "GeneralizationWarning",
+    "GroupProbabilities",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
     "InputWarning",

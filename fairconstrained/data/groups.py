@@ -19,6 +19,7 @@ from fairconstrained.data.attributes import (
     split_strata,
     title_of,
 )
+from fairconstrained.data.probabilities import are_probabilities
 from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -73,6 +74,8 @@ class Groups:
     # whether `attributes` are the strata and the groups, which are compared within each stratum
     stratified: bool = False
     stratum: str = ""  # the stratum whose rows these are, see `by_stratum`
+    probabilities: Array | None = None  # of each group, where it is not known, see `spread`
+    uncertain: bool = False  # whether rows are listed once for each group that they may be of
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -80,6 +83,8 @@ class Groups:
 
     def take(self, rows: Array) -> Groups:
         """Return the groups of some rows; a group that none of them has is forgotten."""
+        if self.probabilities is not None:
+            return replace(self, codes=self.codes[rows], probabilities=self.probabilities[rows])
         return self._encoded(lambda codes: codes[rows])
 
     def _encoded(self, chosen: Callable[[Array], Array]) -> Groups:
@@ -107,6 +112,17 @@ class Groups:
             )
         table = [place.get(name, len(names)) for name in self.names.tolist()]
         return np.array([*table, len(names)])[self.codes]
+
+    def spread(self) -> tuple[Array, Groups, Array] | None:
+        """Return rows once for each group of positive probability, groups and probabilities.
+
+        None where groups are known.
+        """
+        if self.probabilities is None:
+            return None
+        rows, codes = np.nonzero(self.probabilities)
+        groups = replace(self, codes=codes, probabilities=None, uncertain=True)
+        return rows, groups, self.probabilities[rows, codes]
 
     @property
     def known(self) -> Array:
@@ -196,19 +212,32 @@ class Groups:
     @classmethod
     def encode(
         cls,
-        values: MatrixLike | Groups | None,
+        values: Any,
         *,
         name: str = "sensitive_features",
         combine: str = "intersection",
         missing: str = "raise",
         narrow: bool = False,
+        probable: bool = False,
     ) -> Groups:
-        """Return the groups of an array, Series or DataFrame."""
+        """Return the groups of an array, Series or DataFrame.
+
+        With `probable` they may be known in probability only; the caller calls `spread`.
+        """
         check_option("combine", combine, COMBINE)
         check_option("groups_missing", missing, GROUPS_MISSING)
         if isinstance(values, Groups):
             return values
         values, strata = split_strata(values)
+        if are_probabilities(values):
+            if not probable or strata is not None:
+                raise ValueError(
+                    f"{name}: probabilities of groups are for rates in fit of estimators, metrics "
+                    "and reports, without strata. Pass groups here."
+                )
+            frame: Any = values[sorted(values.columns)]
+            P, title = frame.to_numpy(), title_of(pd.Series(dtype=float), 0, name)
+            return cls(P.argmax(axis=1), frame.columns.to_numpy(), title=title, probabilities=P)
         if values is None and strata is not None:
             raise ValueError(
                 "control_features are strata in which groups are compared, and there are no "
@@ -310,6 +339,7 @@ def check_groups(
     values: MatrixLike | Groups,
     n_rows: int,
     *,
+    probable: bool = False,
     name: str = "sensitive_features",
     rows: str = "X",
     combine: str = "intersection",
@@ -322,7 +352,7 @@ def check_groups(
     With `compared` their rates are compared, see :func:`check_shared`.
     """
     options = {"combine": combine, "missing": missing}
-    groups = Groups.encode(values, name=name, narrow=narrow, **options)
+    groups = Groups.encode(values, name=name, narrow=narrow, probable=probable, **options)
     joined = groups.marginal or groups.stratified
     if isinstance(values, Groups) and joined and combine != "marginal":
         parts = f"{len(groups.columns)} attributes are on their own (combine='marginal')"
@@ -364,7 +394,7 @@ def advice_on_groups(groups: Groups) -> str:
     advice = "bin numeric columns, for example with pd.cut(column, 4)"
     if all(isinstance(name, float) and 0.0 <= name <= 1.0 for name in names):
         return (
-            "pass the most probable group of each row if these are probabilities of groups, for "
-            f"example probabilities.argmax(axis=1), or {advice}"
+            "pass GroupProbabilities(values, names) if these are probabilities of groups, or "
+            f"the most probable group, probabilities.argmax(axis=1), or {advice}"
         )
     return advice

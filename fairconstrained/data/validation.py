@@ -130,7 +130,7 @@ class TrainingData:
         weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         narrow = narrow and int(np.count_nonzero(weight)) >= MANY_ROWS
         labels = check_labels("y", y, n_rows)
-        groups = groups_of(estimator, X, sensitive_features, n_rows, narrow=narrow)
+        groups = groups_of(estimator, X, sensitive_features, n_rows, narrow=narrow, probable=True)
         classes, labels = encode_labels(
             labels, estimator.pos_label, several=estimator.several_classes, narrow=narrow
         )
@@ -140,7 +140,7 @@ class TrainingData:
             check_squares(features, weight.sum(), seen_columns(estimator)[kept])
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.sort(classes)) else -1.0)
         rows = cls(features, labels, classes, groups, weight, queries, estimator=estimator)
-        rows = rows.counted()
+        rows = rows.spread().counted()
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
 
@@ -155,6 +155,23 @@ class TrainingData:
     def moved(self, by: float) -> TrainingData:
         """Return the rows with a threshold that is higher by a number."""
         return replace(self, convention=self.convention.moved(by))
+
+    def spread(self) -> TrainingData:
+        """Return rows once for each group that they may be of, weighted by its probability."""
+        parts = None if self.groups is None else self.groups.spread()
+        if parts is None:
+            return self
+        for name in ("per_group", "group_interactions", "early_stopping", "confidence"):
+            if getattr(self.estimator, name, None):
+                raise ValueError(
+                    f"{name}={getattr(self.estimator, name)!r} needs the group of every row, and "
+                    "sensitive_features has probabilities of groups."
+                )
+        if self.query is not None:
+            raise ValueError("rankers need the group of every row, not probabilities of groups.")
+        rows, groups, chances = parts
+        taken = replace(self, groups=None).take(rows)
+        return replace(taken, groups=groups, sample_weight=taken.sample_weight * chances)
 
     def counted(self) -> TrainingData:
         """Return the rows whose weight is positive."""

@@ -145,6 +145,7 @@ def groups_of(
         name=name,
         combine=getattr(last, "combine", "intersection"),
         missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
+        probable=True,
     )
 
 
@@ -202,9 +203,8 @@ def collect_predictions(
     outputs = {
         name: Outputs.stored(values, scores.get(name), labels) for name, values in predicted.items()
     }
-    groups = Groups.encode(
-        sensitive_features, name="sensitive_features", missing=groups_missing or "raise"
-    )
+    missing = groups_missing or "raise"
+    groups = Groups.encode(sensitive_features, missing=missing, probable=True)
     return _collected(outputs, y_true, labels, groups, sample_weight, rows="y_pred")
 
 
@@ -226,18 +226,25 @@ def _collected(
             )
     assert output.labels is not None
     n_rows = len(output.labels)
-    groups = check_groups(groups, n_rows, rows=rows, combine="marginal", compared=True)
+    groups = check_groups(
+        groups, n_rows, rows=rows, combine="marginal", compared=True, probable=True
+    )
     if labels is not None:
         labels = known_labels("y" if rows == "X" else "y_true", labels, output.classes)
     weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
     names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
-    counted = np.flatnonzero(weight)
+    counted, chances, weighted = np.flatnonzero(weight), np.ones(1), sample_weight is not None
+    groups = groups.take(counted)
+    parts = groups.spread()
+    if parts is not None:
+        some, groups, chances = parts
+        counted, weighted = counted[some], True
     return Collected(
         labels=None if labels is None else labels[counted],
         classes=output.classes,
-        groups=groups.take(counted),
-        weight=weight[counted],
-        weighted=sample_weight is not None,
+        groups=groups,
+        weight=weight[counted] * chances,
+        weighted=weighted,
         rows=counted,
         outputs={name: each.take(counted) for name, each in outputs.items()},
         target="" if names[-1] is None else str(names[-1]),

@@ -67,10 +67,15 @@ class GroupedRows:
         members: Any = sensitive_features
         if members is None and optional == "sensitive_features":
             members = np.zeros(n_rows)
-        groups = check_groups(members, n_rows, rows=rows, missing=missing, compared=True)
-        return cls(
-            labels, values, groups, check_weight("sample_weight", sample_weight, n_rows, rows=rows)
-        )
+        options: Any = {"missing": missing, "compared": True, "probable": True}
+        groups = check_groups(members, n_rows, rows=rows, **options)
+        weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
+        parts = groups.spread()
+        if parts is None:
+            return cls(labels, values, groups, weight)
+        some, groups, chances = parts
+        labels = None if labels is None else labels[some]
+        return cls(labels, values[some], groups, weight[some] * chances)
 
     def take(self, rows: Array) -> Self:
         """Return some rows; a group that none of them has is forgotten."""

@@ -1,0 +1,146 @@
+"""Groups that are known only in probability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+_LEVEL = "probability of group"
+_ROUNDING = 1e-6  # of the sums of a row's probabilities
+_NO_BETTER = 0.01  # of the accuracy by which the likeliest group is guessed
+
+
+def GroupProbabilities(
+    P: MatrixLike,
+    columns: Any = None,
+    *,
+    known: ArrayLike | None = None,
+    given: MatrixLike | None = None,
+) -> pd.DataFrame:
+    r"""Return probabilities of groups as a frame that can be passed wherever groups are.
+
+    A row counts in each group by its probability: with weights w and probabilities p, the rate of
+    group k is :math:`\sum_i w_i p_{ik} d_i / \sum_i w_i p_{ik}` for decisions d. It is the rate of
+    the true groups if, among rows of equal probabilities, the true group does not depend on the
+    decision.
+
+    Parameters
+    ----------
+    P : array-like or DataFrame of shape (n_samples, n_groups)
+        The probabilities, >= 0; those of a row sum to 1.
+    columns : sequence of str or None, default=None
+        The names of the groups; None takes the columns of a DataFrame.
+    known : array-like of shape (n_samples,) or None, default=None
+        The true groups, missing (None or nan) where they are not known. The probabilities of all
+        other rows are then corrected: a logistic regression of the true groups on the logarithms of
+        the probabilities, and on `given`, is fitted to the rows of known group.
+    given : array-like of shape (n_samples, n_columns) or None, default=None
+        With `known`: what the error of the probabilities may depend on, such as the features and
+        the labels. Rates are then those of the true groups for decisions that depend on these
+        columns alone, as far as the regression is right: given them, the corrected error and the
+        decision have no covariance.
+
+    Returns
+    -------
+    probabilities : DataFrame of shape (n_samples, n_groups)
+        A column for each group.
+
+    Raises
+    ------
+    ValueError
+        If these are no probabilities, or a known group is not among the columns.
+
+    Warns
+    -----
+    InputWarning
+        If the likeliest groups are hardly ever others than the largest group: a bound then costs
+        accuracy and hardly changes the true gap.
+
+    See Also
+    --------
+    with_strata : Groups and strata.
+
+    References
+    ----------
+    J. Chen, N. Kallus, X. Mao, G. Svacha, M. Udell, "Fairness under unawareness: assessing
+    disparity when protected class is unobserved" (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained import GroupProbabilities
+    >>> from fairconstrained.metrics import group_rates
+    >>> groups = GroupProbabilities([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], ["a", "b"])
+    >>> rates = group_rates([1, 0, 1], [1, 0, 1], sensitive_features=groups)
+    >>> rates["selection_rate"].round(3).to_dict()
+    {'a': 0.875, 'b': 0.429, 'all rows': 0.667}
+    """
+    values = np.asarray(P, dtype=float)
+    names = getattr(P, "columns", None) if columns is None else columns
+    if values.ndim != 2 or names is None or len(names) != values.shape[1] or len(names) < 2:
+        raise ValueError(
+            "GroupProbabilities needs P of shape (n_samples, n_groups) with at least two groups, "
+            f"and as many names in columns; got the shape {values.shape} and columns={columns!r}."
+        )
+    sums = values.sum(axis=1)
+    if not np.all(values >= 0.0) or np.abs(sums - 1.0).max(initial=0.0) > _ROUNDING:
+        raise ValueError(
+            "P must hold probabilities >= 0 that sum to 1 in every row; got values from "
+            f"{values.min():.3g} and sums from {sums.min():.3g} to {sums.max():.3g}."
+        )
+    titles = list(map(str, names))
+    if known is not None:
+        values = _corrected(values, titles, known, given)
+    guessed, largest = values.max(axis=1).mean(), values.mean(axis=0).max()
+    if guessed < largest + _NO_BETTER:
+        from fairconstrained.exceptions import InputWarning, warn  # which imports scikit-learn
+
+        warn(
+            f"the probabilities guess the group of {guessed:.3f} of the rows, no better than the "
+            f"largest group ({largest:.3f}): bounds on them cost accuracy and say little about the "
+            "true groups.",
+            InputWarning,
+        )
+    index = getattr(P, "index", None)
+    return pd.DataFrame(values, index=index, columns=pd.Index(titles, name=_LEVEL))
+
+
+def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike | None) -> Array:
+    """Return the probabilities of the true groups, known ones as they are."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    groups = pd.Series(np.asarray(known, dtype=object))
+    inside = groups.notna().to_numpy()
+    codes = pd.Index(names).get_indexer(pd.Index(groups[inside].astype(str)))
+    if len(groups) != len(P) or np.any(codes < 0) or len(np.unique(codes)) < 2:
+        raise ValueError(
+            f"known must have one group per row of P, of the groups {names}, or None where it is "
+            "not known; two groups at least must be known."
+        )
+    logs = np.log(np.clip(P, 1e-6, None))
+    inputs = logs if given is None else np.column_stack([logs, np.asarray(given, dtype=float)])
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    model.fit(inputs[inside], codes)
+    corrected = np.zeros_like(P)
+    corrected[:, model.classes_] = model.predict_proba(inputs)
+    corrected[inside] = np.eye(len(names))[codes]
+    return corrected
+
+
+def are_probabilities(values: Any) -> bool:
+    """Return whether groups are probabilities: as above, or columns of floats that sum to 1."""
+    if not isinstance(values, pd.DataFrame) or values.shape[1] < 2:
+        return False
+    if values.columns.names == [_LEVEL]:
+        return True
+    if any(getattr(dtype, "kind", "O") != "f" for dtype in values.dtypes):
+        return False
+    P = values.to_numpy(float)
+    uncertain = np.any((P > 0.0) & (P < 1.0)) and np.all(P >= 0.0)
+    return bool(uncertain and np.abs(P.sum(axis=1) - 1.0).max() <= _ROUNDING)

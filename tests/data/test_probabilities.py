@@ -1,0 +1,132 @@
+"""Groups that are known in probability: in fits, metrics and reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    GroupProbabilities,
+    InputWarning,
+    fairness_report,
+    make_biased_classification,
+    with_strata,
+)
+from fairconstrained.metrics import group_rates, rate_gaps
+
+MODELS = [
+    FairLogisticClassifier(kappa=0.03),
+    FairLogisticClassifier(kappa=0.03, enforce="decision"),
+    FairBoostingClassifier(kappa=0.03, enforce="decision", n_estimators=20, n_jobs=1),
+    FairThresholds(LogisticRegression(), kappa=0.03),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows whose true groups are drawn from their probabilities, which depend on the features."""
+    X, y, _ = make_biased_classification(3000, gap=0.3, random_state=0)
+    chance = 1.0 / (1.0 + np.exp(-2.0 * (X[:, 0] + X[:, 1])))
+    groups = np.where(np.random.default_rng(0).random(3000) < chance, "a", "b")
+    return X, y, groups, np.column_stack([chance, 1.0 - chance])
+
+
+def rates_by_hand(decided, P):
+    return P.T @ decided / P.sum(axis=0)
+
+
+def test_rates_weight_rows_by_their_probabilities(data):
+    X, y, _, P = data
+    decided = (X[:, 0] > 0).astype(int)
+    table = group_rates(y, decided, sensitive_features=GroupProbabilities(P, ["a", "b"]))
+    np.testing.assert_allclose(table["selection_rate"][:2], rates_by_hand(decided, P))
+    assert table.loc["all rows", "selection_rate"] == pytest.approx(decided.mean())
+
+
+def test_certain_probabilities_are_groups(data):
+    X, y, groups, _ = data
+    one_hot = np.column_stack([groups == "b", groups == "a"])
+    certain = GroupProbabilities(one_hot, ["b", "a"])
+    for clf in MODELS[:2]:
+        first = clf.fit(X, y, sensitive_features=groups).decision_function(X[:5])
+        again = clf.fit(X, y, sensitive_features=certain).decision_function(X[:5])
+        np.testing.assert_allclose(again, first, rtol=1e-6)
+    pd.testing.assert_frame_equal(
+        rate_gaps(y, X[:, 0] > 0, sensitive_features=certain),
+        rate_gaps(y, X[:, 0] > 0, sensitive_features=groups),
+    )
+
+
+@pytest.mark.parametrize("clf", MODELS, ids=lambda clf: f"{type(clf).__name__}")
+def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
+    X, y, groups, P = data
+    clf.fit(X, y, sensitive_features=pd.DataFrame(P, columns=["a", "b"]))
+    decided = clf.predict(X)
+    a, b = rates_by_hand(decided, P)
+    if not isinstance(clf, FairThresholds):  # whose gap is that of out-of-fold scores
+        assert clf.decision_gap_ == pytest.approx(abs(a - b))
+    if getattr(clf, "enforce", "decision") == "decision":
+        assert abs(a - b) <= 0.03 + 1e-3
+    true = abs(decided[groups == "a"].mean() - decided[groups == "b"].mean())
+    assert abs(true - abs(a - b)) < 0.05
+
+
+def test_known_groups_correct_a_proxy_whose_error_depends_on_the_features(data):
+    X, _, groups, P = data
+    wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
+    some = np.where(np.arange(3000) % 10 == 0, groups, None)
+    names, wrong = ["a", "b"], np.column_stack([wrong, 1.0 - wrong])
+    corrected = GroupProbabilities(wrong, names, known=some, given=X)
+    decided = (X[:, 0] > 0).astype(int)
+    true = [decided[groups == name].mean() for name in names]
+    before, after = (rates_by_hand(decided, part) for part in (wrong, corrected.to_numpy()))
+    assert np.abs(after - true).max() < 0.02 < np.abs(before - true).max()
+    assert corrected["a"].to_numpy()[::10].tolist() == (groups[::10] == "a").astype(float).tolist()
+
+
+def test_a_report_says_that_groups_are_uncertain(data):
+    X, y, groups, P = data
+    clf = FairLogisticClassifier(kappa=0.03).fit(X, y, sensitive_features=groups)
+    report = fairness_report(clf, X, y, GroupProbabilities(P, ["a", "b"]))
+    by_hand = rates_by_hand(clf.predict(X), P)
+    np.testing.assert_allclose(report.groups["selection_rate"][:2], by_hand)
+    assert any("known in probability only" in note for note in report.notes)
+
+
+def test_a_proxy_that_knows_nothing_is_warned_of():
+    with pytest.warns(InputWarning, match="no better than the largest group"):
+        GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("P", "columns", "options", "message"),
+    [
+        ([[0.5, 0.6]], ["a", "b"], {}, "sum to 1"),
+        ([[1.5, -0.5]], ["a", "b"], {}, "probabilities >= 0"),
+        ([[1.0]], ["a"], {}, "at least two groups"),
+        ([[0.5, 0.5]], None, {}, "as many names in columns"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"known": ["a", "c"]}, "known must have"),
+    ],
+)
+def test_what_are_no_probabilities_is_refused(P, columns, options, message):
+    with pytest.raises(ValueError, match=message):
+        GroupProbabilities(P, columns, **options)
+
+
+def test_what_needs_the_group_of_every_row_is_refused(data):
+    X, y, groups, P = data
+    some = GroupProbabilities(P, ["a", "b"])
+    for clf in (
+        FairThresholds(LogisticRegression(), per_group=True),
+        FairLogisticClassifier(confidence=0.9, enforce="decision"),
+        FairRanker(),
+    ):
+        rows = {"query": np.arange(3000) // 30} if isinstance(clf, FairRanker) else {}
+        with pytest.raises(ValueError, match="the group of every row"):
+            clf.fit(X, y, sensitive_features=some, **rows)
+    with pytest.raises(ValueError, match="probabilities of groups are for rates"):
+        rate_gaps(y, y, sensitive_features=with_strata(some, groups))
