@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -220,11 +221,15 @@ class CandidateSearch:
 
         It is that of the means of (1 + s)^2 / 2 and of (1 - s)^2 / 2, which shards sum up.
         """
+        above, below = self._squares.at(one.w).with_scores(one.scores).constraints
+        return float(np.sqrt(max(above + below - 1.0 - (0.5 * (above - below)) ** 2, 0.0)))
+
+    @cached_property
+    def _squares(self) -> Problem:
+        """The problem whose constraints are these means."""
         terms = [self._mean(ShiftedSquare(), sign) for sign in (1.0, -1.0)]
         parts = [CompositeFunction(self.model, term) for term in terms]
-        problem = replace(self.problem, objective=CompositeFunction(), constraints=tuple(parts))
-        above, below = problem.at(one.w).with_scores(one.scores).constraints
-        return float(np.sqrt(max(above + below - 1.0 - (0.5 * (above - below)) ** 2, 0.0)))
+        return replace(self.problem, objective=CompositeFunction(), constraints=tuple(parts))
 
     def offer(self, candidate: Candidate) -> None:
         """Keep the candidate if it is better than the best.
