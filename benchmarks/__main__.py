@@ -21,6 +21,7 @@ BENCHMARKS = (
     "all_solvers",
     "decisions",
     "bounds",
+    "alternatives",
     "peers",
     "papers",
     "fuzz",

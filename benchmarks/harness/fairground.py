@@ -34,8 +34,12 @@ def scenarios() -> dict[str, Mapping[str, Any]]:
 
 @cache
 def load_scenario(name: str) -> Data:
-    """Return features without the sensitive columns, labels and groups of a scenario."""
-    scenario = scenarios()[name]
+    """Return features without the sensitive columns, labels and groups of a scenario.
+
+    Others than FairGround's are named in the same way, "dataset:column;column".
+    """
+    dataset, _, columns = name.partition(":")
+    scenario = scenarios().get(name, {"dataset": dataset, "sensitive": columns.split(";")})
     about = json.loads((_folder() / "index.json").read_text())["datasets"][scenario["dataset"]]
     frame = pd.read_csv(_folder() / about["file"])
     if len(frame) > _MOST_ROWS:
