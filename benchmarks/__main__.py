@@ -22,6 +22,7 @@ BENCHMARKS = (
     "decisions",
     "bounds",
     "alternatives",
+    "proxies",
     "peers",
     "papers",
     "fuzz",

@@ -112,20 +112,25 @@ def GroupProbabilities(
 def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike | None) -> Array:
     """Return the probabilities of the true groups, known ones as they are."""
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     groups = pd.Series(np.asarray(known, dtype=object))
     inside = groups.notna().to_numpy()
     codes = pd.Index(names).get_indexer(pd.Index(groups[inside].astype(str)))
-    if len(groups) != len(P) or np.any(codes < 0) or len(np.unique(codes)) < 2:
+    counts = np.unique(codes, return_counts=True)[1]
+    if len(groups) != len(P) or np.any(codes < 0) or len(counts) < 2 or counts.min() < 2:
         raise ValueError(
             f"known must have one group per row of P, of the groups {names}, or None where it is "
-            "not known; two groups at least must be known."
+            "not known; at least two groups, and two rows of each, must be known."
         )
     logs = np.log(np.clip(P, 1e-6, None))
     inputs = logs if given is None else np.column_stack([logs, np.asarray(given, dtype=float)])
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    options: Any = {"scoring": "neg_log_loss", "cv": min(5, int(counts.min()))}
+    grid = {"C": np.geomspace(1e-4, 1e2, 7)}
+    search = GridSearchCV(LogisticRegression(max_iter=1000), grid, **options)
+    model = make_pipeline(StandardScaler(), search)
     model.fit(inputs[inside], codes)
     corrected = np.zeros_like(P)
     corrected[:, model.classes_] = model.predict_proba(inputs)
