@@ -105,7 +105,7 @@ def GroupProbabilities(
             "true groups.",
             InputWarning,
         )
-    index = getattr(P, "index", None)
+    index = P.index if isinstance(P, pd.DataFrame) else None
     return pd.DataFrame(values, index=index, columns=pd.Index(titles, name=_LEVEL))
 
 
