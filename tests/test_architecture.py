@@ -127,6 +127,24 @@ def test_every_package_says_what_belongs_in_it():
         assert ast.get_docstring(tree), f"{package}/__init__.py has no docstring"
 
 
+def test_the_architecture_names_what_exists():
+    """Dotted names are files, modules, or names in the module or the class before the dot."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    code = {dotted(module): (PACKAGE / module).read_text() for module in MODULES}
+    names = re.findall(r"`([A-Za-z_]+(?:\.[A-Za-z_]+)+)`", text)
+    assert len(names) > 30
+    for name in names:
+        home, _, last = name.rpartition(".")
+        places = [
+            source
+            for module, source in code.items()
+            if module.endswith(f".{home}") or re.search(rf"^class {home}\b", source, re.MULTILINE)
+        ]
+        exists = (PACKAGE / name).is_file() or any(module.endswith(f".{name}") for module in code)
+        exists = exists or any(re.search(rf"\b{last}\b", source) for source in places)
+        assert exists, f"ARCHITECTURE.md names {name}, which does not exist"
+
+
 @pytest.mark.parametrize("folder", ["fairconstrained", "benchmarks"])
 def test_what_starts_with_an_underscore_is_imported_by_its_holder_only(folder):
     """The holder of a module is its package, that of another name its module."""

@@ -1,4 +1,8 @@
-"""The named notions of fairness. Each builds one term from labels, groups and weights."""
+"""The named notions of fairness. Each builds one term from labels, groups and weights.
+
+What a notion asks, its measure on decisions and its claims belong here; sums over rows belong in
+``terms``, and how a bound is reached in ``solvers`` and ``decisions``.
+"""
 
 from __future__ import annotations
 

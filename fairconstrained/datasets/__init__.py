@@ -3,6 +3,8 @@
 The ``fetch_*`` functions read files from the folder in the environment variable
 ``FAIRCONSTRAINED_DATA``. If it is not set, they download the data from OpenML. Both sources give
 the same table, with the rows in the same order.
+
+Data for examples and benchmarks belong here; what users pass is checked in ``data``.
 """
 
 from fairconstrained.datasets._fetch import (

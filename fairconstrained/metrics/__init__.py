@@ -7,6 +7,9 @@ constraint with ``against="pairs"`` bounds, "to_overall" one with ``against="ove
 
 The cost is O(n log n); it is multiplied by the number of groups if groups are compared with each
 other. Ties count one half in pairwise probabilities.
+
+What is measured on given scores or predictions, with intervals and tests, belongs here; what needs
+a fitted model belongs in ``inspection``.
 """
 
 from fairconstrained.metrics.calibration import group_calibration, predictive_parity_difference

@@ -5,6 +5,8 @@ is drawn. Groups differ in colour (the palette of Okabe and Ito, safe for colour
 in line style, marker, hatch or place (for black-and-white print). Of more than eight groups the
 displays show the extremes, the largest and the others together. Names of groups and classes are
 drawn as they are. Names that you give to models and axes may contain formulas of matplotlib.
+
+Drawing belongs here; what is drawn is computed in ``metrics``, ``inspection`` and the fits.
 """
 
 from fairconstrained.plotting.convergence import ConvergenceDisplay

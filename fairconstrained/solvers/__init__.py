@@ -1,4 +1,8 @@
-"""Solvers of constrained problems: the engine, and the methods of the papers by idea."""
+"""Solvers of constrained problems: the engine, and the methods of the papers by idea.
+
+How a problem is solved belongs here; what the problem is belongs in ``problem``. A solver knows
+no estimator, constraint or group.
+"""
 
 from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.primal_dual import PLADA, LagrangianDescentAscent
