@@ -52,7 +52,8 @@ def GroupProbabilities(
     Raises
     ------
     ValueError
-        If these are no probabilities, or a known group is not among the columns.
+        If these are no probabilities, a known group is not among the columns, or `given` has other
+        rows or values that are not finite numbers.
 
     Warns
     -----
@@ -126,7 +127,7 @@ def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike |
             "not known; at least two groups, and two rows of each, must be known."
         )
     logs = np.log(np.clip(P, 1e-6, None))
-    inputs = logs if given is None else np.column_stack([logs, np.asarray(given, dtype=float)])
+    inputs = logs if given is None else np.column_stack([logs, _numbers(given, len(P))])
     options: Any = {"scoring": "neg_log_loss", "cv": min(5, int(counts.min()))}
     grid = {"C": np.geomspace(1e-4, 1e2, 7)}
     search = GridSearchCV(LogisticRegression(max_iter=1000), grid, **options)
@@ -136,6 +137,17 @@ def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike |
     corrected[:, model.classes_] = model.predict_proba(inputs)
     corrected[inside] = np.eye(len(names))[codes]
     return corrected
+
+
+def _numbers(given: Any, n_rows: int) -> Array:
+    """Return `given` as an array, or raise an error that names it."""
+    values = pd.DataFrame(given).apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    if len(values) != n_rows or not np.isfinite(values).all():
+        raise ValueError(
+            f"given must have the {n_rows} rows of P, and finite numbers only. Encode text, for "
+            "instance with sklearn.preprocessing.OneHotEncoder, and fill missing values."
+        )
+    return values
 
 
 def are_probabilities(values: Any) -> bool:

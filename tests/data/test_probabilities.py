@@ -104,6 +104,9 @@ def test_a_proxy_that_knows_nothing_is_warned_of():
         GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
 
 
+SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
+
+
 @pytest.mark.parametrize(
     ("P", "columns", "options", "message"),
     [
@@ -112,6 +115,9 @@ def test_a_proxy_that_knows_nothing_is_warned_of():
         ([[1.0]], ["a"], {}, "at least two groups"),
         ([[0.5, 0.5]], None, {}, "as many names in columns"),
         ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"known": ["a", "c"]}, "known must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
     ],
 )
 def test_what_are_no_probabilities_is_refused(P, columns, options, message):
