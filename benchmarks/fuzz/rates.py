@@ -76,6 +76,17 @@ def _calibration(bound: Bound, scores: Array) -> Measured:
     return _compare(bound, *sides)
 
 
+def _precisions(bound: Bound, scores: Array) -> Measured:
+    values, every = bound.decide()(scores), np.ones(len(scores), dtype=bool)
+    selected, mass = bound.averages(values, every)
+    right, _ = bound.averages(values * (bound.rows.y > 0), every)
+    if not selected.any():
+        selected = np.ones(len(mass))
+    overall = right @ mass / (selected @ mass)
+    means = np.where(selected > 0.0, right / np.where(selected > 0.0, selected, 1.0), overall)
+    return _compare(bound, *_pairs(means, selected * mass, bound.constraint.against))
+
+
 def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
     """Return the loss of every row, or whether its decision is wrong."""
     if bound.decisions:
@@ -154,6 +165,7 @@ BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
     **dict.fromkeys(_EVENTS, _rates),
     "ErrorRateParity": _error_rates,
     "CalibrationParity": _calibration,
+    "PredictiveParity": _precisions,
     "BoundedGroupLoss": _group_loss,
     "MinorityRate": _minority,
     "IntersectionalLossParity": _intersectional,

@@ -116,6 +116,8 @@ class ClassCandidateSearch(CandidateSearch):
     def errors(self) -> ByClass:
         """The shares of all rows that are of a class and predicted to be of another one."""
         right = self._correct().by_class
+        n_classes = self.best.scores[self.model].shape[1]  # the last ones may have no rows
+        right += (replace(right[0], cells=0.0 * right[0].cells),) * (n_classes - len(right))
         wrong = [
             replace(one, combination=-np.ones((1, 1)), constant=one.cells.sum()) for one in right
         ]
@@ -152,11 +154,8 @@ class ClassCandidateSearch(CandidateSearch):
         shares = np.bincount(self.rows[0].astype(int), self.rows[1])
         classes, first = np.unique(self.rows[0].astype(int), return_index=True)
         every = np.eye(len(unit))[np.flatnonzero(unit)]
-        shifts = [
-            (every[k], np.eye(len(shares))[k])
-            for k in classes[np.lexsort((first, -shares[classes]))]
-        ]
-        return shifts * _CYCLES
+        order = classes[np.lexsort((first, -shares[classes]))]
+        return [(every[k], np.eye(len(every))[k]) for k in order] * _CYCLES
 
     def _many(self, line: Line) -> int:
         """Return about the number of points of a line that are evaluated."""

@@ -131,7 +131,7 @@ class SoftLabels:
             there = groups @ every  # the rows of these groups, by label
             some = (there[:, k] == counts[:, k]) & (counts[:, 1 - k] == 0.0) & (sizes < _FEW_ROWS)
             some &= there[:, 1 - k] > 0.0
-            share = np.where(some, 1.0 / (1.0 + prior / sizes), 1.0)
+            share = 1.0 / (1.0 + np.divide(prior, sizes, out=np.zeros(len(sizes)), where=some))
             rows = sp.csr_array(groups @ members.T * (self.weight * chance))
             factors = np.divide(1.0 - share, rows.sum(axis=1), out=np.zeros(len(share)), where=some)
             mixed = sp.csr_array(mixed * share[:, None] + rows * factors[:, None])
