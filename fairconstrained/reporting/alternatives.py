@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.parallel import delayed
 
-from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.inspection.collected import groups_of
@@ -31,6 +31,7 @@ from fairconstrained.utils.parameter_constraints import (
     Strength,
     check_arguments,
 )
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_confidence
 
@@ -274,8 +275,11 @@ def find_alternatives(
     check_same_rows(X=X, y=y, sensitive_features=given, sample_weight=sample_weight)
     rows = Rows(*indexable(X, column_or_1d(y), sample_weight, given))
     families = _families(estimator, n_seeds)
+    confidence = check_confidence(confidence)
     if criterion is None:
-        criterion = final_estimator(next(iter(families.values()))).constraint
+        leading = final_estimator(next(iter(families.values())))
+        criterion = resolve_constraints(leading.constraint)[0]
+    wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
     families |= {} if baseline is None else {"baseline": baseline}
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
     splits = splits_of(folds if cv is None else cv, X, rows.y)[: 1 if cv is None else None]
@@ -300,9 +304,9 @@ def find_alternatives(
         runs,
         free if baseline is None else ["baseline"],
         max_loss,
-        resolve_constraints(criterion)[0],
+        wanted,
         getattr(final_estimator(first), "pos_label_", None) if pos_label is None else pos_label,
-        check_confidence(confidence),
+        confidence,
     )
     choice, names = search.chosen(range(len(parts)))
     best = runs[0][names["recommended"]]

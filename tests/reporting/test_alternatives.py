@@ -128,6 +128,7 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
         (FairLogisticClassifier(DemographicParity(0.1)), {}, "has no tolerance to vary"),
         (FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
         (FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
+        (FairLogisticClassifier(), {"criterion": "parity"}, "criterion='parity' is unknown"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(data, estimator, options, message):
