@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.data.attributes import group_columns, in_order
+from fairconstrained.data.feature_map import FeatureMap
 from fairconstrained.data.inputs import (
     check_held,
     check_labels,
@@ -24,7 +25,6 @@ from fairconstrained.data.inputs import (
     check_weight,
 )
 from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
-from fairconstrained.models.linear import FeatureMap
 from fairconstrained.shards.rows import Block, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.registry import import_extra

@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import names_in_fit
+from fairconstrained.data.feature_map import FeatureMap
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData, groups_of
 from fairconstrained.domains import Domain, WholeSpace
@@ -27,7 +28,7 @@ from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
 from fairconstrained.models.feature_scale import Features, FeatureScale
-from fairconstrained.models.linear import FeatureMap, LinearModel, finite_scores
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
