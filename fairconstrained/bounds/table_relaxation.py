@@ -92,7 +92,7 @@ class TableRelaxation:
         ends = np.einsum("ks,ke->se", a[basis.convex], slopes_of_basis[basis.convex][:, [1, -2]])
         values[:, [1, -2]] += falls
         values[:, [0, -1]] = values[:, [1, -2]] + ends * (points[[0, -1]] - points[[1, -2]])
-        slopes = np.diff(values, axis=1) / steps
+        lowered, slopes = values, np.diff(values, axis=1) / steps
         # one regression for all kinds, which are too far from each other to be pooled
         apart = np.arange(len(slopes))[:, None] * (2.0 * np.ptp(slopes) + 1.0)
         weights = np.tile(steps, len(slopes))
@@ -104,6 +104,8 @@ class TableRelaxation:
         heights = np.append(start, start + np.cumsum(monotone * steps, axis=1), axis=1)[kinds, kept]
         values = np.append(0.0 * start, np.cumsum(slopes * steps, axis=1), axis=1)
         values += (heights - values[kinds, kept])[:, None]
+        # sums over steps to far points lose digits
+        values -= np.maximum(values - lowered, 0.0).max(axis=1, keepdims=True)
         return values, slopes
 
     @cached_property

@@ -25,8 +25,8 @@ from fairconstrained.dask._rows import (
     weight_in_partition,
 )
 from fairconstrained.dask._shards import Part, Workers
-from fairconstrained.data.attributes import with_strata
-from fairconstrained.data.groups import Groups, missing_values_error
+from fairconstrained.data.attributes import missing_values_error, with_strata
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import ScoreConvention, class_weights, encode_labels
 from fairconstrained.data.validation import TrainingData

@@ -10,9 +10,11 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from fairconstrained.data.inputs import check_held, check_same_rows
+from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.typing import Array, FrameLike
 
 Column = pd.Series | Array
+MISSING = "missing"
 
 
 def check_titles(titles: list[Any], name: str) -> None:
@@ -34,7 +36,7 @@ def title_of(column: Column, position: int, argument: str) -> str:
 
 def names_of_columns(values: object) -> tuple[str, ...]:
     """Return the names of a frame's columns, if they are different strings; else none."""
-    names = tuple(getattr(split_strata(_as_frame(values))[0], "columns", ()))
+    names = tuple(getattr(split_strata(as_frame(values))[0], "columns", ()))
     named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
     return names if named else ()
 
@@ -121,7 +123,7 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
 
     Groups without names of columns, here or in `fit`, are matched by position.
     """
-    values, strata = split_strata(_as_frame(values))
+    values, strata = split_strata(as_frame(values))
     titles = names_of_columns(values) if names else ()
     if not titles or titles == names:
         return with_strata(values, strata)
@@ -143,7 +145,7 @@ def group_columns(values: object, name: str) -> list[Column]:
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
             f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
         )
-    values = _filled(_as_frame(values))
+    values = _filled(as_frame(values))
     check_held(name, values)
     if values is None:
         raise ValueError(f"{name} must hold one group per row of X; got None.")
@@ -178,7 +180,48 @@ def group_columns(values: object, name: str) -> list[Column]:
     return [_native(values.iloc[:, k]) for k in range(values.shape[1])]
 
 
-def _as_frame(values: Any) -> Any:
+PROBABILITIES = "probability of group"
+_ROUNDING = 1e-6  # of the sums of a row's probabilities
+
+
+def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array] | None:
+    """Return names and probabilities of groups, where a frame has these, else None.
+
+    These are columns of floats that sum to 1, or what `GroupProbabilities` returned.
+    """
+    frame = as_frame(values)
+    if not hasattr(type(frame), "columns"):
+        return None
+    check_held(name, frame)
+    titles = list(frame.columns)
+    declared = getattr(frame.columns, "names", None) == [PROBABILITIES]
+    floats = all(str(dtype).lower().startswith("float") for dtype in frame.dtypes)
+    if not declared and (len(titles) < 2 or not floats):
+        return None
+    check_titles(titles, name)
+    P = np.column_stack([np.asarray(frame[title], dtype=float) for title in titles])
+    if declared:
+        check_probabilities(P, name)
+    elif not _sum_to_one(P) or not np.any((P > 0.0) & (P < 1.0)):
+        return None
+    return titles, P
+
+
+def _sum_to_one(P: Array) -> bool:
+    return bool(np.all(P >= 0.0) and np.all(np.abs(P.sum(axis=1) - 1.0) <= _ROUNDING))
+
+
+def check_probabilities(P: Array, name: str) -> None:
+    """Raise if the entries of rows are not probabilities of groups."""
+    if not _sum_to_one(P):
+        sums = P.sum(axis=1)
+        raise ValueError(
+            f"{name} must hold probabilities >= 0 that sum to 1 in every row; got values from "
+            f"{P.min():.3g} and sums from {sums.min():.3g} to {sums.max():.3g}."
+        )
+
+
+def as_frame(values: Any) -> Any:
     """Return a table of pyarrow as a frame of pandas, anything else as it is."""
     is_table = hasattr(values, "column_names") and hasattr(values, "to_pandas")
     return values.to_pandas() if is_table else values
@@ -226,3 +269,52 @@ def check_alike(column: Column, name: str) -> None:
             "same group may be written in two ways. Convert them to one type, for instance with "
             "`astype(str)`."
         )
+
+
+def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
+    """Return the error that says what missing attributes may mean."""
+    return ValueError(
+        f"{name} has missing values in {n_missing} of {n_rows} rows. Choose what they mean: "
+        "groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts these rows "
+        "in the loss and in no constraint; or leave these rows out."
+    )
+
+
+def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
+    """Return codes and names of a column; missing values are of code -1 or the last group."""
+    unknown = np.asarray(pd.isna(column))
+    n_missing = int(np.count_nonzero(unknown))
+    if n_missing and missing == "raise":
+        raise missing_values_error(name, n_missing, len(column))
+    if n_missing == len(column) > 0:
+        raise ValueError(
+            f"{name} has only missing values in a column of {len(column)} rows: every attribute "
+            "needs some known values."
+        )
+    known = column[~unknown] if n_missing else column
+    check_alike(known, name)
+    try:
+        if narrow and not n_missing:
+            places = getattr(known, "iloc", known)
+            names, codes = codes_in_blocks(len(known), lambda rows: np.asarray(places[rows]))
+        else:
+            names, codes = unique_codes(np.asarray(known))
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold strings, numbers, bools or categories: {error}."
+        ) from error
+    if names.dtype.kind == "f" and np.all((names % 1.0 == 0.0) & (np.abs(names) < 2.0**53)):
+        names = names.astype(int)  # pandas has integers as floats where others are missing
+    if not n_missing:
+        return codes, names
+    every = np.full(len(column), -1)
+    every[~unknown] = codes
+    if missing == "ignore_in_constraint":
+        return every, names
+    if MISSING in names.tolist():
+        raise ValueError(
+            f"{name} has both missing values and a group called {MISSING!r}, the name that "
+            "groups_missing='own_group' gives them; rename that group."
+        )
+    every[unknown] = len(names)
+    return every, np.append(names.astype(object), MISSING)

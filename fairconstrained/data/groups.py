@@ -9,22 +9,19 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairconstrained.data.attributes import (
-    Column,
-    check_alike,
+    MISSING,
+    encode_column,
     group_columns,
     names_of_columns,
+    probabilities_of,
     split_strata,
     title_of,
 )
-from fairconstrained.data.probabilities import are_probabilities
-from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
 
-MISSING = "missing"
 UNKNOWN = "unknown"
 GROUPS_MISSING = {
     "raise": "missing values are an error",
@@ -75,7 +72,8 @@ class Groups:
     stratified: bool = False
     stratum: str = ""  # the stratum whose rows these are, see `by_stratum`
     probabilities: Array | None = None  # of each group, where it is not known, see `spread`
-    uncertain: bool = False  # whether rows are listed once for each group that they may be of
+    # the row that each is, where rows are listed once for each group that they may be of
+    original: Array | None = None
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -85,7 +83,8 @@ class Groups:
         """Return the groups of some rows; a group that none of them has is forgotten."""
         if self.probabilities is not None:
             return replace(self, codes=self.codes[rows], probabilities=self.probabilities[rows])
-        return self._encoded(lambda codes: codes[rows])
+        original = None if self.original is None else self.original[rows]
+        return replace(self._encoded(lambda codes: codes[rows]), original=original)
 
     def _encoded(self, chosen: Callable[[Array], Array]) -> Groups:
         """Return the groups with other codes; a group that no row has is forgotten."""
@@ -121,8 +120,15 @@ class Groups:
         if self.probabilities is None:
             return None
         rows, codes = np.nonzero(self.probabilities)
-        groups = replace(self, codes=codes, probabilities=None, uncertain=True)
+        groups = replace(self, codes=codes, probabilities=None, original=rows)
         return rows, groups, self.probabilities[rows, codes]
+
+    def once(self, weight: Array) -> tuple[Array, Array]:
+        """Return the place of every row, once, and the weight of all places where it is listed."""
+        if self.original is None:
+            return np.arange(len(weight)), weight
+        _, places, rows = np.unique(self.original, return_index=True, return_inverse=True)
+        return places, np.bincount(rows, weight)
 
     @property
     def known(self) -> Array:
@@ -229,15 +235,17 @@ class Groups:
         if isinstance(values, Groups):
             return values
         values, strata = split_strata(values)
-        if are_probabilities(values):
+        probabilities = probabilities_of(values, name)
+        if probabilities is not None:
             if not probable or strata is not None:
                 raise ValueError(
                     f"{name}: probabilities of groups are for rates in fit of estimators, metrics "
                     "and reports, without strata. Pass groups here."
                 )
-            frame: Any = values[sorted(values.columns)]
-            P, title = frame.to_numpy(), title_of(pd.Series(dtype=float), 0, name)
-            return cls(P.argmax(axis=1), frame.columns.to_numpy(), title=title, probabilities=P)
+            titles, P = probabilities
+            names, order = np.unique(titles, return_index=True)
+            P, title = P[:, order], title_of(names, 0, name)
+            return cls(P.argmax(axis=1), names, title=title, probabilities=P)
         if values is None and strata is not None:
             raise ValueError(
                 "control_features are strata in which groups are compared, and there are no "
@@ -256,7 +264,7 @@ class Groups:
     def _of_columns(cls, values: Any, name: str, *options: Any) -> Groups:
         """Return the groups of rows that agree in all columns."""
         encoded = tuple(
-            cls(*_encode_column(column, name, *options), title=title_of(column, k, name))
+            cls(*encode_column(column, name, *options), title=title_of(column, k, name))
             for k, column in enumerate(group_columns(values, name))
         )
         groups = encoded[0] if len(encoded) == 1 else cls.crossed(encoded)
@@ -284,55 +292,6 @@ class Groups:
         names += [UNKNOWN] * (UNKNOWN not in names)
         codes = np.where(self.known, self.codes, names.index(UNKNOWN))
         return replace(self, codes=codes, names=np.array(names, dtype=object))
-
-
-def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
-    """Return the error that says what missing attributes may mean."""
-    return ValueError(
-        f"{name} has missing values in {n_missing} of {n_rows} rows. Choose what they mean: "
-        "groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts these rows "
-        "in the loss and in no constraint; or leave these rows out."
-    )
-
-
-def _encode_column(column: Column, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
-    """Return codes and names of a column; missing values are of code -1 or the last group."""
-    unknown = np.asarray(pd.isna(column))
-    n_missing = int(np.count_nonzero(unknown))
-    if n_missing and missing == "raise":
-        raise missing_values_error(name, n_missing, len(column))
-    if n_missing == len(column) > 0:
-        raise ValueError(
-            f"{name} has only missing values in a column of {len(column)} rows: every attribute "
-            "needs some known values."
-        )
-    known = column[~unknown] if n_missing else column
-    if n_missing and known.dtype.kind == "f" and (known % 1.0 == 0.0).all():
-        known = known.astype(int)  # pandas has integers as floats where others are missing
-    check_alike(known, name)
-    try:
-        if narrow and not n_missing:
-            places = getattr(known, "iloc", known)
-            names, codes = codes_in_blocks(len(known), lambda rows: np.asarray(places[rows]))
-        else:
-            names, codes = unique_codes(np.asarray(known))
-    except TypeError as error:
-        raise ValueError(
-            f"{name} must hold strings, numbers, bools or categories: {error}."
-        ) from error
-    if not n_missing:
-        return codes, names
-    every = np.full(len(column), -1)
-    every[~unknown] = codes
-    if missing == "ignore_in_constraint":
-        return every, names
-    if MISSING in names.tolist():
-        raise ValueError(
-            f"{name} has both missing values and a group called {MISSING!r}, the name that "
-            "groups_missing='own_group' gives them; rename that group."
-        )
-    every[unknown] = len(names)
-    return every, np.append(names.astype(object), MISSING)
 
 
 def check_groups(

@@ -6,11 +6,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
 
+from fairconstrained.data.attributes import (
+    PROBABILITIES,
+    as_frame,
+    check_probabilities,
+    check_titles,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
-_LEVEL = "probability of group"
-_ROUNDING = 1e-6  # of the sums of a row's probabilities
 _NO_BETTER = 0.01  # of the accuracy by which the likeliest group is guessed
 
 
@@ -80,26 +91,23 @@ def GroupProbabilities(
     >>> rates["selection_rate"].round(3).to_dict()
     {'a': 0.875, 'b': 0.429, 'all rows': 0.667}
     """
-    values = np.asarray(P, dtype=float)
+    P = as_frame(P)
     names = getattr(P, "columns", None) if columns is None else columns
-    if values.ndim != 2 or names is None or len(names) != values.shape[1] or len(names) < 2:
+    values = check_array(P, dtype=float, ensure_all_finite=False, input_name="P")
+    if names is None or len(names) != values.shape[1] or len(names) < 2:
         raise ValueError(
             "GroupProbabilities needs P of shape (n_samples, n_groups) with at least two groups, "
             f"and as many names in columns; got the shape {values.shape} and columns={columns!r}."
         )
-    sums = values.sum(axis=1)
-    if not np.all(values >= 0.0) or np.abs(sums - 1.0).max(initial=0.0) > _ROUNDING:
-        raise ValueError(
-            "P must hold probabilities >= 0 that sum to 1 in every row; got values from "
-            f"{values.min():.3g} and sums from {sums.min():.3g} to {sums.max():.3g}."
-        )
     titles = list(map(str, names))
+    check_titles(titles, "P" if columns is None else "columns")
+    check_probabilities(values, "P")
     if known is not None:
         values = _corrected(values, titles, known, given)
+    elif given is not None:
+        raise ValueError("given says what the error depends on where groups are known: pass known.")
     guessed, largest = values.max(axis=1).mean(), values.mean(axis=0).max()
     if guessed < largest + _NO_BETTER:
-        from fairconstrained.exceptions import InputWarning, warn  # which imports scikit-learn
-
         warn(
             f"the probabilities guess the group of {guessed:.3f} of the rows, no better than the "
             f"largest group ({largest:.3f}): bounds on them cost accuracy and say little about the "
@@ -107,24 +115,21 @@ def GroupProbabilities(
             InputWarning,
         )
     index = P.index if isinstance(P, pd.DataFrame) else None
-    return pd.DataFrame(values, index=index, columns=pd.Index(titles, name=_LEVEL))
+    return pd.DataFrame(values, index=index, columns=pd.Index(titles, name=PROBABILITIES))
 
 
 def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike | None) -> Array:
     """Return the probabilities of the true groups, known ones as they are."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    groups = pd.Series(np.asarray(known, dtype=object))
-    inside = groups.notna().to_numpy()
-    codes = pd.Index(names).get_indexer(pd.Index(groups[inside].astype(str)))
+    groups = Groups.encode(known, name="known", missing="ignore_in_constraint")
+    inside = groups.known
+    places = pd.Index(names).get_indexer(pd.Index(list(map(str, groups.labels))))
+    codes = places[groups.codes[inside]]
     counts = np.unique(codes, return_counts=True)[1]
-    if len(groups) != len(P) or np.any(codes < 0) or len(counts) < 2 or counts.min() < 2:
+    if len(inside) != len(P) or np.any(codes < 0) or len(counts) < 2 or counts.min() < 2:
         raise ValueError(
             f"known must have one group per row of P, of the groups {names}, or None where it is "
-            "not known; at least two groups, and two rows of each, must be known."
+            "not known; at least two groups, and two rows of each, must be known; got "
+            f"{len(inside)} rows with the groups {groups.names.tolist()}."
         )
     logs = np.log(np.clip(P, 1e-6, None))
     inputs = logs if given is None else np.column_stack([logs, _numbers(given, len(P))])
@@ -148,16 +153,3 @@ def _numbers(given: Any, n_rows: int) -> Array:
             "instance with sklearn.preprocessing.OneHotEncoder, and fill missing values."
         )
     return values
-
-
-def are_probabilities(values: Any) -> bool:
-    """Return whether groups are probabilities: as above, or columns of floats that sum to 1."""
-    if not isinstance(values, pd.DataFrame) or values.shape[1] < 2:
-        return False
-    if values.columns.names == [_LEVEL]:
-        return True
-    if any(getattr(dtype, "kind", "O") != "f" for dtype in values.dtypes):
-        return False
-    P = values.to_numpy(float)
-    uncertain = np.any((P > 0.0) & (P < 1.0)) and np.all(P >= 0.0)
-    return bool(uncertain and np.abs(P.sum(axis=1) - 1.0).max() <= _ROUNDING)

@@ -22,7 +22,7 @@ from fairconstrained.data.inputs import check_labels, check_same_rows, check_wei
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.metrics.intervals import accuracy_change
+from fairconstrained.metrics.intervals import Interval, accuracy_change, weighted_share
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
@@ -52,6 +52,11 @@ class Collected:
     outputs: dict[str, Outputs]
     target: str = ""  # the name of the column of labels; empty if it has none
     positive: Any = None  # the positive class
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are, each counted once."""
+        return len(self.groups.once(self.weight)[0])
 
     def of_class(self, positive: object) -> Collected:
         """Return the rows and outputs for a positive class."""
@@ -98,6 +103,11 @@ class Collected:
         if self.positive is None:
             return np.asarray(output.labels == self.labels)
         return output.of_class(self.positive).decided == self.labels
+
+    def accuracy(self, output: Outputs, confidence: float) -> Interval:
+        """Return the accuracy of a model with its interval."""
+        places, weight = self.groups.once(self.weight)
+        return weighted_share(self.right(output)[places], weight, confidence)
 
     def assessed(self, output: Outputs) -> AssessedRows:
         """Return the rows on which constraints are measured, with the scores of a model."""
@@ -270,7 +280,10 @@ class Cost:
 
 def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost:
     """Return what the second model costs against the first, for all classes or a positive one."""
+    places, weight = rows.groups.once(rows.weight)
     before, after = (rows.outputs[name] for name in (first, second))
+    right = rows.right(before)[places], rows.right(after)[places]
+    before, after = before.take(places), after.take(places)
     if rows.positive is None:
         moved = np.asarray(after.labels)[np.asarray(before.labels != after.labels)]
         changes = {str(label): int(np.sum(moved == label)) for label in rows.classes}
@@ -279,8 +292,7 @@ def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost
             "newly_selected": int(np.sum(after.decided & ~before.decided)),
             "no_longer_selected": int(np.sum(before.decided & ~after.decided)),
         }
-    right = rows.right(before), rows.right(after)
-    change = accuracy_change(*right, rows.weight, confidence)
+    change = accuracy_change(*right, weight, confidence)
     return Cost(float(change.value), float(change.low), float(change.high), changes)
 
 

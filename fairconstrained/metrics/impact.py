@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import fisher_exact
 
-from fairconstrained.data.groups import MISSING, UNKNOWN, Groups
+from fairconstrained.data.attributes import MISSING
+from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.numerics import at_most

@@ -15,6 +15,7 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
+_ALL = np.array(["all rows"])
 _TEXT_KINDS = "UTO"  # kinds of dtypes that hold text
 
 COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
@@ -138,10 +139,10 @@ class GroupedRows:
         return np.bincount(self.groups.codes[rows], minlength=len(self.groups))
 
     def together(self) -> Self:
-        """Return all rows, those of unknown group as well, as one group."""
-        return replace(
-            self, groups=Groups(np.zeros_like(self.groups.codes), np.array(["all rows"]))
-        )
+        """Return all rows, each once and those of unknown group as well, as one group."""
+        places, weight = self.groups.once(self.weight)
+        together = replace(self, groups=Groups(np.zeros(len(self.weight), int), _ALL)).take(places)
+        return replace(together, weight=weight)
 
     def table(self, columns: Callable[[Self], Mapping[str, Array]]) -> pd.DataFrame:
         """Return columns with a row for each group, and a last row for all rows."""

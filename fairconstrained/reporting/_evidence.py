@@ -25,7 +25,7 @@ from fairconstrained.inspection.assessment import (
 from fairconstrained.inspection.collected import Collected, Cost, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.impact import ComparedRows
-from fairconstrained.metrics.intervals import Interval, weighted_share
+from fairconstrained.metrics.intervals import Interval
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -150,7 +150,7 @@ class Evidence:
         seen = not self.several_classes and any(map(self.trained_here, self.names))
         return provenance(
             models, X, rows.labels, *groups, rows.weight, *predicted,
-            rows=len(rows.weight), held_out="no, training rows" if seen else "not known",
+            rows=rows.n_rows, held_out="no, training rows" if seen else "not known",
         )  # fmt: skip
 
     def trained_here(self, name: str) -> bool:
@@ -185,7 +185,7 @@ def frontier_of(
             _, X = last_step(path.pipeline, X)
         for kappa, model in zip(path.kappas, path.estimators, strict=True):
             output = Outputs.of(model, X, sensitive_features).take(rows.rows)
-            accuracy = weighted_share(rows.right(output), rows.weight, evidence.confidence)
+            accuracy = rows.accuracy(output, evidence.confidence)
             lines.append([kappa, evidence.gap(output, constraint), *map(float, accuracy)])
     return pd.DataFrame(lines, columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
 

@@ -257,7 +257,7 @@ def decided_by(finding: Finding) -> str:
 
 def costs_in_words(evidence: Evidence) -> list[str]:
     """Return what the models cost against the first one."""
-    first, n_rows = evidence.names[0], len(evidence.rows.weight)
+    first, n_rows = evidence.names[0], evidence.rows.n_rows
     accuracies = {name: measures.get("accuracy") for name, measures in evidence.overall.items()}
     level = level_of(evidence.confidence)
     return [

@@ -19,7 +19,7 @@ from fairconstrained.inspection.assessment import assess
 from fairconstrained.inspection.collected import Collected, collect, cost_of, groups_of, overall
 from fairconstrained.inspection.shown import stacked
 from fairconstrained.metrics.inputs import check_scores, positive_class
-from fairconstrained.metrics.intervals import largest_gap, largest_shortfall, weighted_share
+from fairconstrained.metrics.intervals import largest_gap, largest_shortfall
 from fairconstrained.metrics.ranking import (
     pairwise_error,
     query_gaps,
@@ -147,8 +147,8 @@ def compared(
 def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, float]:
     """Return the measures of a model."""
     measured = overall(collected, collected.outputs[name])
-    right = collected.right(collected.outputs[name])
-    row = _with_limits("accuracy", weighted_share(right, collected.weight, confidence))
+    accuracy = collected.accuracy(collected.outputs[name], confidence)
+    row = _with_limits("accuracy", accuracy)
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:
         cells = [part.cells(rate) for part in collected.predictions(name)]

@@ -190,7 +190,7 @@ class FairnessReport(Report):
         evidence, rows = self._evidence, self._evidence.rows
         return super().to_dict() | {
             "verdict": {**asdict(self.verdict), "details": list(self.verdict.details)},
-            "rows": len(rows.weight),
+            "rows": rows.n_rows,
             "weighted": rows.weighted,
             "target": rows.target or None,
             "positive_class": plain(rows.positive),

@@ -131,3 +131,5 @@ def test_whole_numbers_have_the_names_that_they_have_without_missing_values(miss
     clf = fitted(codes, groups_missing=missing, constraint=DemographicParity(against="1"))
     assert [str(name) for name in clf.groups_][:2] == ["1", "2"]
     assert clf.bound_met_
+    # so that a fold by chance without missing values has them as well
+    assert list(map(str, fitted(CODES + 1.0).groups_)) == ["1", "2"]

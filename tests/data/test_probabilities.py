@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from fairconstrained import (
     FairBoostingClassifier,
     FairLogisticClassifier,
+    FairnessReport,
     FairRanker,
     FairThresholds,
     GroupProbabilities,
@@ -99,6 +100,38 @@ def test_a_report_says_that_groups_are_uncertain(data):
     assert any("known in probability only" in note for note in report.notes)
 
 
+@pytest.mark.filterwarnings("ignore:the probabilities guess")
+def test_all_rows_are_as_many_as_they_are(data):
+    X, y, groups, _ = data
+    decided, even = (X[:, 0] > 0).astype(int), GroupProbabilities(np.full((3000, 2), 0.5), "ab")
+    tables = [group_rates(y, decided, sensitive_features=each) for each in (even, groups)]
+    pd.testing.assert_series_equal(*(table.loc["all rows"] for table in tables))
+    given = {"0": decided, "1": y}
+    reports = [
+        FairnessReport.from_predictions(y, given, sensitive_features=each).to_dict()
+        for each in (even, groups)
+    ]
+    for name in ("rows", "sentences"):
+        assert reports[0][name] == reports[1][name]
+
+
+@pytest.mark.parametrize("hold", [pd.Series, pd.array, list], ids=str)
+def test_known_groups_are_named_as_the_columns_are(data, hold):
+    *_, groups, P = data
+    numbers = [None if k % 7 else int(group == "a") for k, group in enumerate(groups)]
+    corrected = GroupProbabilities(pd.DataFrame(P, columns=[1, 0]), known=hold(numbers))
+    assert corrected["1"][::7].tolist() == numbers[::7]
+
+
+def test_probabilities_are_checked_where_they_are_used(data):
+    _, y, _, P = data
+    some = GroupProbabilities(P, ["a", "b"])
+    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
+        group_rates(y, y, sensitive_features=some.reindex(range(1, 3001)))
+    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
+        group_rates(y, y, sensitive_features=some[["a"]])
+
+
 def test_a_proxy_that_knows_nothing_is_warned_of():
     with pytest.warns(InputWarning, match="no better than the largest group"):
         GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
@@ -118,6 +151,8 @@ SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
         (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
         (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
         (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "2 columns of the name 'a'"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"given": [[1], [2]]}, "pass known"),
     ],
 )
 def test_what_are_no_probabilities_is_refused(P, columns, options, message):
