@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
@@ -59,10 +60,12 @@ class Candidate:
     status: str = ""
 
 
-def fitted(name: str, estimator: Any, rows: Rows, shares: Array) -> list[Candidate]:
+def fitted(
+    name: str, estimator: Any, rows: Rows, shares: Array | None, pos_label: Any
+) -> list[Candidate]:
     """Return the model without constraints, and one for every share of its gap as the bound.
 
-    An estimator without a kappa is only fitted.
+    Without shares the estimator is fitted as it is.
     """
     began = time.process_time()
     pipeline = estimator if hasattr(estimator, "steps") else make_pipeline(estimator)
@@ -70,15 +73,17 @@ def fitted(name: str, estimator: Any, rows: Rows, shares: Array) -> list[Candida
     steps, X, given = fitted_steps(clone(pipeline), rows.X, given)
     *before, (step, last) = steps.steps
     given = {key: value for key, value in given.items() if value is not None}
-    names, kappas, fair = [name], [np.nan], hasattr(last, "kappa")
-    free = {"constraint": None} if fair else {}
-    given if fair else given.pop("sensitive_features", None)
+    if not has_fit_parameter(last, "sensitive_features"):
+        given.pop("sensitive_features", None)
+    names, kappas, free = [name], [np.nan], {} if shares is None else {"constraint": None}
     models = [clone(last).set_params(**free).fit(X, **given)]
-    if fair:
-        collected = collect(models[0], X, **given).against_rest(None)
+    if shares is not None:
+        collected = collect(models[0], X, **given).against_rest(pos_label)
         gap = compared(collected, None, last.constraint, 0.95)["gap"].iloc[0]
         kappas += (np.fmax(gap, _LEAST_GAP) * shares).tolist()
-        names = [f"{name}, without constraints", *(f"{name}, {k:.0%} of the gap" for k in shares)]
+        digits = max([0, *np.ceil(-np.log10(-100.0 * np.diff(shares))).astype(int)])
+        percents = [f"{name}, {k:.{digits}%} of the gap" for k in shares]
+        names = [f"{name}, without constraints", *percents]
         if len(shares) and isinstance(last, FairEstimator) and last.enforce == "score":
             path = fairness_path(last, X, **given, kappas=kappas[1:], bound=last.bound)
             models += path.estimators
@@ -87,17 +92,22 @@ def fitted(name: str, estimator: Any, rows: Rows, shares: Array) -> list[Candida
     seconds = (time.process_time() - began) / len(models)
     if pipeline is estimator:
         models = [type(steps)([*before, (step, model)]) for model in models]
-    table = zip(names, [np.nan, *shares], kappas, models, strict=False)
+    table = zip(names, [np.nan, *([] if shares is None else shares)], kappas, models, strict=True)
     return [Candidate(each, name, share, kappa, seconds, m) for each, share, kappa, m in table]
 
 
 def measured(
-    name: str, estimator: Any, part: Sequence[Rows], shares: Array, score: Any
+    name: str,
+    estimator: Any,
+    part: Sequence[Rows],
+    shares: Array | None,
+    pos_label: Any,
+    score: Any,
 ) -> list[Candidate]:
     """Return candidates fitted to the first rows, with labels and scores of the others."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        candidates = fitted(name, estimator, part[0], shares)
+        candidates = fitted(name, estimator, part[0], shares, pos_label)
     said = dict.fromkeys(warning.category.__name__ for warning in caught)
     for each in candidates:
         result = getattr(final_estimator(each.model), "result_", None)

@@ -280,15 +280,21 @@ def find_alternatives(
         leading = final_estimator(next(iter(families.values())))
         criterion = resolve_constraints(leading.constraint)[0]
     wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
-    families |= {} if baseline is None else {"baseline": baseline}
+    if baseline is not None and "baseline" in families:
+        raise ValueError("estimator: 'baseline' is the name of the argument baseline: use another.")
+    bounds: dict[str, Any] = dict.fromkeys(families, np.geomspace(1.0, _LEAST_SHARE, n_kappas))
+    if baseline is not None:
+        families["baseline"], bounds["baseline"] = baseline, None
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
     splits = splits_of(folds if cv is None else cv, X, rows.y)[: 1 if cv is None else None]
-    parts, shares = [], np.geomspace(1.0, _LEAST_SHARE, n_kappas)
+    parts = []
     for training, test in splits:
         options = {"random_state": random_state, "stratify": rows.y[training]}
         parts.append((*train_test_split(training, test_size=_TO_CHOOSE, **options), test))
     jobs = [
-        delayed(measured)(name, each, [rows.take(some) for some in part], shares, score)
+        delayed(measured)(
+            name, each, [rows.take(some) for some in part], bounds[name], pos_label, score
+        )
         for part in parts
         for name, each in families.items()
     ]
@@ -311,8 +317,9 @@ def find_alternatives(
     choice, names = search.chosen(range(len(parts)))
     best = runs[0][names["recommended"]]
     if len(parts) > 1:
-        bounded = np.array([best.share])[~np.isnan([best.share])]
-        best = fitted(best.name, families[best.estimator], rows, bounded)[-1]
+        shares = bounds[best.estimator]
+        shares = shares if shares is None else shares[shares == best.share]
+        best = fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
     others, groups = search.taken(1, range(len(parts)))
     report = FairnessReport.from_predictions(
         others.y,

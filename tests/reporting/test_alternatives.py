@@ -97,6 +97,30 @@ def test_a_baseline_of_another_library_and_seeds(data):
     assert record.model.random_state in (0, 1)
 
 
+def test_a_baseline_of_this_library_is_fitted_as_it_is(data):
+    X, y, groups = data
+    clf = FairLogisticClassifier(kappa=0.05)
+    record = find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
+    assert record.candidates.index[-1] == record.baseline == "baseline"
+    assert record.candidates["gap"].iloc[-1] < record.candidates["gap"].iloc[0]
+    with pytest.raises(ValueError, match="'baseline' is the name"):
+        find_alternatives({"baseline": clf}, X, y, groups, baseline=clf)
+
+
+def test_no_candidate_is_lost_to_the_rounding_of_its_name(data):
+    X, y, groups = data
+    record = find_alternatives(FairLogisticClassifier(bound=False), X, y, groups, n_kappas=60)
+    assert len(record.candidates) == 61
+
+
+def test_one_of_several_classes_is_favourable(data):
+    X, y, groups = data
+    several = np.where(X[:, 0] > 1.0, 2, y)
+    clf = FairLogisticClassifier(bound=False)
+    record = find_alternatives(clf, X, several, groups, n_kappas=1, pos_label=1)
+    assert record.report.to_dict()["positive_class"] == 1
+
+
 def test_the_record_as_text_json_and_html(record, tmp_path):
     found = json.loads(record.to_json(tmp_path / "record.json"))
     assert found["recommended"] == record.recommended
