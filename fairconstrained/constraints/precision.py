@@ -16,7 +16,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
 from fairconstrained.terms.head import FunctionAverages
-from fairconstrained.terms.ordered_pairs import identity
+from fairconstrained.terms.ordered_pairs import as_csr, identity
 from fairconstrained.terms.threshold_rates import averages
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -73,7 +73,8 @@ class Precisions(OnCells, FunctionAverages):
 
     def averages_vjp(self, statistics: Array, weights: Any) -> Any:
         """Return the weights times the derivatives of the precisions."""
-        return weights @ self._slopes(statistics)
+        listed = weights if isinstance(weights, np.ndarray) else as_csr(weights)
+        return listed @ self._slopes(statistics)
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the sizes of the derivatives times the averages of the subgradient error."""

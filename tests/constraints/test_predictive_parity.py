@@ -73,3 +73,14 @@ def test_a_group_without_selected_rows_sets_no_gap():
     term = PredictiveParity(0.1).bind(Y, GROUPS, WEIGHT).zero_one()
     assert_allclose(term.gap(scores), 0.0, atol=1e-12)
     assert predictive_parity_difference(Y, scores.astype(int), sensitive_features=GROUPS) == 0.0
+
+
+def test_many_groups_have_the_gap_of_their_pairs():
+    source = np.random.default_rng(0)
+    X, groups = source.normal(size=(3500, 2)), np.arange(3500) % 70
+    y = (source.random(3500) < expit(X[:, 0] + groups / 70)).astype(int)
+    clf = FairLogisticClassifier(PredictiveParity(), kappa=0.33, bound=False)
+    clf.fit(X, y, sensitive_features=groups)
+    chances = clf.predict_proba(X)[:, 1]
+    hits, selected = (np.bincount(groups, part) for part in (chances * y, chances))
+    assert clf.gap_ == pytest.approx(np.ptp(hits / selected)) == pytest.approx(0.33, abs=1e-4)
