@@ -115,7 +115,7 @@ def test_all_rows_are_as_many_as_they_are(data):
         assert reports[0][name] == reports[1][name]
 
 
-@pytest.mark.parametrize("hold", [pd.Series, pd.array, list], ids=str)
+@pytest.mark.parametrize("hold", [pd.Series, pd.array, list], ids=["Series", "array", "list"])
 def test_known_groups_are_named_as_the_columns_are(data, hold):
     *_, groups, P = data
     numbers = [None if k % 7 else int(group == "a") for k, group in enumerate(groups)]
