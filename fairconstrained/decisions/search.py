@@ -29,7 +29,8 @@ from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _N_ROUNDS = 7  # in which sigmoids get narrower
-_MORE_ROUNDS = 8  # at most, while models get better, or none meets the bound
+_MORE_ROUNDS = 8  # at most, while models get better, or none near the bound meets it
+_SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
@@ -313,7 +314,8 @@ def _run_rounds(
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
         stalled = merits[-1] < merits[-3] + _PROGRESS
-        short = search.best.constant or not search.best.met
+        ahead = _promising(seen).merit - search.best.merit > _SHORTFALL
+        short = search.best.constant or not search.best.met or ahead
         if k >= _LEAST_ROUNDS and stalled and not short:
             return k
         model = rounds.next()

@@ -66,7 +66,7 @@ OF_PREDICTIONS = {
     "error_rate_parity": lambda decided, own: gap(decided != own),
     "calibration_parity": lambda decided, own: gap(decided.astype(float) - own),
     "predictive_parity": lambda decided, own: gap(own, decided),
-    "disparate_impact": lambda decided, own: 1.0 - min(rates(decided)) / max(rates(decided)),
+    "disparate_impact": lambda decided, own: np.ptp(rates(decided)) / max(*rates(decided), 1e-9),
     "balanced_rate": lambda decided, own: 1.0 + gap(decided),
     "minority_rate": lambda decided, own: 1.0 - decided[SECOND].sum() / decided.sum(),
     "weak_partial_dp": lambda decided, own: np.ptp(np.clip(rates(decided), *ENDS)) / 0.4,
