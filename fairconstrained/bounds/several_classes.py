@@ -103,13 +103,14 @@ def _weights(at: Evaluation, multipliers: Array) -> tuple[Array, float]:
         term, of_part = cast("ByClass", part.term), multipliers[place]
         level += float(of_part @ (term.head(np.zeros(term.n_statistics)) + part.level_of(None)))
         on_statistics = term.head_vjp(np.zeros(term.n_statistics), of_part)
-        split = np.cumsum([each.n_statistics for each in term.by_class])[:-1]
-        for k, each in enumerate(term.by_class):
-            own = each._spread(np.split(on_statistics, split)[k])
+        ends = np.cumsum([each.n_statistics for each in term.by_class])[:-1]
+        of_classes = zip(term.by_class, np.split(on_statistics, ends), strict=True)
+        for k, (each, of_cells) in enumerate(of_classes):
+            on_rows = each._spread(of_cells)
             if each.signs is not None:  # sigmoid(-t) = 1 - sigmoid(t)
-                level += float(own[each.signs < 0.0].sum())
-                own = own * each.signs
-            weights[:, k] += own
+                level += float(on_rows[each.signs < 0.0].sum())
+                on_rows = on_rows * each.signs
+            weights[:, k] += on_rows
     return weights, level
 
 

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.bounds.lagrangian import Lagrangian
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
@@ -146,11 +147,7 @@ class Tables:
         """About how many rows can be read in the time of a relaxation."""
         return self.coefficients.shape[2] * len(self.points)
 
-    @property
-    def strengths(self) -> tuple[float, float, Array | float]:
-        """Those of the L1 norm and of half the squared distance, and the centre."""
-        assert self.penalty.elastic_net is not None
-        return self.penalty.elastic_net
+    strengths = Lagrangian.strengths  # of the same penalty
 
     def pooled(self) -> Tables:
         """Return the same: pooled rows would be of as many kinds as there are."""
