@@ -93,6 +93,8 @@ REPEATED = {
 @pytest.mark.cases(len(REPEATED))
 @pytest.mark.parametrize("name", REPEATED)
 def test_weights_are_repetitions(name):
+    if name == "network":
+        pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
     weighted = REPEATED[name]()
     rows, given = [X, Y], {"sensitive_features": GROUPS}
     if isinstance(weighted, FairRanker):
