@@ -32,7 +32,7 @@ from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array
 
 _POINTS, _EXACT_POINTS = 400, 4000  # of the grid, without kinks
-_NEAR_KINK = 0.01  # where parabolas that round it end, about
+_NEAR_KINK = 0.05  # where parabolas that round it end: narrower ones are hard to minimise
 _ROOM = 1.5  # times the largest score: where the grid ends
 _LEAST_ROOM = 15.0  # there the slope of a logistic loss is its limit to 3e-7
 _FAR = 1000.0  # times that end: there are the last points, to which lines go
@@ -135,9 +135,10 @@ class Tables:
         level[1:] -= at.violation
         sizes = np.abs(model.scores(at.w)).max(), np.abs(basis.shifts).max(initial=0.0)
         reach = max(_ROOM * sum(sizes), _LEAST_ROOM, *(_ROOM * np.abs(basis.kinks)))
-        kinks = np.ravel(basis.kinks[:, None] + np.array([-_NEAR_KINK, 0.0, _NEAR_KINK]))
-        evenly = np.linspace(-reach, reach, _EXACT_POINTS if exact else _POINTS)
-        points = np.union1d(evenly, kinks)
+        points = np.linspace(-reach, reach, _EXACT_POINTS if exact else _POINTS)
+        if len(basis.kinks):
+            away = np.abs(points[:, None] - basis.kinks).min(axis=1)
+            points = np.union1d(points[away >= 2.0 * _NEAR_KINK], basis.kinks)
         points = np.concatenate([[-_FAR * reach], points, [_FAR * reach]])
         penalty = problem.objective.penalty
         return cls(model, penalty, weight, kind, coefficients[:, used], level, basis, points)

@@ -321,6 +321,10 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return the variables of the last fit, None if they are of no use for this one."""
         return None
 
+    def _with_linear_scores(self, at: Evaluation) -> Evaluation:
+        """Return the problem whose scores are linear in its variables, at a point, for bounds."""
+        return at
+
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the solution of the problem without constraints of a fit."""
         return minimize_by_default(problem)

@@ -280,6 +280,7 @@ class Fit:
         at = self.problem.uncounted().at(result.w, like=at)
         cheap = min(_PASSES_FOR_BOUND, _ROWS_FOR_BOUND / at.problem.n_rows)
         passes = max(_SHARE_FOR_BOUND * result.data_passes, cheap)
+        at = estimator._with_linear_scores(at)
         return optimality_gap(at, result.multipliers, **(options or {"data_passes": passes}))
 
     def attributes(self, w: Array) -> dict[str, Any]:

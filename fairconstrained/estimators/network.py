@@ -125,8 +125,7 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
     confidence, holdout
         See :class:`~fairconstrained.FairLogisticClassifier`.
     bound : bool, default=True
-        Not used: for networks no bound on the distance from the best model is known, and
-        `optimality_gap_` is None.
+        Whether `fit` bounds the distance from the best network with the same hidden layers.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
     warm_start : bool, default=False
@@ -153,6 +152,8 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
     gap_, decision_gap_, kkt_residual_
         See :class:`~fairconstrained.FairLogisticClassifier`; on all rows, the validation rows
         included. The KKT residual refers to all weights of the network.
+    optimality_gap_, optimality_gap_reason_
+        See :class:`~fairconstrained.FairLogisticClassifier`; of the last layer, given the others.
     validation_indices_ : ndarray of int of shape (n_validation_rows,)
         With early stopping: the rows of X that chose the iterate. Exists after such fits only.
     decision_search_, certificate_, holdout_indices_, constraint_choices_

@@ -149,6 +149,11 @@ class NetworkScores(FairEstimator):
         weights: Array = getattr(self, "weights_", np.empty(0))
         return weights if weights.shape == (fit.model.n_parameters,) else None
 
+    def _with_linear_scores(self, at: Evaluation) -> Evaluation:
+        """Return the problem of the last layer with all others fixed, at a point."""
+        last = last_layer(at.problem, at.w, penalty_of(self.alpha))
+        return at if last is None else last[0].at(last[1])
+
     def _raw_scores(self, features: Features) -> Array:
         """Return the scores of rows with the features of the model.
 
@@ -166,6 +171,12 @@ class NetworkScores(FairEstimator):
 
 
 Lift = Callable[[Array], Array]
+
+
+class LastLayer(LinearModel):
+    """The scores of a network as a function of its last layer."""
+
+    kind: ClassVar[str] = "network with the same hidden layers"
 
 
 def last_layer(problem: Problem, w: Array, penalty: Penalty) -> tuple[Problem, Array, Lift] | None:
@@ -206,7 +217,7 @@ def with_last_layer(
         if model not in fixed:
             bias, hidden = model.network.last.bias, model.hidden(w[:n_parameters])
             weight, intercept = np.ones(len(hidden)), bias.stop > bias.start
-            fixed[model] = LinearModel.standardized(
+            fixed[model] = LastLayer.standardized(
                 hidden, weight, fit_intercept=intercept, rescale=False
             )
         by = fixed[model].n_parameters - n_parameters

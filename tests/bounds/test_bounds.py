@@ -285,6 +285,35 @@ def test_leaf_values_are_compared_given_the_trees():
     assert "model of the same trees" in str(model.result_) or model.optimality_gap_ <= 1e-5
 
 
+def test_the_last_layer_of_a_network_is_compared_given_the_others():
+    pytest.importorskip("torch")
+    from fairconstrained import FairNetworkClassifier
+    from fairconstrained.estimators.network_training import last_layer, refit
+    from fairconstrained.solvers.base import Start
+
+    X, y, groups = make_biased_classification(600, gap=0.1, random_state=0)
+    model = FairNetworkClassifier(kappa=0.03, hidden_layer_sizes=(6,), random_state=0)
+    model.fit(X, y, sensitive_features=groups)
+    assert "network with the same hidden layers" in str(model.result_)
+    fit = model.bind(X, y, None, groups)
+    problem, start, _ = last_layer(fit.problem, model.weights_, L2(model.alpha))
+    best = refit(problem, Start(start), 1e-6)
+    objective = problem.at(start).objective
+    assert best.violation <= 1e-6
+    assert best.objective < objective
+    for gap in (model.optimality_gap_, model.certify(X, y, sensitive_features=groups).gap):
+        assert objective * (1.0 - gap) <= best.objective
+        assert gap < 0.3
+
+
+def test_kinks_of_losses_and_surrogates_leave_a_useful_bound():
+    X, y, groups = make_biased_classification(1000, gap=0.1, random_state=0)
+    for constraint, surrogate in (("demographic_parity", "sigmoid"), ("equalized_odds", "ramp")):
+        model = FairLogisticClassifier(constraint, kappa=0.03, loss="hinge", surrogate=surrogate)
+        model.fit(X, y, sensitive_features=groups)
+        assert model.certify(X, y, sensitive_features=groups).gap < 0.15
+
+
 def test_certify_goes_further_and_keeps_what_it_proved(capsys):
     X, y, groups = make_biased_classification(400, n_features=2, gap=0.2, random_state=0)
     model = FairLogisticClassifier(kappa=0.02, verbose=0).fit(X, y, sensitive_features=groups)
