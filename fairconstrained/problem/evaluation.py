@@ -18,6 +18,7 @@ from fairconstrained.utils.typing import Array, Gaps
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
 
+KINDS = "objective", "constraints", "constraint_gradients"  # that evaluations are counted by
 _MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
 _MOST_LISTED = 1000  # constraints, whose values cost little: of more only some are computed
 
@@ -52,6 +53,7 @@ class Evaluation:
         # The same object for all evaluations at these parameters: what one reads serves the others.
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
         self._terms: dict[int, TermPass] = {}
+        self._counted: set[str] = like._counted if like and shared else set()
         # Whether all constraints are computed where some of them are asked for.
         self.lists = problem.n_constraints <= _MOST_LISTED
         self._gradients: dict[tuple[Multipliers | None, float], Array] = {}
@@ -64,6 +66,12 @@ class Evaluation:
             kind = ModelPass if model.in_memory else ShardsPass
             made = self._passes[model] = kind(cast("Any", model), self.w[: model.n_parameters])
         return made
+
+    def _count(self, kind: str) -> None:
+        """Count that functions of a kind are evaluated here, once."""
+        if kind not in self._counted:
+            self._counted.add(kind)
+            self.problem.counter.functions[kind] += self.problem.function_rows[kind]
 
     def with_scores(self, scores: Mapping[Model, Scores]) -> Evaluation:
         """Return the evaluation, which takes scores that are there: it does not read these rows."""
@@ -102,11 +110,14 @@ class Evaluation:
     @cached_property
     def objective(self) -> float:
         """f(w)."""
+        self._count("objective")
         return float(self._outputs(0)[0])
 
     @cached_property
     def constraints(self) -> Array:
         """g(w), shape (n_constraints,)."""
+        if self.problem.n_constraints:
+            self._count("constraints")
         outputs = [self._outputs(k) for k in range(1, len(self.problem.parts))]
         return outputs[0] if len(outputs) == 1 else np.concatenate([*outputs, np.zeros(0)])
 
@@ -118,6 +129,7 @@ class Evaluation:
 
     def values(self, which: Array) -> Array:
         """Return the values of some constraints, by their positions."""
+        self._count("constraints")
         if self.lists:
             return self.constraints[which]
         values = np.zeros(len(which))
@@ -222,7 +234,11 @@ class Evaluation:
         They come with the pass of the term and the weights of its statistics.
         """
         each = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
+        if objective:
+            self._count("objective")
         if active is not None:
+            if len(active.which):
+                self._count("constraint_gradients")
             constraints = self._by_part(active.which)
             each += [(k, active.values[places], outputs) for k, places, outputs in constraints]
         for k, weights, outputs in each:
@@ -297,6 +313,8 @@ class Evaluation:
             Positions of constraints.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
+        if len(which):
+            self._count("constraint_gradients")
         for k, places, outputs in self._by_part(which):
             part, of = self.problem.parts[k], self._term(k)
             on_model, on_own = self.model_pass(part.model).rows(of, outputs)

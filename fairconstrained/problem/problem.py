@@ -15,7 +15,7 @@ from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.evaluation import KINDS, Evaluation
 from fairconstrained.terms.base import Term, common_blocks
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import by_first_row, joint_codes
@@ -25,9 +25,10 @@ from fairconstrained.utils.typing import Array, RandomState
 
 @dataclass
 class EvaluationCounter:
-    """Counts the rows that forward passes have read."""
+    """Counts the rows that forward passes have read, and those of each kind of function."""
 
     rows: float = 0.0
+    functions: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
 
 
 _joined = partial(joined, "parts", kind=cached_property)  # a problem does not change
@@ -109,6 +110,19 @@ class Problem:
         """Where the outputs of every part are among the constraints; those of f are nowhere."""
         ends = np.cumsum([0, 0, *(part.n_outputs for part in self.constraints)]).tolist()
         return [slice(start, end) for start, end in pairwise(ends)]
+
+    @cached_property
+    def function_rows(self) -> dict[str, int]:
+        """The rows of the objective, of the constraints and of their gradients; 1 without rows."""
+        of_parts = (self.objective,), self.constraints, self.constraints
+        models = [{part.model for part in parts} for parts in of_parts]
+        rows = [max(sum(model.n_rows for model in each), 1) for each in models]
+        return dict(zip(KINDS, rows, strict=True))
+
+    @property
+    def evaluations(self) -> dict[str, float]:
+        """How often each kind of function was evaluated so far; a batch counts by its rows."""
+        return {kind: self.counter.functions[kind] / n for kind, n in self.function_rows.items()}
 
     @cached_property
     def n_rows(self) -> int:

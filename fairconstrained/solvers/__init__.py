@@ -10,7 +10,7 @@ from fairconstrained.solvers.registry import SOLVERS, available_solvers, default
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import AugmentedLagrangian, Smoothing
 from fairconstrained.solvers.sqp import SQP, ExactPenalty
-from fairconstrained.solvers.stationarity import near_stationarity
+from fairconstrained.solvers.stationarity import NearStationarity, near_stationarity
 from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic, ThreeSEcon
 from fairconstrained.solvers.successive import IDCA, IPC
 from fairconstrained.solvers.switching_subgradient import (
@@ -35,6 +35,7 @@ __all__ = [
     "DiminishingTolerance",
     "ExactPenalty",
     "LagrangianDescentAscent",
+    "NearStationarity",
     "OnlineStochastic",
     "PolyakSteps",
     "Regularization",

@@ -34,7 +34,7 @@ _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
 
 
-Callback = Annotated[Callable[[Measured], bool | None], callable]
+Callback = Annotated[Callable[[Measured], "Status | bool | None"], callable]
 _SHORT = Status.ITERATION_LIMIT, Status.PASS_LIMIT, Status.STALLED
 
 
@@ -48,7 +48,7 @@ class Run:
     start : Start
         What the run starts from.
     callback : callable or None
-        Called with every measured iterate; a true answer stops the run.
+        Called with every measured iterate; a true answer stops the run, perhaps with a status.
 
     Attributes
     ----------
@@ -65,6 +65,12 @@ class Run:
         self.kept: Measured | None = None
         self.last: Measured | None = None
         self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
+        self._evaluations = problem.evaluations
+
+    @property
+    def evaluations(self) -> dict[str, float]:
+        """The evaluations of the run so far, see :class:`Result`."""
+        return {k: n - self._evaluations[k] for k, n in self.problem.evaluations.items()}
 
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why."""
@@ -79,7 +85,7 @@ class Run:
             elif last.kkt.holds(tol):
                 ended = Status.CONVERGED
             elif stop:
-                ended = Status.STOPPED
+                ended = stop if isinstance(stop, Status) else Status.STOPPED
             elif ended is None and self.problem.passes >= last_pass:
                 ended = Status.PASS_LIMIT
             if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
@@ -111,7 +117,7 @@ class Run:
             if self.kept is None or not self.kept.better_than(first, tol):
                 self.kept = first
         kept = self.kept or last
-        if status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
+        if status.met or kept.iterate.at.w is last.iterate.at.w:
             kept = last
         self.kept = kept
         if status in _SHORT and is_stuck(kept.iterate.at, tol, kept.certified):
@@ -238,7 +244,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         tol : float or None, default=None
             Overrides the solver's tolerance on violation and KKT residual.
         callback : callable or None, default=None
-            Called with every measured iterate; a true answer stops the run.
+            Called with every measured iterate; a true answer stops the run. A
+            :class:`~fairconstrained.solvers.NearStationarity` is a further rule for its end.
         random_state : int, RandomState or None, default=None
             The source of randomness.
         max_data_passes : float or None, default=None
@@ -321,7 +328,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         last = run.last.iterate
         figures = measures(run.kept, status, last.iteration, last.note)
         at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
-        return Result(**figures, data_passes=passes, trace=run.trace, solver=self, state=state), at
+        figures |= {"data_passes": passes, "evaluations": run.evaluations}
+        return Result(**figures, trace=run.trace, solver=self, state=state), at
 
 
 def refine(run: Run, status: Status) -> Status:
@@ -334,7 +342,7 @@ def refine(run: Run, status: Status) -> Status:
     """
     problem, start, kept = run.problem, run.start, run.kept
     steps = without_kinks(problem, SOLVERS["sqp"]())
-    done = status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
+    done = status.met or status is Status.STOPPED or start.passes_used_up(problem)
     if done or kept is None or steps.missing(problem):
         return status
     at, n_iter = kept.iterate.at, run.trace.iteration[-1]

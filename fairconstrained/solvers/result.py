@@ -26,8 +26,9 @@ class Status(Enum):
     Attributes
     ----------
     value : str
-        "converged", "iteration limit", "data pass limit", "stalled", "infeasible stationary point",
-        "diverged", "stopped by a callback" or "chosen on validation rows".
+        "converged", "nearly stationary", "iteration limit", "data pass limit", "stalled",
+        "infeasible stationary point", "diverged", "stopped by a callback" or "chosen on validation
+        rows".
     advice : str
         What to do about it; empty if nothing has to be done.
 
@@ -39,6 +40,7 @@ class Status(Enum):
     """
 
     CONVERGED = "converged"
+    NEARLY_STATIONARY = "nearly stationary"
     ITERATION_LIMIT = "iteration limit"
     PASS_LIMIT = "data pass limit"
     STALLED = "stalled"
@@ -46,6 +48,11 @@ class Status(Enum):
     DIVERGED = "diverged"
     STOPPED = "stopped by a callback"
     VALIDATED = "chosen on validation rows"
+
+    @property
+    def met(self) -> bool:
+        """Whether the run ended where it was to end."""
+        return self in (Status.CONVERGED, Status.NEARLY_STATIONARY)
 
     @property
     def advice(self) -> str:
@@ -253,6 +260,11 @@ class Result:
         The number of iterations.
     data_passes : float
         The number of data passes: forward passes over all rows.
+    evaluations : dict of float
+        How often "objective", "constraints" and "constraint_gradients" were evaluated by the run
+        that gave the answer, each in passes over its own rows: a batch counts as its share. At a
+        point each counts once, whatever is asked of it. Starts and other runs of a fit are in
+        `data_passes` alone.
     trace : Trace
         The measured iterates.
     solver : Solver
@@ -284,6 +296,7 @@ class Result:
     message: str
     n_iter: int
     data_passes: float
+    evaluations: dict[str, float] = field(repr=False)
     trace: Trace = field(repr=False)
     solver: Solver
     state: SolverState | None = field(default=None, repr=False)
@@ -294,8 +307,8 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the run met its tolerance."""
-        return self.status is Status.CONVERGED
+        """Whether the run met its tolerance, or the near-stationarity that it was to end at."""
+        return self.status.met
 
     def with_point(self, measured: Measured, status: Status) -> Result:
         """Return the result of the same run with another point, its measures and no state."""

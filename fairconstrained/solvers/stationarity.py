@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
+from fairconstrained.solvers.result import Measured, Status
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
-from fairconstrained.utils.parameter_constraints import NonNegative, Positive, checked
+from fairconstrained.utils.parameter_constraints import (
+    NonNegative,
+    Positive,
+    check_parameters,
+    checked,
+)
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
@@ -111,3 +120,53 @@ def near_stationarity(
             ConvergenceWarning,
         )
     return float(np.linalg.norm(found.w - w))
+
+
+class NearStationarity(FieldParameters):
+    r"""Ends a run at near-stationarity: pass it as `callback` to :meth:`Solver.minimize`.
+
+    The run ends, and returns its last point, once :func:`near_stationarity` is at most `distance`.
+    That is measured at every measured iterate, with the clock stopped; its data passes are not
+    counted. The tolerance of the solver still ends runs as well.
+
+    Parameters
+    ----------
+    distance : float, default=1e-3
+        The distance that suffices, >= 0. The paper has 1e-3, and 5e-3 for stochastic methods.
+    rho, constraint_rho, tol, solver
+        See :func:`near_stationarity`.
+
+    References
+    ----------
+    3S-Econ, section 4.4 and table 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import Proximity
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.problem.problem import Problem
+    >>> from fairconstrained.solvers import NearStationarity, ThreeSEcon
+    >>> bowl = Problem(
+    ...     CompositeFunction(penalty=Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
+    ... )
+    >>> solver = ThreeSEcon.paper(check_every=1, max_iter=10_000)
+    >>> result = solver.minimize(bowl, callback=NearStationarity(0.1, rho=0.5))
+    >>> result.status.value, float(np.linalg.norm(result.w - [3.0, 4.0]).round(2))
+    ('nearly stationary', 0.2)
+    """
+
+    distance: NonNegative = 1e-3
+    _: KW_ONLY
+    rho: Positive | None = None
+    constraint_rho: NonNegative | None = None
+    tol: NonNegative = 1e-4
+    solver: Solver | None = None
+
+    def __call__(self, measured: Measured) -> Status | None:
+        """Return the status of a run that ends at an iterate, None where it goes on."""
+        check_parameters(self)
+        at, options = measured.iterate.at, self.get_params(deep=False)
+        largest = options.pop("distance")
+        near = near_stationarity(at.problem, at.w, **options) <= largest
+        return Status.NEARLY_STATIONARY if near else None

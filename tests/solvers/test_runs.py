@@ -27,6 +27,7 @@ from fairconstrained.solvers import (
     Status,
     StochasticSwitchingSubgradient,
     SwitchingSubgradient,
+    ThreeSEcon,
     near_stationarity,
     successive,
 )
@@ -74,6 +75,19 @@ def test_a_solver_needs_iterate_only() -> None:
     assert clf.result_.converged
     expected = FairLogisticClassifier(None, tol=1e-6).fit(X, y)
     assert clf.objective_ == pytest.approx(expected.objective_, rel=1e-5)
+
+
+def test_evaluations_of_each_kind_are_counted_apart() -> None:
+    """3S-Econ takes no gradient of constraints that hold, PLADA's exact step one for each trial."""
+    alone = {"objective": 11.0, "constraints": 11.0, "constraint_gradients": 0.0}
+    steps = {"max_iter": 10, "check_every": 10}
+    assert ThreeSEcon.paper(**steps).minimize(parity()).evaluations == alone
+    plada = PLADA.paper(**steps).minimize(parity()).evaluations
+    assert plada["objective"] == plada["constraints"] == 11.0
+    assert plada["constraint_gradients"] > 20.0
+    stochastic = ThreeSEcon.paper(stochastic=True, max_iter=200, check_every=200)
+    few = stochastic.minimize(parity(), random_state=0).evaluations
+    assert few["objective"] < few["constraints"] < 200.0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS
 
-from fairconstrained.domains import L2Ball
+from fairconstrained.domains import L2Ball, WholeSpace
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.penalties import L1, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import AugmentedLagrangian
-from fairconstrained.solvers.stationarity import near_stationarity
+from fairconstrained.solvers import (
+    SQP,
+    AugmentedLagrangian,
+    NearStationarity,
+    Status,
+    ThreeSEcon,
+    near_stationarity,
+)
 
 
 def bowl(*constraints: CompositeFunction, domain=None) -> Problem:
@@ -95,3 +101,19 @@ def test_its_passes_do_not_count() -> None:
     problem = PROBLEMS["unconstrained"]()
     near_stationarity(problem, problem.start())
     assert problem.passes == 0.0
+
+
+def test_a_run_ends_where_it_is_nearly_stationary() -> None:
+    problem, rule = bowl(), NearStationarity(0.1, rho=0.5)
+    result = ThreeSEcon.paper(check_every=10, max_iter=10_000).minimize(problem, callback=rule)
+    assert (result.status, result.converged) == (Status.NEARLY_STATIONARY, True)
+    assert near_stationarity(problem, result.w, rho=0.5) <= 0.1
+    steps = 10 * np.arange(1, len(result.trace) + 1)
+    before = 5.0 * 0.99 ** steps[-2]  # one measurement earlier; gradient steps of 0.01
+    assert result.trace.iteration == steps.tolist()
+    assert 0.5 * before > 0.1
+
+
+def test_a_rule_checks_its_parameters() -> None:
+    with pytest.raises(ValueError, match="'distance' parameter of NearStationarity"):
+        SQP().minimize(bowl(domain=WholeSpace()), callback=NearStationarity(-1.0))
