@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

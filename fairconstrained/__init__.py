@@ -7,7 +7,7 @@ cluster, which import what reads rows, do without the estimators and without sci
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _MODULES = {
     "constraints": (
