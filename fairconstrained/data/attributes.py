@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, cast
 
@@ -28,10 +29,15 @@ def check_titles(titles: list[Any], name: str) -> None:
             )
 
 
-def title_of(column: Column, position: int, argument: str) -> str:
-    """Return the name of a column of an argument, for instance "sex", or what stands for one."""
-    what, name = "stratum" if argument == _ARGUMENTS[1] else "attribute", getattr(column, "name", 0)
-    return name if isinstance(name, str) else f"{what} {position}"
+def titles_of(columns: Sequence[Column], argument: str) -> list[str]:
+    """Return the names of the columns of an argument, such as "sex", or what stands for one."""
+    alone = len(columns) == 1
+    if argument == _ARGUMENTS[1]:
+        unnamed = "stratum" if alone else "stratum {}"
+    else:
+        unnamed = "sensitive features" if alone else "attribute {}"
+    names = [getattr(column, "name", None) for column in columns]
+    return [name if isinstance(name, str) else unnamed.format(k) for k, name in enumerate(names)]
 
 
 def names_of_columns(values: object) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from fairconstrained.data.attributes import (
     names_of_columns,
     probabilities_of,
     split_strata,
-    title_of,
+    titles_of,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -244,7 +244,7 @@ class Groups:
                 )
             titles, P = probabilities
             names, order = np.unique(titles, return_index=True)
-            P, title = P[:, order], title_of(names, 0, name)
+            P, (title,) = P[:, order], titles_of([names], name)
             return cls(P.argmax(axis=1), names, title=title, probabilities=P)
         if values is None and strata is not None:
             raise ValueError(
@@ -263,9 +263,10 @@ class Groups:
     @classmethod
     def _of_columns(cls, values: Any, name: str, *options: Any) -> Groups:
         """Return the groups of rows that agree in all columns."""
+        columns = group_columns(values, name)
         encoded = tuple(
-            cls(*encode_column(column, name, *options), title=title_of(column, k, name))
-            for k, column in enumerate(group_columns(values, name))
+            cls(*encode_column(column, name, *options), title=title)
+            for column, title in zip(columns, titles_of(columns, name), strict=True)
         )
         groups = encoded[0] if len(encoded) == 1 else cls.crossed(encoded)
         return replace(groups, column_names=names_of_columns(values))

@@ -6,12 +6,13 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.metrics import accuracy_score, check_scoring, get_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
@@ -23,9 +24,11 @@ from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.comparison import compared
+from fairconstrained.reporting.forms import sentence
 from fairconstrained.utils.meta_estimators import final_estimator, fitted_steps
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import brief
 
 _LEAST_GAP = 1e-3  # of bounds, where a model without constraints has hardly any gap
 
@@ -108,21 +111,46 @@ def measured(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         candidates = fitted(name, estimator, part[0], shares, pos_label)
-    said = dict.fromkeys(warning.category.__name__ for warning in caught)
+    kinds = dict.fromkeys(warning.category.__name__ for warning in caught)
     for each in candidates:
-        result = getattr(final_estimator(each.model), "result_", None)
-        each.status = ", ".join([*([] if result is None else [result.status.value]), *said])
+        each.status = sentence("status", final_estimator(each.model), list(kinds))
         for rows in part[1:]:
             weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
             groups = rows.sensitive_features
             labels = Outputs.of(each.model, rows.X, groups, methods=["predict"]).labels
             each.labels = [*each.labels, np.asarray(labels)]
-            if score == "accuracy":  # also of models that need the groups to predict
+            if score is None:
                 value = accuracy_score(rows.y, labels, **weight)
             else:
-                value = get_scorer(score)(each.model, rows.X, rows.y, **weight)
+                value = score(each.model, rows.X, rows.y, **weight)
             each.scores = [*each.scores, value]
     return candidates
+
+
+def checked_score(score: Any, estimator: Any, rows: Rows) -> Any:
+    """Return the scorer; None for the accuracy, also of models that need groups to predict."""
+    if isinstance(score, str) and score == "accuracy":
+        return None
+    scorer = check_scoring(estimator, get_scorer(score))
+    taken = signature(getattr(scorer, "_score_func", scorer)).parameters
+    open_ended = any(each.kind is each.VAR_KEYWORD for each in taken.values())
+    if rows.sample_weight is not None and "sample_weight" not in taken and not open_ended:
+        raise ValueError(
+            f"score: {brief(score)} takes no sample_weight, and sample_weight is given. Pass a "
+            "function score(estimator, X, y, sample_weight=None), or a scorer of a metric with "
+            "sample_weight, or leave out the weights."
+        )
+    return scorer
+
+
+def compared_groups(groups: Groups) -> Groups:
+    """Return the groups, two or more."""
+    if max(map(len, groups.separate)) < 2:
+        raise ValueError(
+            f"sensitive_features: all rows are of one group, {groups.labels[0]}, and a gap is one "
+            "of two groups. Pass rows of two groups or more."
+        )
+    return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +207,13 @@ class Search:
         table["allowed"] = at_most(least, table["score"]) & (table["gap"] >= 0.0)
         order = table[table["allowed"]].sort_values(["gap", "score"], ascending=[True, False])
         if not len(order):
+            groups = self.taken(0, parts)[1]
+            sizes = zip(groups.labels, np.bincount(groups.codes[groups.known]), strict=False)
             raise ValueError(
                 f"criterion: the gap of {type(self.criterion).__name__} cannot be measured on the "
-                "rows to choose by: name a constraint on predictions, or pass more rows."
+                "rows to choose by, of these groups: "
+                f"{', '.join(f'{name} ({n} rows)' for name, n in sizes)}. Pass more rows of each "
+                "group and class, or merge groups, or name a constraint on predictions."
             )
         return table, {"baseline": baseline, "recommended": str(order.index[0])}
 

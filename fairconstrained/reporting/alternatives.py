@@ -18,7 +18,14 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.inspection.collected import groups_of
 from fairconstrained.reporting._pictures import FrontierPlot
-from fairconstrained.reporting._search import Rows, Search, fitted, measured
+from fairconstrained.reporting._search import (
+    Rows,
+    Search,
+    checked_score,
+    compared_groups,
+    fitted,
+    measured,
+)
 from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
@@ -32,7 +39,7 @@ from fairconstrained.utils.parameter_constraints import (
     check_arguments,
 )
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_confidence
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ class Alternatives(Report):
         `kappa` the bound; `choice_score` and `choice_gap` are what it was chosen by, and `allowed`
         says whether that score is high enough. All others are figures of rows that chose nothing:
         `score`, `gap`, and those of :func:`compare` with their intervals. `seconds` is the CPU time
-        of its fits, and `status` that of the solver.
+        of its fits, and `status` how the solver ended, with what the fit warned of.
     recommended, baseline : str
         The names of the recommended candidate, and of the one that it is compared with.
     model : estimator
@@ -207,7 +214,7 @@ def find_alternatives(
         the first estimator.
     score : str or callable, default="accuracy"
         The score of which `max_loss` may be lost: a scorer of scikit-learn, or its name; higher is
-        better. Of several parts of the rows the mean is taken.
+        better. Of several parts of the rows the mean is taken. With weights it must take them.
     max_loss : float, default=0.005
         The largest loss of score allowed.
     n_kappas : int, default=7
@@ -240,8 +247,8 @@ def find_alternatives(
     Raises
     ------
     ValueError
-        If an argument is not valid, an estimator has no tolerance to vary, or the gap of the
-        criterion cannot be measured.
+        If an argument is not valid, an estimator has no tolerance to vary, the rows cannot be
+        divided or are of one group, or the gap of the criterion cannot be measured.
 
     See Also
     --------
@@ -275,25 +282,22 @@ def find_alternatives(
     check_same_rows(X=X, y=y, sensitive_features=given, sample_weight=sample_weight)
     rows = Rows(*indexable(X, column_or_1d(y), sample_weight, given))
     families = _families(estimator, n_seeds)
+    leading = next(iter(families.values()))
+    score_of = checked_score(score, leading, rows)
     confidence = check_confidence(confidence)
     if criterion is None:
-        leading = final_estimator(next(iter(families.values())))
-        criterion = resolve_constraints(leading.constraint)[0]
+        criterion = resolve_constraints(final_estimator(leading).constraint)[0]
     wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
+    groups = None if given is None else compared_groups(groups_of(leading, X, given))
     if baseline is not None and "baseline" in families:
         raise ValueError("estimator: 'baseline' is the name of the argument baseline: use another.")
     bounds: dict[str, Any] = dict.fromkeys(families, np.geomspace(1.0, _LEAST_SHARE, n_kappas))
     if baseline is not None:
         families["baseline"], bounds["baseline"] = baseline, None
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
-    splits = splits_of(folds if cv is None else cv, X, rows.y)[: 1 if cv is None else None]
-    parts = []
-    for training, test in splits:
-        options = {"random_state": random_state, "stratify": rows.y[training]}
-        parts.append((*train_test_split(training, test_size=_TO_CHOOSE, **options), test))
+    parts = _parts(rows, cv, random_state)
     jobs = [
         delayed(measured)(
-            name, each, [rows.take(some) for some in part], bounds[name], pos_label, score
+            name, each, [rows.take(some) for some in part], bounds[name], pos_label, score_of
         )
         for part in parts
         for name, each in families.items()
@@ -305,7 +309,7 @@ def find_alternatives(
     first = every[0][0].model
     search = Search(
         rows,
-        groups_of(first, X, given),
+        groups or compared_groups(groups_of(first, X, None)),
         parts,
         runs,
         free if baseline is None else ["baseline"],
@@ -320,11 +324,11 @@ def find_alternatives(
         shares = bounds[best.estimator]
         shares = shares if shares is None else shares[shares == best.share]
         best = fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
-    others, groups = search.taken(1, range(len(parts)))
+    others, members = search.taken(1, range(len(parts)))
     report = FairnessReport.from_predictions(
         others.y,
         search.labels(),
-        sensitive_features=groups,
+        sensitive_features=members,
         sample_weight=others.sample_weight,
         confidence=confidence,
         constraint=search.criterion,
@@ -346,6 +350,24 @@ def find_alternatives(
         sizes={use: list(map(len, some)) for use, some in uses},
         provenance=provenance(families, *vars(rows).values()),
     )
+
+
+def _parts(rows: Rows, cv: Any, random_state: Any) -> list[tuple[Array, Array, Array]]:
+    """Return the rows to train on, to choose by and to measure on, once or several times."""
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+    parts = []
+    try:
+        splits = splits_of(folds if cv is None else cv, rows.X, rows.y)
+        for training, test in splits[: 1 if cv is None else None]:
+            options = {"random_state": random_state, "stratify": rows.y[training]}
+            parts.append((*train_test_split(training, test_size=_TO_CHOOSE, **options), test))
+    except ValueError as error:
+        raise ValueError(
+            f"X: its {len(rows.y)} rows cannot be divided, with the same shares of the classes, "
+            f"into rows to train on, to choose by and to measure on: {error} Pass more rows of "
+            "each class, or the parts as cv."
+        ) from error
+    return parts
 
 
 def _families(estimator: Any, n_seeds: int) -> dict[str, Any]:

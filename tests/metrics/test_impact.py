@@ -81,7 +81,7 @@ def test_a_reference_is_the_highest_rate_of_a_known_group_of_enough_rows_or_a_na
     groups = np.repeat(["tiny", "most", "least", None], [10, 600, 390, 100])
     selected = np.concatenate([np.arange(n) < k for n, k in ((10, 9), (600, 300), (390, 117))])
     selected = np.append(selected, np.ones(100, dtype=bool))
-    table = impact_ratios(None, selected, sensitive_features=groups).loc["attribute 0"]
+    table = impact_ratios(None, selected, sensitive_features=groups).loc["sensitive features"]
     assert table["status"].to_dict() == {
         "tiny": "fewer than 2% of the rows",
         "most": "reference",
@@ -92,10 +92,10 @@ def test_a_reference_is_the_highest_rate_of_a_known_group_of_enough_rows_or_a_na
         {"tiny": 1.8, "most": 1.0, "least": 0.6, "unknown": 2.0}
     )
     every = impact_ratios(None, selected, sensitive_features=groups, least_share=0.0)
-    assert every.loc[("attribute 0", "tiny"), "status"] == "reference"
+    assert every.loc[("sensitive features", "tiny"), "status"] == "reference"
     named = impact_ratios(None, selected, sensitive_features=groups, reference="least")
-    assert named.loc[("attribute 0", "most"), "ratio"] == pytest.approx(5 / 3)
-    assert named.loc[("attribute 0", "least"), ["z", "p_value", "ratio_low"]].isna().all()
+    assert named.loc[("sensitive features", "most"), "ratio"] == pytest.approx(5 / 3)
+    assert named.loc[("sensitive features", "least"), ["z", "p_value", "ratio_low"]].isna().all()
 
 
 def test_references_are_named_by_attribute_and_crossed():
@@ -159,7 +159,7 @@ def test_a_stratum_without_the_reference_group_has_no_ratios():
     groups, strata, selected = list("aabbbb"), list("xxxxyy"), [1, 0, 1, 1, 0, 1]
     given = {"sensitive_features": groups, "control_features": strata}
     table = impact_ratios(None, selected, reference="a", **given)
-    alone = table.loc["attribute 0 | stratum 0=y"]
+    alone = table.loc["sensitive features | stratum=y"]
     assert alone["ratio"].isna().all()
     assert alone["status"].tolist() == [""]
-    assert table.loc[("attribute 0 | stratum 0=x", "b"), "ratio"] == 2.0
+    assert table.loc[("sensitive features | stratum=x", "b"), "ratio"] == 2.0

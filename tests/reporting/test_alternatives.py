@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -153,8 +154,41 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
         (FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
         (FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
         (FairLogisticClassifier(), {"criterion": "parity"}, "criterion='parity' is unknown"),
+        (FairLogisticClassifier(), {"score": accuracy_score}, "looks like it is a metric"),
+        (
+            FairLogisticClassifier(),
+            {"score": lambda model, X, y: 1.0, "sample_weight": np.ones(N)},
+            "score: .* takes no sample_weight, .* or leave out the weights",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_refused(data, estimator, options, message):
     with pytest.raises(ValueError, match=message):
         find_alternatives(estimator, *data, n_kappas=1, **options)
+
+
+def test_rows_that_cannot_be_searched_are_refused_with_what_to_do(data):
+    X, y, groups = data
+    clf, rare = FairLogisticClassifier(), np.arange(N) < 2
+    with pytest.raises(ValueError, match=r"all rows are of one group, all, .* two groups or more"):
+        find_alternatives(clf, X, y, ["all"] * N)
+    with pytest.raises(ValueError, match=r"its 3 rows cannot be divided.* Pass more rows of each"):
+        find_alternatives(clf, X[:3], [0, 1, 0], groups[:3])
+    with pytest.raises(ValueError, match=r"False \(300 rows\). Pass more rows of each group"):
+        find_alternatives(clf, X, y, rare, n_kappas=1)
+
+
+def test_a_score_of_your_own_and_warnings_in_words(data):
+    X, y, groups = (part[:400] for part in data)
+    clf = FairLogisticClassifier(enforce="decision", kappa=0.01)
+    weight = np.where(np.arange(400) % 2, 1.0, 2.0)
+
+    def score(model, X, y, sample_weight):
+        return np.average(model.predict(X) == y, weights=sample_weight)
+
+    record = find_alternatives(clf, X, y, groups, score=score, sample_weight=weight, n_kappas=2)
+    table = record.candidates
+    assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
+    assert set(table["status"]) == {
+        "converged; its gap on new rows is expected to exceed the bound"
+    }
