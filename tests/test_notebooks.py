@@ -20,6 +20,7 @@ NAMES = [
     "09_from_csv_to_report.ipynb",
     "10_groups_not_recorded.ipynb",
     "11_several_classes.ipynb",
+    "12_a_file_for_the_regulator.ipynb",
 ]
 SLOW = {  # more than ten seconds
     "02_choosing_kappa.ipynb",
@@ -27,7 +28,7 @@ SLOW = {  # more than ten seconds
     "07_network_with_800_groups.ipynb",
     "11_several_classes.ipynb",
 }
-GENERATED = {"08_a_ranker.ipynb"}  # they never read data
+GENERATED = {"08_a_ranker.ipynb", "12_a_file_for_the_regulator.ipynb"}  # they never read data
 EXTRAS = {"06_boosted_trees.ipynb": "lightgbm", "07_network_with_800_groups.ipynb": "torch"}
 RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
 MOST_BYTES = 60_000  # of a picture
