@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
+from pandas.api.types import infer_dtype, is_float_dtype
 
 from fairconstrained.data.inputs import check_held, check_same_rows
 from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
-from fairconstrained.utils.typing import Array, FrameLike
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import as_frame
 
 Column = pd.Series | Array
 MISSING = "missing"
@@ -151,7 +152,7 @@ def group_columns(values: object, name: str) -> list[Column]:
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
             f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
         )
-    values = _filled(as_frame(values))
+    values = as_frame(_filled(values))
     check_held(name, values)
     if values is None:
         raise ValueError(f"{name} must hold one group per row of X; got None.")
@@ -161,9 +162,6 @@ def group_columns(values: object, name: str) -> list[Column]:
         return [_native(values)]
     check_titles(list(getattr(values, "columns", ())), name)
     if not isinstance(values, pd.DataFrame):
-        if hasattr(values, "columns"):  # polars and others: column by column keeps their types
-            frame = cast(FrameLike, values)
-            return [pd.Series(np.asarray(frame[title]), name=title) for title in frame.columns]
         values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
         if values.dtype.names:
             raise ValueError(
@@ -196,16 +194,14 @@ def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array] | None:
     These are columns of floats that sum to 1, or what `GroupProbabilities` returned.
     """
     frame = as_frame(values)
-    if not hasattr(type(frame), "columns"):
+    if not isinstance(frame, pd.DataFrame):
         return None
-    check_held(name, frame)
-    titles = list(frame.columns)
-    declared = getattr(frame.columns, "names", None) == [PROBABILITIES]
-    floats = all(str(dtype).lower().startswith("float") for dtype in frame.dtypes)
+    titles, declared = list(frame.columns), frame.columns.names == [PROBABILITIES]
+    floats = all(map(is_float_dtype, frame.dtypes))
     if not declared and (len(titles) < 2 or not floats):
         return None
     check_titles(titles, name)
-    P = np.column_stack([np.asarray(frame[title], dtype=float) for title in titles])
+    P = frame.to_numpy(dtype=float)
     if declared:
         check_probabilities(P, name)
     elif not _sum_to_one(P) or not np.any((P > 0.0) & (P < 1.0)):
@@ -227,12 +223,6 @@ def check_probabilities(P: Array, name: str) -> None:
         )
 
 
-def as_frame(values: Any) -> Any:
-    """Return a table of pyarrow as a frame of pandas, anything else as it is."""
-    is_table = hasattr(values, "column_names") and hasattr(values, "to_pandas")
-    return values.to_pandas() if is_table else values
-
-
 def _native(column: pd.Series) -> pd.Series:
     """Return a column in the byte order of the machine, which pandas needs."""
     dtype = column.dtype
@@ -241,12 +231,12 @@ def _native(column: pd.Series) -> pd.Series:
     return pd.Series(column.to_numpy().astype(dtype.newbyteorder("=")), name=column.name)
 
 
-def _filled(values: object) -> object:
+def _filled(values: Any) -> Any:
     """Return a masked array as an array that has None where it is masked."""
     if not np.ma.is_masked(values):
         return values
     filled = np.array(values, dtype=object)
-    filled[np.ma.getmaskarray(cast("Array", values))] = None
+    filled[np.ma.getmaskarray(values)] = None
     return filled
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairconstrained.utils.numerics import column_range
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
-from fairconstrained.utils.validation import brief
+from fairconstrained.utils.validation import brief, is_query
 
 
 def check_same_rows(**arguments: object) -> None:
@@ -80,12 +80,13 @@ def check_held(name: str, values: object) -> None:
     """Raise if an argument does not hold its rows: a string, a query not run, or masked values."""
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
-    if type(values).__name__ == "LazyFrame":
+    kind = is_query(values)
+    if kind == "LazyFrame":
         raise ValueError(
             f"{name} is a LazyFrame, a query without rows: pass the DataFrame that "
             f"`{name}.collect()` returns."
         )
-    if type(values).__module__.split(".")[0] == "dask":
+    if kind == "dask":
         raise ValueError(
             f"{name} is a dask collection. The linear classifiers of fairconstrained.dask, such as "
             "fairconstrained.dask.FairLogisticClassifier, take it; for this one pass the data that "
@@ -200,15 +201,15 @@ def check_features(X: object) -> None:
         )
 
 
-def explain_text(X: object, error: ValueError | TypeError) -> ValueError | TypeError:
+def explain_text(X: object, error: ValueError | TypeError, advice: str) -> ValueError | TypeError:
     """Return an error that names the columns of X that are not numbers, else the error itself."""
     if not any(part in str(error) for part in ("could not convert", "float() argument")):
         return error
     others = [title for title, kind in _dtypes(X) if kind.lower().startswith(_NOT_NUMBERS)]
     where = f" in {_columns(others)}" if others else ""
     return type(error)(
-        f"X has values that are not numbers{where}: {error}. Encode text, for instance with "
-        "sklearn.preprocessing.OneHotEncoder, convert dates to numbers, or leave these columns out."
+        f"X has values that are not numbers{where}: {error}. {advice}, convert dates to numbers, "
+        "or leave these columns out."
     )
 
 

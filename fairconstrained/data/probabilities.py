@@ -12,15 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
-from fairconstrained.data.attributes import (
-    PROBABILITIES,
-    as_frame,
-    check_probabilities,
-    check_titles,
-)
+from fairconstrained.data.attributes import PROBABILITIES, check_probabilities, check_titles
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.validation import as_frame
 
 _NO_BETTER = 0.01  # of the accuracy by which the likeliest group is guessed
 

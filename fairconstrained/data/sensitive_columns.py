@@ -34,10 +34,13 @@ class FeatureKind:
         Arguments of scikit-learn's `check_array`.
     squared : bool
         Whether the features are multiplied by numbers, so that their squares must be finite.
+    advice : str
+        What can be done about columns of text.
     """
 
     checks: ClassVar[dict[str, Any]] = NUMERIC
     squared: ClassVar[bool] = True
+    advice: ClassVar[str] = "Encode text, for instance with sklearn.preprocessing.OneHotEncoder"
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
         """Return X with numbers in place of values that the estimator turns into numbers."""
@@ -86,15 +89,15 @@ def _stored(X: Any) -> Any:
     return X
 
 
-def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
+def numeric(X: Any, convert: Callable[..., Any], kind: FeatureKind, name: str = "X") -> Any:
     """Return features as a float ndarray, or as a CSR in which no index is repeated."""
     check_held(name, X)
     check_features(X)
     try:
         with config_context(array_api_dispatch=False):  # tensors become arrays
-            return _summed(convert(_stored(X)))
+            return _summed(convert(_stored(X), **kind.checks))
     except (ValueError, TypeError) as error:
-        explained = explain_text(X, error)
+        explained = explain_text(X, error, kind.advice)
         if name not in str(explained):
             explained = type(error)(f"{name}: {explained}")
         if explained is error:
@@ -246,7 +249,7 @@ class SensitiveColumns:
         kind = feature_kind(estimator)
         if self.sees_all:
             X = kind.encode(estimator, X, reset=reset)
-            return numeric(X, partial(validate_data, estimator, reset=reset, **kind.checks), name)
+            return numeric(X, partial(validate_data, estimator, reset=reset), kind, name)
         X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
         there = None if reset else self._without_sensitive(estimator, X)
         if there is not None:
@@ -272,7 +275,5 @@ class SensitiveColumns:
     @staticmethod
     def _converted(estimator: BaseEstimator, X: Any, name: str) -> Any:
         """Return the columns that the model sees as numbers."""
-        checks = feature_kind(estimator).checks
-        return numeric(
-            X, partial(check_array, estimator=estimator, input_name=name, **checks), name
-        )
+        convert = partial(check_array, estimator=estimator, input_name=name)
+        return numeric(X, convert, feature_kind(estimator), name)

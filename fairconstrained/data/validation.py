@@ -161,11 +161,11 @@ class TrainingData:
         parts = None if self.groups is None else self.groups.spread()
         if parts is None:
             return self
-        for name in ("per_group", "group_interactions", "early_stopping", "confidence"):
+        for name, value in _WITHOUT_GROUPS.items():
             if getattr(self.estimator, name, None):
                 raise ValueError(
                     f"{name}={getattr(self.estimator, name)!r} needs the group of every row, and "
-                    "sensitive_features has probabilities of groups."
+                    f"sensitive_features has probabilities of groups: set {name}={value!r}."
                 )
         if self.query is not None:
             raise ValueError("rankers need the group of every row, not probabilities of groups.")
@@ -200,7 +200,7 @@ class TrainingData:
         return replace(self, X=X, expand=expand)
 
     def others(
-        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X"
+        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X", **options: Any
     ) -> tuple[Any, Groups | None]:
         """Return rows that are not the training rows as the model sees them, and their groups."""
         if self.estimator is None:
@@ -211,7 +211,8 @@ class TrainingData:
         features = columns.features(self.estimator, X, reset=False, name=rows)
         names = () if self.groups is None else self.groups.column_names
         n_rows = features.shape[0]
-        encoded = groups_of(self.estimator, X, groups, n_rows, names, name=name, rows=rows)
+        options |= {"name": name, "rows": rows}
+        encoded = groups_of(self.estimator, X, groups, n_rows, names, **options)
         return (features if self.expand is None else self.expand(features, X)), encoded
 
     def validation_rows(
@@ -236,7 +237,8 @@ class TrainingData:
             sample_weight_val=sample_weight,
             query_val=query,
         )
-        features, groups = self.others(X, sensitive_features, "sensitive_features_val", "X_val")
+        named = "sensitive_features_val", "X_val"
+        features, groups = self.others(X, sensitive_features, *named, probable=True)
         n_rows = features.shape[0]
         labels = check_labels("y_val", y, n_rows, rows="X_val")
         unknown = np.setdiff1d(labels, self.classes)
@@ -270,8 +272,16 @@ class TrainingData:
             query=None if query is None else Queries.encode(query, n_rows, rows="X_val"),
             positions=None,
         )
-        return rows.counted()
+        return rows.spread().counted()
 
+
+# what options must be where groups are known in probability
+_WITHOUT_GROUPS = {
+    "per_group": False,
+    "group_interactions": False,
+    "early_stopping": False,
+    "confidence": None,
+}
 
 Split = tuple[TrainingData, TrainingData]
 """The rows that are trained on, and those that choose when training stops."""

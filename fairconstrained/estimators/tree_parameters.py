@@ -27,7 +27,8 @@ from fairconstrained.utils.parameter_constraints import (
     Strength,
 )
 from fairconstrained.utils.registry import import_extra
-from fairconstrained.utils.typing import Array, FrameLike
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import as_frame
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -157,18 +158,18 @@ class TreeFeatures(FeatureKind):
 
     checks = FeatureKind.checks | {"ensure_all_finite": "allow-nan"}
     squared = False
+    advice = "Name columns of text in categorical_features"
 
     def __init__(self, categorical_features: object = "from_dtype"):
         self.categorical_features = categorical_features
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
         """Return X with codes in place of pandas categories."""
-        if not isinstance(X, FrameLike):
+        X = as_frame(X)
+        if not isinstance(X, pd.DataFrame):
             if reset:
                 estimator.categories_ = {}
             return X
-        if not isinstance(X, pd.DataFrame):  # of another library, such as polars
-            X = pd.DataFrame({name: np.asarray(X[name]) for name in X.columns})
         if reset:
             kinds = [isinstance(dtype, pd.CategoricalDtype) for dtype in X.dtypes]
             is_category = np.array(kinds, dtype=bool)

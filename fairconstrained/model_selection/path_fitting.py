@@ -215,7 +215,8 @@ def follow(
     path = FairnessPath(chosen, list(estimators), passes, np.array(worth), columns)
     if validation is None:
         return path, farthest(far)
-    weight = validation.data.sample_weight
+    weight, groups = validation.data.sample_weight, validation.data.groups
+    weight = weight if groups is None else groups.once(weight)[1]
     size = weight.sum() ** 2 / np.square(weight).sum()  # `@` would start BLAS threads
     return replace(path, validation_size=float(size)), farthest(far)
 

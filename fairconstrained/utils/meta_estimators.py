@@ -17,6 +17,8 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from fairconstrained.utils.validation import as_frame
+
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn")
 _OPTIONAL = ("lightgbm", "torch", "dask")
 
@@ -191,13 +193,9 @@ def data_hash(*data: Any) -> str:
         sparse = part.tocsr() if hasattr(part, "tocsr") else None
         arrays = [part] if sparse is None else [sparse.indptr, sparse.indices, sparse.data]
         for values in arrays if part is not None else []:
-            titles = getattr(values, "column_names", getattr(values, "columns", None))
-            if isinstance(values, pd.DataFrame | pd.Series):
-                frame = pd.DataFrame(values)
-            elif titles is not None:  # of polars and pyarrow
-                frame = pd.DataFrame({title: np.asarray(values[title]) for title in titles})
-            else:
-                frame = pd.DataFrame(np.asarray(values).reshape(len(values), -1))
+            table = as_frame(values)
+            named = isinstance(table, pd.DataFrame | pd.Series)
+            frame = pd.DataFrame(table if named else np.asarray(table).reshape(len(table), -1))
             digest.update(repr([*map(str, frame.columns), frame.shape]).encode())
             try:
                 hashes = pd.util.hash_pandas_object(frame, index=False)

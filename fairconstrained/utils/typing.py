@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike as ArrayLike
 from numpy.typing import NDArray
@@ -19,24 +19,11 @@ RandomState = int | np.random.RandomState | None
 """What scikit-learn's `check_random_state` accepts."""
 
 
-@runtime_checkable
-class FrameLike(Protocol):
-    """A table with named columns: a DataFrame of pandas, polars or another library."""
+MatrixLike = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
+"""What an estimator accepts as X: array-like, table or sparse matrix.
 
-    @property
-    def columns(self) -> Collection[Any]:
-        """The names of the columns."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
-
-    def __getitem__(self, key: Any, /) -> Any:
-        """Return a column, or what else the key selects."""
-
-
-MatrixLike = ArrayLike | FrameLike | sp.sparray | sp.spmatrix
-"""What an estimator accepts as X: array-like, table or sparse matrix."""
+Tables of other libraries are array-like too: they have the method ``__array__``.
+"""
 
 
 class Classifier(Protocol):

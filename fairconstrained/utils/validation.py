@@ -1,4 +1,4 @@
-"""Checks of arguments: each raises an error that names the argument and what was found."""
+"""Checks of arguments: each raises an error that names the argument and what was found; tables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,25 @@ from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
+import pandas as pd
 
 from fairconstrained.utils.typing import Array
+
+
+def is_query(values: object) -> str:
+    """Return "LazyFrame" or "dask" for what has no rows yet, else an empty text."""
+    name, package = type(values).__name__, type(values).__module__.split(".")[0]
+    return name if name == "LazyFrame" else package * (package == "dask")
+
+
+def as_frame(values: Any) -> Any:
+    """Return a table of polars, pyarrow or others as a frame of pandas, anything else as it is."""
+    if isinstance(values, pd.DataFrame) or is_query(values) or not hasattr(values, "__array__"):
+        return values
+    titles = getattr(values, "column_names", getattr(values, "columns", None))
+    if titles is None:
+        return values
+    return pd.DataFrame({title: np.asarray(values[title]) for title in titles})
 
 
 def brief(value: object) -> str:

@@ -8,11 +8,14 @@ from sklearn.linear_model import LogisticRegression
 from fairconstrained import (
     FairBoostingClassifier,
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
     FairnessReport,
+    FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     GroupProbabilities,
     InputWarning,
+    fairness_path,
     fairness_report,
     make_biased_classification,
     with_strata,
@@ -171,5 +174,29 @@ def test_what_needs_the_group_of_every_row_is_refused(data):
         rows = {"query": np.arange(3000) // 30} if isinstance(clf, FairRanker) else {}
         with pytest.raises(ValueError, match="the group of every row"):
             clf.fit(X, y, sensitive_features=some, **rows)
+    for clf, advice in (
+        (FairBoostingClassifier(early_stopping=True), "set early_stopping=False"),
+        (FairNetworkClassifier(), "set early_stopping=False"),
+    ):
+        with pytest.raises(ValueError, match=advice):
+            clf.fit(X, y, sensitive_features=some)
     with pytest.raises(ValueError, match="probabilities of groups are for rates"):
         rate_gaps(y, y, sensitive_features=with_strata(some, groups))
+
+
+def test_rows_for_validation_may_have_probabilities(data):
+    X, y, _, P = data
+    groups = GroupProbabilities(P, ["a", "b"])
+    path = fairness_path(
+        FairLogisticClassifier(), X[:2000], y[:2000], sensitive_features=groups[:2000],
+        X_val=X[2000:], y_val=y[2000:], sensitive_features_val=groups[2000:], kappas=[0.1, 0.02],
+    )  # fmt: skip
+    for k, model in enumerate(path.estimators):
+        rates = rates_by_hand(model.predict(X[2000:]), P[2000:])
+        assert path.validation["val_decision_gap"][k] == pytest.approx(np.ptp(rates))
+        accuracy = model.score(X[2000:], y[2000:])
+        assert path.validation["val_accuracy"][k] == pytest.approx(accuracy)
+    assert path.validation_size == pytest.approx(1000.0)
+    clf = FairLogisticClassifierCV(n_kappas=3, cv=2, max_gap=0.1)
+    clf.fit(X, y, sensitive_features=groups)
+    assert np.ptp(rates_by_hand(clf.predict(X), P)) < 0.11
