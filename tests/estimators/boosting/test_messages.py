@@ -69,7 +69,7 @@ class TestMessages:
 
     def test_text_without_a_category_dtype(self):
         table = pd.DataFrame(X).rename(columns=str).assign(town="north")
-        with pytest.raises(ValueError, match="'town'.*categorical_features"):
+        with pytest.raises(ValueError, match=r"'town'.*categorical_features"):
             small().fit(table, Y, sensitive_features=GROUPS)
 
 
