@@ -22,9 +22,9 @@ from fairconstrained.constraints.parity import (
     EqualizedOdds,
     EqualOpportunity,
     PredictiveEquality,
+    PredictiveParity,
     RateParity,
 )
-from fairconstrained.constraints.precision import PredictiveParity
 from fairconstrained.constraints.query_parity import QueryParity
 from fairconstrained.constraints.rank_parity import (
     PartialDemographicParity,

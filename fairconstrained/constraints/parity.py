@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
 
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
-from fairconstrained.utils.typing import Array
+from fairconstrained.terms.base import NO_AUXILIARY, Term
+from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, identity
+from fairconstrained.terms.threshold_rates import FunctionOfRates
+from fairconstrained.utils.registry import FieldParameters
+from fairconstrained.utils.typing import Array, SparseMatrix
 from fairconstrained.utils.validation import check_between
 
 
-@dataclass(eq=False, repr=False)
-class RateParity(Constraint):
+class RateParity(FieldParameters, Constraint):
     r"""Parity of the selection rates of all groups, given an event.
 
     .. math::
@@ -265,3 +272,120 @@ class EqualizedOdds(RateParity):
 
     events = (1, -1)
     rates = ("true_positive_rate", "false_positive_rate")
+
+
+@dataclass(frozen=True, eq=False)
+class Precisions(FunctionOfRates):
+    r"""Affine functions of precisions, the shares of positive labels among what is selected.
+
+    A number's precision is :math:`\sum_{c +} h_c r_c / \sum_c h_c r_c` with the rates r of its
+    cells and their shares h of the weight. Where no row is selected it is that of all rows: such a
+    group sets no gap.
+    """
+
+    function: ScalarFunction
+    # h; the last row is that of all rows, and every second cell has positive labels,
+    # (n_numbers, n_cells)
+    shares: SparseMatrix
+
+    difference_of_convex = False
+    convexify = Term.convexify
+
+    @classmethod
+    def compared(cls, *cells: Any, combination: OrderedPairs, **options: Any) -> Precisions:
+        """Return the term of pairs of numbers, which are given as shares of the weight."""
+        shares = combination.numbers
+        pairs = replace(combination, numbers=identity(shares.shape[0]))
+        return cls(*cells, shares, combination=pairs, **options)
+
+    @property
+    def n_statistics(self) -> int:  # type: ignore[override]
+        """The number of cells."""
+        return int(self.shares.shape[1])
+
+    def averages(self, statistics: Array) -> Array:
+        """Return the precisions."""
+        selected, hits = self.shares @ statistics, self.shares[:, 1::2] @ statistics[1::2]
+        overall = hits[-1] / selected[-1] if selected[-1] > 0.0 else 0.0
+        return np.divide(hits, selected, out=np.full(len(hits), overall), where=selected > 0.0)
+
+    def _slopes(self, statistics: Array) -> Any:
+        """Return the derivatives of the precisions in the rates."""
+        selected, positive = self.shares @ statistics, np.arange(self.n_statistics) % 2
+        scale = np.divide(1.0, selected, out=np.zeros(len(selected)), where=selected > 0.0)
+        rest = self.shares @ sp.diags_array(positive.astype(float))
+        rest = rest - sp.diags_array(self.averages(statistics)) @ self.shares
+        return sp.csr_array(sp.diags_array(scale) @ rest)
+
+    def averages_vjp(self, statistics: Array, weights: Any) -> Any:
+        """Return the weights times the derivatives of the precisions."""
+        listed = weights if isinstance(weights, np.ndarray) else as_csr(weights)
+        return listed @ self._slopes(statistics)
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the sizes of the derivatives times the averages of the subgradient error."""
+        slopes = abs(self._slopes(self.forward(scores)[0]))
+        return abs(self.combination) @ (slopes @ self._rates.subgradient_error(scores))
+
+
+class PredictiveParity(RateParity):
+    r"""Predictive parity: a selected row has a positive label as often in all groups.
+
+    .. math::
+        \mathrm{precision}_k = \frac{\sum_{i \in k, y_i = 1} w_i\, \sigma(s_i)}
+        {\sum_{i \in k} w_i\, \sigma(s_i)}, \qquad
+        |\mathrm{precision}_a - \mathrm{precision}_b| \le \kappa.
+
+    With the sigmoid and the logistic loss :math:`\sigma(s)` is the predicted probability p, and the
+    precision is the mean of the labels, weighted by p. That of predictions is the share of positive
+    labels among the rows that are selected; a group without any sets no gap.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
+    against : {"pairs", "overall"} or str, default="pairs"
+        Groups are compared with each other, all rows, or the group of this name.
+
+    References
+    ----------
+    A. Chouldechova, "Fair prediction with disparate impact", Big Data 5 (2017).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import PredictiveParity
+    >>> term = PredictiveParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, 1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'precision(a) - precision(b) <= 0.1'
+    >>> term.zero_one().gap(np.ones(4))  # half of the selected rows of a and all of b are positive
+    array([-0.5,  0.5])
+    """
+
+    ratio: ClassVar[None] = None  # type: ignore[misc]  # a precision may be 0
+
+    rates = ("precision",)
+    cannot_be_tested = "a precision is a ratio of two rates, and there is no exact test of it"
+
+    def _requirement(self) -> measures.Requirement:
+        return replace(super()._requirement(), kind=Precisions.compared)
+
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
+        """Return the groups' shares of the weight by label, in whose rates precisions are."""
+        means = measures.means(groups, weight, self._warn, "precision")
+        inside = means.codes >= 0
+        codes, n = np.where(inside, 2 * means.codes + (y > 0), -1), 2 * len(means)
+        masses = np.bincount(codes[inside], weight[inside], n) / weight[inside].sum()
+        entries = (
+            np.tile(masses, 2),
+            np.tile(np.arange(n), 2),
+            np.append(np.arange(0, n + 1, 2), 2 * n),
+        )
+        return [
+            replace(means, codes=codes, numbers=sp.csr_array(entries, shape=(len(means) + 1, n)))
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -71,7 +71,6 @@ class ErrorRateParity(RateParity):
         return [replace(rates, codes=codes, numbers=numbers, constant=rates.numbers @ positive)]
 
 
-@dataclass(eq=False, repr=False)
 class DisparateImpact(DemographicParity):
     r"""The four-fifths rule: no group's rate is below `ratio` times that of another.
 
@@ -113,7 +112,6 @@ class DisparateImpact(DemographicParity):
     kappa: ClassVar[None] = None  # type: ignore[misc]  # no tolerance but the ratio
 
 
-@dataclass(eq=False, repr=False)
 class CalibrationParity(RateParity):
     r"""Calibration in the large: predictions are as far above the labels in all groups.
 
@@ -165,7 +163,6 @@ class CalibrationParity(RateParity):
         return [replace(means, constant=-(means.numbers @ (means.cells @ (y > 0.0))))]
 
 
-@dataclass(eq=False, repr=False)
 class BalancedRate(RateParity):
     r"""Balanced rates: no group is mostly selected while another group is mostly rejected.
 
@@ -231,8 +228,7 @@ class BalancedRate(RateParity):
         return measures.Requirement((1.0, -beta), bound, text, constant=beta)
 
 
-@dataclass(eq=False, repr=False)
-class ROCParity(RateParity):
+class ROCParity(RateParity, kw_only=True):
     r"""ROC (strong demographic) parity: the rates above every threshold of a grid are equal.
 
     .. math::
@@ -277,7 +273,6 @@ class ROCParity(RateParity):
     """
 
     ratio: ClassVar[None] = None  # type: ignore[misc]  # rates far from the threshold may be 0
-    _: KW_ONLY
     thresholds: ArrayLike | None = None
     n_thresholds: int = 400
 

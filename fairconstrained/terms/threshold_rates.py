@@ -223,8 +223,27 @@ _BEYOND = 1e-3  # the largest distance from the range of rates that count as bey
 _FAR, _STEP = 10.0, 0.02  # of the scores among which those with rates at an end are looked for
 
 
+class FunctionOfRates(OnCells, FunctionAverages):
+    """Affine functions of numbers that depend on the rates of the cells, but not linearly."""
+
+    shardable = factored = of_rates = True
+
+    @cached_property
+    def _rates(self) -> CellMeans:
+        return averages(self, self.function)
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Only without outputs."""
+        return self.n_outputs == 0
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the rates of the cells and their pullback."""
+        return self._rates.forward(scores)
+
+
 @dataclass(frozen=True, eq=False)
-class ClippedRates(OnCells, FunctionAverages):
+class ClippedRates(FunctionOfRates):
     r"""The function :math:`c = R\, (\mathrm{clip}(r, \alpha, \beta) - \alpha) + d - b` of rates r.
 
     Parameters
@@ -250,21 +269,10 @@ class ClippedRates(OnCells, FunctionAverages):
     ends: tuple[float, float]
     width: float = 0.0
 
-    shardable = factored = of_rates = True
-
-    @cached_property
-    def _rates(self) -> CellMeans:
-        return averages(self, self.function)
-
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         """Whether phi and the clipping are smooth."""
         return super().smooth and (self.width > 0.0 or self.n_outputs == 0)
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Only without outputs."""
-        return self.n_outputs == 0
 
     def other_starts(self, statistics: Array) -> tuple[float, ...]:
         """Return scores with rates at an end of the range, unless these have rates beyond it.
@@ -280,10 +288,6 @@ class ClippedRates(OnCells, FunctionAverages):
         below = span[(rates <= low) & (low > 0.0) & (statistics.max() > low + tolerance)][-1:]
         above = span[(rates >= high) & (high < 1.0) & (statistics.min() < high - tolerance)][:1]
         return tuple(np.concatenate([below, above]).tolist())
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the rates and their pullback."""
-        return self._rates.forward(scores)
 
     def _above(self, rates: Array) -> Array:
         """Return how far the rates are above both ends, (2, n_cells)."""
