@@ -97,7 +97,7 @@ class Constraint(Parametrized):
     subtracts_kappa: ClassVar[bool] = False
     cannot_be_tested: str = "its gap is not one of rates of predictions"
     rates_compared: tuple[str, ...] = ()
-    bounds_rates: ClassVar[bool] = True
+    bounds_rates: ClassVar[bool] = False
     compares_ratios: bool = False
     gap_title: str = "largest gap between two groups"
     scores_title: ClassVar[str] = "predicted probabilities"
@@ -178,8 +178,7 @@ class Constraint(Parametrized):
 
     def _warn(self, message: str) -> None:
         """Warn that nothing is asked of some rows."""
-        message = f"{type(self).__name__}: {message}"
-        warn(message, VacuousConstraintWarning)
+        warn(f"{type(self).__name__}: {message}", VacuousConstraintWarning)
 
     def _function(self) -> Any:
         """Return the function in place of predictions; its name is one of a table."""
@@ -278,10 +277,7 @@ class Constraint(Parametrized):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
         """Return the numbers that are compared, for a constraint that held-out rows can test."""
-        raise NotImplementedError(
-            f"{type(self).__name__} cannot be tested on held-out rows: define `_compared`, or give "
-            "the reason in `cannot_be_tested`."
-        )
+        raise NotImplementedError("Define `_compared`, or give a reason in `cannot_be_tested`.")
 
     def claims_on(self, data: TrainingData, n_rows: int | None = None) -> list[Claim]:
         """Return the claims on the rows whose group is known.

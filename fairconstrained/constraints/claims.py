@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.shards.scores import ShardedScores
+from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
@@ -31,21 +31,22 @@ class Sample:
     # their positions; they may be atoms, which stand for rows that agree in label and groups,
     # (n_sample,)
     rows: Array
-    weight: Array  # their weights, which sum to one, (n_sample,)
-    flipped: Array  # where the event is a negative prediction, (n_sample,)
+    # their weights, whose sizes sum to one; negative where the event is a negative prediction,
+    # (n_sample,)
+    weight: Array
     repeats: Array  # how many rows each stands for, (n_sample,)
     squares: Array  # the sum of the squared weights of these, (n_sample,)
 
     @classmethod
-    def of(cls, rows: Array, weight: Array, flipped: Array) -> Sample:
+    def of(cls, rows: Array, weight: Array) -> Sample:
         """Return the sample of rows with weights in proportion to these."""
-        weight = weight / weight.sum()
-        return cls(rows, weight, flipped, np.ones(len(rows), dtype=int), weight**2)
+        weight = weight / np.abs(weight).sum()
+        return cls(rows, weight, np.ones(len(rows), dtype=int), weight**2)
 
     def without(self, rows: Array) -> Sample:
         """Return the sample of the other rows."""
         kept = ~np.isin(self.rows, rows)
-        return Sample.of(self.rows[kept], self.weight[kept], self.flipped[kept])
+        return Sample.of(self.rows[kept], self.weight[kept])
 
     def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Sample:
         """Return the sample of some rows of the data, which may be atoms; see `Claim.on_rows`."""
@@ -66,31 +67,27 @@ class Sample:
         """The number of rows; with weights that differ, the effective sample size."""
         return min(1.0 / float(self.squares.sum()), float(self.n_rows))
 
-    @cached_property
-    def exact(self) -> bool:
-        """Whether the weights are equal, so that counts are binomial."""
-        return bool(np.isclose(self.size, self.n_rows))
-
     def rates(self, scores: Scores, thresholds: Array) -> Array:
         """Return the weighted share of the rows with the event for every threshold."""
         return self._with_event(scores, thresholds, self.weight)
 
     def counts(self, scores: Scores, thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
-        return np.rint(self._with_event(scores, thresholds, self.repeats)).astype(int)
+        each = np.copysign(self.repeats, self.weight)
+        return np.rint(self._with_event(scores, thresholds, each)).astype(int)
 
     def _with_event(self, scores: Scores, thresholds: Array, each: Array) -> Array:
         """Return the sum over the rows with the event, for every threshold."""
-        signed, flipped = np.where(self.flipped, -each, each), each[self.flipped].sum()
+        flipped = -np.minimum(each, 0.0).sum()
         if isinstance(scores, ShardedScores):
             weight, counts = scores.above(thresholds)
-            if each is self.repeats:
-                return np.where(self.flipped, -1, 1) @ counts[self.rows] + flipped
+            if each is not self.weight:
+                return np.sign(each) @ counts[self.rows] + flipped
             totals = scores.model.totals[scores.model.atoms[self.rows]]
-            return (signed / totals) @ weight[self.rows] + flipped
+            return (each / totals) @ weight[self.rows] + flipped
         order = np.argsort(thresholds)
         below = np.searchsorted(thresholds[order], scores[self.rows])  # thresholds below a score
-        sums = np.bincount(below, signed, minlength=len(order) + 1)
+        sums = np.bincount(below, each, minlength=len(order) + 1)
         out = np.empty(len(order))
         out[order] = flipped + np.cumsum(sums[:0:-1])[::-1]
         return out
@@ -145,15 +142,15 @@ class Claim:
         return float(found.max()) - self.bound
 
     def deviation(self, scores: Scores | None = None) -> float:
-        """Return the standard deviation of the left-hand side, with rates of 1/2 without scores."""
+        """Return the standard deviation of the left-hand side.
+
+        Rates are 1/2 without scores, and where one of many thresholds has a rate near it.
+        """
         total = 0.0
         for sample, factor in zip(self.samples, self._line(self.share), strict=True):
             rate = 0.5
-            if scores is not None:
-                points = self._points(scores)
-                some = np.unique(np.linspace(0, len(points) - 1, 9).astype(int))
-                rates = sample.rates(scores, points[some])
-                rate = float(rates[int(np.argmin(np.abs(rates - 0.5)))])
+            if scores is not None and self.one_output:
+                rate = float(sample.rates(scores, _DECISION)[0])
             rate = (sample.size * rate + 1.0) / (sample.size + 2.0)
             total += factor**2 * rate * (1.0 - rate) / sample.size
         return float(np.sqrt(total))
@@ -167,14 +164,9 @@ class Claim:
         return max(self.bound - sum(self._line(self.share)) * float(np.mean(rates)), 0.0)
 
     @property
-    def size(self) -> float:
-        """The number of rows of its smallest sample."""
-        return min(sample.size for sample in self.samples)
-
-    @property
     def of_decisions(self) -> bool:
         """Whether the rates are those of positive predictions, not of wrong ones."""
-        return not any(sample.flipped.any() for sample in self.samples)
+        return not any((sample.weight < 0.0).any() for sample in self.samples)
 
     def at_constant(self, decision: bool) -> float:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
@@ -238,7 +230,8 @@ class Claim:
         With `decide` it is a number that is at most 0 where the statement is accepted: for two
         rates, how far their counts are from the critical region.
         """
-        exact = all(sample.exact for sample in self.samples)
+        # with equal weights counts are binomial
+        exact = all(np.isclose(sample.size, sample.n_rows) for sample in self.samples)
         if not exact or (len(line) > 1 and min(line) > ROUNDING):
             return self._weighted_limit(scores, line, delta)
         # exact tests of binomial counts
@@ -301,9 +294,6 @@ def _samples(compared: Compared) -> list[Sample]:
     numbers: Any = sp.csr_array(compared.numbers)
     weights = sp.csr_array(numbers @ compared.cells)
     weights.sort_indices()
-    samples = []
-    for a, b in pairwise(weights.indptr):
-        rows, weight = weights.indices[a:b], weights.data[a:b]
-        wrong = weight < 0.0 if compared.signs is None else compared.signs[rows] > 0.0
-        samples.append(Sample.of(rows, np.abs(weight), wrong))
-    return samples
+    if compared.signs is not None:
+        weights.data *= -compared.signs[weights.indices]
+    return [Sample.of(*each) for each in rows_by_cell(weights)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from numbers import Integral
@@ -19,15 +19,9 @@ from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.registry import FieldParameters, check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import (
-    check_between,
-    check_count,
-    check_numbers,
-    check_switch,
-    is_number,
-)
+from fairconstrained.utils.validation import check_between, check_count, check_numbers, check_switch
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +32,22 @@ class LossMeans(CellMeans):
     by label, :math:`A\, 1\{\text{error}\} = A^- 1\{s > 0\} + A^+ (1 - 1\{s > 0\})`.
     """
 
-    def zero_one(self) -> CellMeans:
+    def zero_one(self) -> LossMeans:
         """Return the term with error rates in place of losses."""
-        assert self.signs is not None
-        positive = (self.signs > 0).astype(float)
+        if self.signs is None:
+            return self
+        positive, weights = (self.signs > 0).astype(float), as_csr(self.combination)
         by_label: Any = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
-        combination = as_csr(self.combination)
-        return CellMeans(
+        constant = self.constant + weights @ (self.cells @ positive)
+        weights = sp.csr_array(sp.hstack([weights, -weights]))
+        return replace(
+            self,
             cells=sp.vstack(by_label, format="csc"),
             function=Indicator(),
-            combination=sp.csr_array(sp.hstack([combination, -combination])),
-            offset=self.offset,
-            names=self.names,
-            constant=self.constant + combination @ (self.cells @ positive),
+            signs=None,
+            shift=0.0,
+            combination=weights,
+            constant=constant,
         )
 
 
@@ -60,20 +57,22 @@ def measured_from(term: Any, threshold: float) -> Any:
     Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
     the scores themselves.
     """
-    return replace(term, shift=threshold) if isinstance(term, LossMeans) else term
+    of_losses = isinstance(term, LossMeans) and term.signs is not None
+    return replace(term, shift=threshold) if of_losses else term
 
 
-class _LossConstraint(Constraint):
+class _LossConstraint(FieldParameters, Constraint, kw_only=True):
     """Base of constraints on mean losses; what decisions show of these are error rates."""
 
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
     scores_title = "losses"
-    bounds_rates = False
-    loss: str | Loss | None
+    loss: str | Loss | None = None
 
     def _function(self) -> Loss:
-        return resolve("loss", self.loss or "logistic", LOSSES, Loss)
+        """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
+        name = f"{type(self).__name__}: loss"
+        return resolve(name, self.loss or "logistic", LOSSES, Loss)
 
 
 class BoundedGroupLoss(_LossConstraint):
@@ -117,9 +116,7 @@ class BoundedGroupLoss(_LossConstraint):
     tolerance = "bound"
     gap_title = "largest error rate of a group"
 
-    def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
-        self.bound = bound
-        self.loss = loss
+    bound: float | None = None
 
     @property
     def kappa(self) -> float | None:  # type: ignore[override]
@@ -140,16 +137,6 @@ class BoundedGroupLoss(_LossConstraint):
         bound = self.checked_kappa()
         at_most = measures.Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
         return measures.Compared([losses], measures.each_group, at_most, y.astype(float))
-
-    def _function(self) -> Loss:
-        """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
-        try:
-            return super()._function()
-        except (ValueError, TypeError) as error:
-            raise type(error)(
-                f"BoundedGroupLoss needs a loss that is a mean over rows: {error} Pass "
-                "for instance BoundedGroupLoss(loss='logistic')."
-            ) from None
 
 
 NamedGroups = Iterator[tuple[str, Array]]
@@ -194,7 +181,7 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
             f"membership='thresholds' needs numbers; {column.title!r} holds "
             f"{column.names.tolist()[0]!r}."
         ) from error
-    if is_number(thresholds, Integral):
+    if isinstance(thresholds, Integral):
         count = check_count("thresholds", thresholds)
         cuts = np.linspace(values.min(), values.max(), count, endpoint=False)
     else:
@@ -203,14 +190,9 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
     return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
 
 
-_MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {
-    "crossed": _crossed,
-    "columns": _by_column,
-    "thresholds": _above_thresholds,
-}
+_MEMBERSHIP = {"crossed": _crossed, "columns": _by_column, "thresholds": _above_thresholds}
 
 
-@dataclass(eq=False, repr=False)
 class IntersectionalLossParity(_LossConstraint):
     r"""Intersectional loss parity: bounds the excess loss of each of many overlapping groups.
 
@@ -266,7 +248,7 @@ class IntersectionalLossParity(_LossConstraint):
 
     kappa: float | None = None
     _: KW_ONLY
-    loss: str | Loss = "hinge"
+    loss: str | Loss | None = "hinge"
     membership: str = "crossed"
     thresholds: int | ArrayLike = 10
     min_share: float = 0.01
@@ -318,9 +300,7 @@ class IntersectionalLossParity(_LossConstraint):
         if self.average and names:
             means_of_groups = means_of_groups.mean(axis=0)[None, :]
             names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
-        numbers = sp.vstack(
-            [sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])], format="csr"
-        )
+        numbers = sp.vstack([sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])])
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
         return measures.Compared([losses], measures.each_group, requirement, y.astype(float))
 

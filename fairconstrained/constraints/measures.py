@@ -103,11 +103,10 @@ def with_rows(
 
 def _with_mean(shares: Array) -> Matrix:
     """Return the identity with a row below it for the mean of all groups."""
-    n, each = len(shares), np.arange(len(shares))
+    n = len(shares)
     if n * n <= _SMALL:
         return np.vstack([np.eye(n), shares])
-    entries = np.append(np.ones(n), shares), np.append(each, each)
-    return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
+    return sp.csr_array(sp.vstack([sp.eye_array(n), sp.csr_array(shares[None, :])]))
 
 
 def _with_each_other(part: Measures) -> tuple[Family, ...]:
@@ -116,9 +115,8 @@ def _with_each_other(part: Measures) -> tuple[Family, ...]:
 
 def _with_the_overall(part: Measures) -> tuple[Family, ...]:
     """Return every group and all rows, then all rows and every group."""
-    n = len(part)
-    groups, every = range(n), range(n, n + 1)
-    return ((groups, every), (every, groups)) if n > 1 else ()
+    (sides,) = each_group(part)
+    return (sides, sides[::-1]) if len(part) > 1 else ()
 
 
 def each_group(part: Measures) -> tuple[Family, ...]:
@@ -214,8 +212,6 @@ class Compared:
     def numbers(self) -> Any:
         """The matrix of all numbers, of those of all measures one below the other."""
         blocks: list[Any] = [part.numbers for part in self.measures]
-        if len(blocks) == 1:
-            return blocks[0]
         dense = all(isinstance(block, np.ndarray) for block in blocks)
         return block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
 

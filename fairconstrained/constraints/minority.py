@@ -17,7 +17,7 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import Ratios
-from fairconstrained.utils.numerics import unique_codes
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
 
@@ -29,8 +29,7 @@ class MinorityShare(Ratios):
     minority: object = None  # the group that is the minority
 
 
-@dataclass(eq=False, repr=False)
-class MinorityRate(Constraint):
+class MinorityRate(FieldParameters, Constraint):
     r"""Minority rate: at least a share c of the positive predictions belongs to the minority.
 
     .. math::
@@ -93,6 +92,7 @@ class MinorityRate(Constraint):
 
     kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "c"
+    bounds_rates = True
     gap_title = "share of the positive predictions that are not of the minority"
     cannot_be_tested = "the minority's share of the population is not known"
     joins_attributes = True  # the minority is a group of one of the attributes
@@ -115,12 +115,9 @@ class MinorityRate(Constraint):
             if self.reference_groups is not None:
                 raise ValueError("MinorityRate: reference_groups are given without reference.")
             return super().build(model, data)
-        try:
-            X, groups = data.others(
-                self.reference, self.reference_groups, "reference_groups", "reference"
-            )
-        except ValueError as error:
-            raise ValueError(f"MinorityRate: the reference rows do not fit: {error}") from error
+        X, groups = data.others(
+            self.reference, self.reference_groups, "reference_groups", "reference"
+        )
         if groups is None:
             raise ValueError(
                 "MinorityRate: the reference rows have no groups: pass reference_groups, or name "
@@ -135,14 +132,13 @@ class MinorityRate(Constraint):
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
         c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
-        present, codes = unique_codes(members)
         names, numbers = [str(name)], np.array([[0.0, share], [1.0 - share, share]])
-        if len(present) < 2:
+        if members.all() or not members.any():
             empty = f"groups other than {name}" if members.any() else f"group {name}"
             self._warn(f"the cell '{empty}' has no rows; nothing is asked.")
-            names, numbers = [], np.ones((1, 1))
+            names, numbers = [], numbers[1:]
         what, text = f"{share:.4g} * rate", f"{c:.4g} * rate(all) - {{first}} <= 0"
-        rate = measures.Measures(codes, weight, np.array([share]), what, names, numbers)
+        rate = measures.Measures(members.astype(int), weight, numbers[-1, 1:], what, names, numbers)
         kind = partial(MinorityShare, minority=minority)
         bound = measures.Requirement((-1.0, c), 0.0, text, kind=kind)
         return measures.Compared([rate], measures.each_group, bound).term(self._function())
@@ -173,8 +169,7 @@ class MinorityRate(Constraint):
 
     def _attribute(self, groups: Groups) -> Groups:
         """Return the groups of the attribute that the minority is of."""
-        having = [g for g in groups.separate if self.minority in g.names.tolist()]
-        return having[0] if having else groups
+        return next((g for g in groups.separate if self.minority in g.names.tolist()), groups)
 
     def _members(self, groups: Groups, weight: Array) -> tuple[object, object, Array]:
         """Return the minority, what it is called, and which rows are of it."""

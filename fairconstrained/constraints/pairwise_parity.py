@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from itertools import permutations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
-from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.registry import FieldParameters, check_option, resolve
 from fairconstrained.utils.typing import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
@@ -25,8 +25,7 @@ Side = list[int]  # the groups that are compared with others
 Output = tuple[dict[tuple[int, int], float], float, str]
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedGroups:
+class ComparedGroups(NamedTuple):
     """The groups that are compared, and the weights of their negatives and positives."""
 
     names: list[str]  # the groups
@@ -50,16 +49,15 @@ def _with_each_other(n: int) -> list[tuple[Side, Side]]:
 
 def _with_the_others(n: int) -> list[tuple[Side, Side]]:
     """Return every group and all others together, in both orders."""
-    several = range(n if n > 2 else n - 1)  # with two groups, all others are the other group
-    sides = [([k], [j for j in range(n) if j != k]) for k in several]
+    # With two groups, all others are the other group.
+    sides = [([k], [j for j in range(n) if j != k]) for k in range(n if n > 2 else n - 1)]
     return [pair for group, others in sides for pair in ((group, others), (others, group))]
 
 
 _COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_others}
 
 
-@dataclass(eq=False, repr=False)
-class PairwiseParity(Constraint, ABC):
+class PairwiseParity(FieldParameters, Constraint, ABC):
     r"""Base class: equal probabilities, across groups, that one row is scored above another.
 
     Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages :math:`p_{AB} =
@@ -94,7 +92,6 @@ class PairwiseParity(Constraint, ABC):
     subtracts_kappa = True
     gap_title = "largest difference of two groups' probabilities to be scored above other rows"
     scores_title = "(1 + t)^2 / 2 of the differences t of scores"
-    bounds_rates = False
     _largest_kappa = np.inf
 
     @property

@@ -15,7 +15,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.terms.base import NO_AUXILIARY, Term
-from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, identity
+from fairconstrained.terms.ordered_pairs import as_csr, identity
 from fairconstrained.terms.threshold_rates import FunctionOfRates
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array, SparseMatrix
@@ -69,6 +69,7 @@ class RateParity(FieldParameters, Constraint):
     events: ClassVar[tuple[int | None, ...]] = (None,)
     subtracts_kappa = True
     cannot_be_tested = ""
+    bounds_rates: ClassVar[bool] = True
     rates: ClassVar[tuple[str, ...]] = ()
     compares_ratios = property(lambda self: self.ratio is not None)
 
@@ -292,11 +293,11 @@ class Precisions(FunctionOfRates):
     convexify = Term.convexify
 
     @classmethod
-    def compared(cls, *cells: Any, combination: OrderedPairs, **options: Any) -> Precisions:
+    def compared(cls, cells: Any, function: Any, *, combination: Any, **others: Any) -> Precisions:
         """Return the term of pairs of numbers, which are given as shares of the weight."""
         shares = combination.numbers
         pairs = replace(combination, numbers=identity(shares.shape[0]))
-        return cls(*cells, shares, combination=pairs, **options)
+        return cls(cells, function, shares, combination=pairs, **others)
 
     @property
     def n_statistics(self) -> int:  # type: ignore[override]

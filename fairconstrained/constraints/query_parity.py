@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -17,13 +17,13 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import QueryPairs, differences
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.numerics import unique_codes
+from fairconstrained.utils.registry import FieldParameters, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_switch
 
 
-@dataclass(eq=False, repr=False)
-class QueryParity(Constraint):
+class QueryParity(FieldParameters, Constraint):
     r"""Query parity: equal pairwise errors across groups within every query.
 
     A pair of a positive row i and a negative row j of a query is in the wrong order if
@@ -84,7 +84,6 @@ class QueryParity(Constraint):
     subtracts_kappa = True
     gap_title = "largest difference of two groups' pairwise errors in a query"
     scores_title = "losses of pairs"
-    bounds_rates = False
     _default_kappa = 0.25
     _largest_kappa = np.inf
     needs_queries: ClassVar[bool] = True
@@ -199,10 +198,10 @@ def _across_groups(
     first, second, high, low = (side[across] for side in (first, second, high, low))
     n = len(groups)
     kind = (queries.codes[first] * n + np.minimum(high, low)) * n + np.maximum(high, low)
-    cells = 2 * kind + (high > low)
-    present = np.unique(cells)
-    both = np.intersect1d(present[present % 2 == 0] // 2, present[present % 2 == 1] // 2)
-    kept = np.isin(kind, both)
-    position = 2 * np.searchsorted(both, kind[kept]) + cells[kept] % 2
-    kinds = np.column_stack([both // n % n, both % n])
-    return first[kept], second[kept], position, both // n**2, kinds
+    present, place = unique_codes(kind)
+    cells = 2 * place + (high > low)
+    both = np.bincount(cells, minlength=2 * len(present)).reshape(-1, 2).min(axis=1) > 0
+    kept, present = both[place], present[both]
+    cells -= 2 * np.cumsum(~both)[place]
+    kinds = np.column_stack([present // n % n, present % n])
+    return first[kept], second[kept], cells[kept], present // n**2, kinds

@@ -19,6 +19,7 @@ from fairconstrained.metrics.distributions import distances, distribution, part_
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
 
@@ -110,8 +111,7 @@ class PartialRates(ThresholdRates):
 
     def gap_of(self, statistics: Array) -> Array:
         """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
-        rates = statistics.reshape(len(self.rates), -1)
-        return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
+        return np.ptp(statistics.reshape(len(self.rates), -1), axis=0) / np.ptp(self.ranks)
 
 
 def _bisected(too_low: Callable[[Array], Array], start: Array) -> Array:
@@ -127,8 +127,7 @@ def _bisected(too_low: Callable[[Array], Array], start: Array) -> Array:
     return 0.5 * (low + high)
 
 
-@dataclass(eq=False, repr=False)
-class _RankConstraint(Constraint):
+class _RankConstraint(FieldParameters, Constraint):
     """A constraint on a range of ranks, which it may choose."""
 
     kappa: float | None = None
@@ -138,7 +137,6 @@ class _RankConstraint(Constraint):
 
     gap_title = "largest difference of two groups' selection rates within the ranks, per width"
     scores_title = "steep sigmoids"
-    bounds_rates = False
     cannot_be_tested = ""
     _functions: ClassVar = SHARP
     _claimed: ClassVar[Mapping[str, Any]] = {}
@@ -200,8 +198,7 @@ def _ranges_around(share: float) -> list[tuple[float, float]]:
     return sorted(around, key=lambda ends: (round(abs(0.5 * sum(ends) - share), 9), -ends[0]))
 
 
-@dataclass(eq=False, repr=False)
-class PartialDemographicParity(_RankConstraint):
+class PartialDemographicParity(_RankConstraint, kw_only=True):
     r"""Partial demographic parity: equal score distributions in a range of ranks.
 
     Among the rows whose ranks within their group are between alpha and beta, the selection rates of
@@ -253,7 +250,6 @@ class PartialDemographicParity(_RankConstraint):
     array([1.])
     """
 
-    _: KW_ONLY
     n_ranks: int = 10
 
     _chosen: ClassVar = {"ranks": "ranks"}

@@ -285,8 +285,7 @@ class ROCParity(RateParity, kw_only=True):
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
         """Why it cannot be measured on other rows: the grid may come from the training rows."""
-        chosen = "its thresholds were chosen on the training rows"
-        return chosen if self.thresholds is None else ""
+        return "its thresholds were chosen on the training rows" if self.thresholds is None else ""
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
         if self.thresholds is None:
@@ -297,7 +296,9 @@ class ROCParity(RateParity, kw_only=True):
         return super()._term(y, groups, weight)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        thresholds, compared = self._grid(), super()._compared(y, groups, weight)
+        compared, thresholds = super()._compared(y, groups, weight), np.zeros(0)
+        if self.thresholds is not None:
+            thresholds = check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
         requirement = replace(
             compared.requirement,
             kind=partial(ThresholdRates, thresholds=thresholds),
@@ -305,12 +306,6 @@ class ROCParity(RateParity, kw_only=True):
         )
         claimed = {"thresholds": thresholds, "one_output": False}
         return replace(compared, requirement=requirement, claimed=claimed)
-
-    def _grid(self) -> Array:
-        """Return the thresholds, none if they are not chosen yet."""
-        if self.thresholds is None:
-            return np.zeros(0)
-        return check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
 
     def settled(self, scores: WeightedScores) -> Self:
         """Return the constraint with a grid made of the scores of the model without constraints."""

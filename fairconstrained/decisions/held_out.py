@@ -100,7 +100,7 @@ class HeldOut:
         """The rows of the smallest sample; 0 if one has none."""
         if not self.complete:
             return 0
-        sizes = [one.size for part in self.claims for one in part]
+        sizes = [sample.size for part in self.claims for one in part for sample in one.samples]
         return int(min(sizes, default=self.n_rows))
 
     def accepted(self, w: Array, delta: float) -> bool:

@@ -190,7 +190,7 @@ class TestReferenceRows:
         [
             (
                 lambda Z, sex: {"reference": Z[:, :3], "reference_groups": sex},
-                r"rows do not fit: reference: X has 3 features.*4",
+                r"^reference: X has 3 features.*4",
             ),
             (
                 lambda Z, sex: {"reference": Z, "reference_groups": sex[1:]},
