@@ -91,20 +91,6 @@ def test_false_statements_are_accepted_as_rarely_as_they_should(constraint):
     assert accepted / n_draws <= DELTA + 3.0 * np.sqrt(DELTA * (1.0 - DELTA) / n_draws)
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda one: repr(one)[:40])
-def test_true_statements_are_accepted_where_rows_suffice(constraint):
-    """Scores that depend neither on groups nor on labels; the latter matter to mean losses only."""
-    random = np.random.default_rng(2)
-    y, scores = random.choice(LABELS, 6000), random.standard_normal(6000)
-    groups = random.choice(3, 6000, p=Population.shares)
-    if isinstance(constraint, BoundedGroupLoss):
-        scores += 1.5 * y
-    claims = constraint.claims(y, groups, np.ones(6000))
-    limits = np.array([one.limit(scores, DELTA) for one in claims])
-    accepted = [one.accepts(scores, DELTA) for one in claims]
-    assert np.array_equal(limits <= 0.0, accepted) and all(accepted)
-
-
 @pytest.mark.parametrize("constraint", CONSTRAINTS[:9], ids=lambda one: repr(one)[:40])
 def test_a_claim_per_output_of_the_term(constraint):
     scores, y, groups = Population(0.4).draw(3000, np.random.default_rng(0))

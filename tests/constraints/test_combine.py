@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _support.containers import DENSE
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import (
@@ -14,12 +14,9 @@ from fairconstrained.constraints import (
     IntersectionalLossParity,
     MinorityRate,
 )
-from fairconstrained.data.groups import Groups, check_groups
 
 # The helpers here set kappa for all constraints, also those with a tolerance of their own.
 pytestmark = pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")
-
-NAMES = list("abcd")
 
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.5, random_state=0)
@@ -61,20 +58,6 @@ class TestMarginal:
         of_cells = pd.Series(rates).groupby([GROUPS["sex"], GROUPS["old"]]).mean()
         assert np.ptp(of_cells) > 0.03
 
-    def test_names_tell_attribute_and_value(self):
-        classifier = fitted(X, Y, GROUPS, combine="marginal")
-        assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
-        groups = Groups.encode(GROUPS, combine="marginal")
-        names = [DemographicParity(0.1).bind(Y, one, np.ones(400)).names for one in groups.separate]
-        assert names[0][0] == "rate(sex=f) - rate(sex=m) <= 0.1"
-        assert names[1][0] == "rate(old=False) - rate(old=True) <= 0.1"
-
-    def test_one_attribute_is_as_it_was(self):
-        for groups in (GROUPS["sex"], GROUPS[["sex"]], GROUPS["sex"].tolist()):
-            marginal = fitted(X, Y, groups, combine="marginal")
-            assert marginal.groups_.tolist() == ["f", "m"]
-            assert_array_equal(marginal.coef_, fitted(X, Y, groups).coef_)
-
     @pytest.mark.parametrize("name", sorted(set(CLASSIFIER_CONSTRAINTS) - {"bounded_group_loss"}))
     def test_every_constraint_takes_it(self, name):
         options = {"minority": "sex=f"} if name == "minority_rate" else {}
@@ -82,22 +65,6 @@ class TestMarginal:
         classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal", kappa=0.2)
         assert classifier.violation_ <= 1e-4
         assert len(classifier.groups_) == 4
-
-    def test_the_minority_is_a_group_of_one_attribute(self):
-        rule = MinorityRate(0.48, minority="sex=f")
-        marginal = fitted(X, Y, GROUPS, constraint=rule, combine="marginal")
-        alone = fitted(X, Y, GROUPS["sex"], constraint=MinorityRate(0.48, minority="f"))
-        assert_allclose(marginal.coef_, alone.coef_, atol=1e-10)
-        listed = r"\['sex=f', 'sex=m', 'old=False', 'old=True'\]"
-        with pytest.raises(ValueError, match=f"minority=None is not one of the groups {listed}"):
-            fitted(X, Y, GROUPS, constraint=MinorityRate(0.4), combine="marginal")
-
-    def test_intersectional_groups_overlap(self):
-        constraint = IntersectionalLossParity(0.05, loss="logistic")
-        classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal")
-        names = [f"loss({name}) - loss(all) <= 0.05" for name in classifier.groups_]
-        bound = constraint.bind(Y, Groups.encode(GROUPS, combine="marginal"), np.ones(400))
-        assert list(bound.names) == names
 
     @pytest.mark.cases(4)
     @pytest.mark.parametrize(
@@ -122,12 +89,6 @@ class TestMarginal:
         assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
         if len(found) > 1:
             assert abs(found[0] - expected[0]) > 1e-4
-
-    def test_bind_takes_one_grouping(self):
-        groups = Groups.encode(GROUPS, combine="marginal")
-        with pytest.raises(ValueError, match=r"2 attributes are on their own.*groups.separate"):
-            DemographicParity().bind(Y, groups, np.ones(400))
-        assert check_groups(groups, 400, combine="marginal") is groups
 
 
 @pytest.fixture
@@ -161,28 +122,6 @@ class TestReferenceRows:
         assert self.share(classifier, make(Z), sex == "f") == pytest.approx(0.48, abs=1e-4)
         free = fitted(make(X), y, constraint=None)
         assert self.share(free, make(Z), sex == "f") < 0.45
-
-    def test_a_mask(self, parts):
-        X, y, Z, sex = parts
-        named = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
-        masked = MinorityRate(0.48, minority=True, reference=Z, reference_groups=sex == "f")
-        expected = fitted(X, y, constraint=named).coef_
-        assert_allclose(fitted(X, y, constraint=masked).coef_, expected, atol=1e-10)
-
-    @pytest.mark.parametrize("group_interactions", [False, True])
-    def test_sensitive_columns_of_the_reference_rows(self, parts, group_interactions):
-        X, y, Z, sex = parts
-        frame = pd.DataFrame(X, columns=NAMES).assign(sex=DATA[2]["sex"][:250])
-        other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
-        options = {"sensitive_columns": ["sex"], "group_interactions": group_interactions}
-        inside = MinorityRate(0.48, minority="f", reference=other)
-        clf = fitted(frame, y, constraint=inside, **options)
-        assert self.share(clf, other, sex == "f") == pytest.approx(0.48, abs=1e-4)
-        if group_interactions:
-            assert clf.coef_.shape == (2, 5)
-            return
-        rule = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
-        assert_allclose(clf.coef_[0, :4], fitted(X, y, constraint=rule).coef_[0], atol=1e-10)
 
     @pytest.mark.cases(6)
     @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from _support.registry_of_objects import label, missing
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import (
     CONSTRAINTS,
     BoundedGroupLoss,
@@ -43,13 +42,6 @@ def test_binding_changes_nothing_of_the_constraint(constraint):
     constraint.bind(y, groups, weight)
     assert constraint.get_params() == before
     assert repr(clone(constraint)) == repr(constraint)
-
-
-def test_with_defaults_fills_in_what_is_none():
-    constraint = DemographicParity(surrogate="ramp")
-    filled = constraint.with_defaults(kappa=0.3, surrogate="sigmoid", unheard_of=1)
-    assert (filled.kappa, filled.surrogate) == (0.3, "ramp")
-    assert constraint.kappa is None
 
 
 EVERY = pytest.mark.parametrize("constraint", OBJECTS, ids=label)
@@ -144,15 +136,3 @@ def test_the_term_is_that_of_the_listed_pairs(constraint, monkeypatch, rng):
         largest = one.head(r)[one.largest(r, -np.inf, 50)]
         assert_allclose(largest, np.sort(other.head(r))[::-1][:50], atol=1e-14)
         assert_allclose(one.largest_gaps(r)[0].max(), other.gap_of(r).max(), atol=1e-14)
-
-
-@pytest.mark.parametrize("constraint", MANY.values(), ids=MANY.keys())
-def test_a_fit_is_that_of_the_listed_pairs(constraint, monkeypatch):
-    clf = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
-    monkeypatch.setattr(head, "_DENSE", 10**9)
-    other = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
-    assert clf.result_.converged and other.result_.converged
-    assert clf.objective_ == pytest.approx(other.objective_, abs=2e-5)
-    assert clf.gap_ == pytest.approx(other.gap_, abs=1e-4)
-    assert clf.multipliers_.shape == other.multipliers_.shape
-    assert np.count_nonzero(clf.multipliers_) <= 20

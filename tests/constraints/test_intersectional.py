@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from _support.labelled_rows import SEEDS, by_group, data
+from _support.labelled_rows import SEEDS, data
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -55,23 +55,6 @@ class TestIntersectionalLoss:
         assert list(term.names) == names
         expected = intersectional(np.array(members).T, y, weight, scores, Hinge())
         assert_allclose(term.gap(scores), expected, atol=1e-12)
-
-    def test_thresholds_of_equal_distance(self):
-        y, _, weight, _ = data(0)
-        values = np.linspace(2.0, 4.0, 40)
-        term = IntersectionalLossParity(membership="thresholds", thresholds=4).bind(
-            y, values, weight
-        )
-        cuts = [f"attribute 0 > {cut:g}" for cut in (2.0, 2.5, 3.0, 3.5)]
-        assert list(term.names) == [f"loss({cut}) - loss(all) <= 0.05" for cut in cuts]
-
-    def test_disjoint_groups_are_the_default(self):
-        y, groups, weight, scores = data(1)
-        term = IntersectionalLossParity(0.1).bind(y, groups, weight)
-        losses = by_group(Hinge().value(y * scores), groups, weight)
-        assert_allclose(
-            term.gap(scores), [losses[k] - losses["all"] for k in np.unique(groups)], atol=1e-12
-        )
 
     def test_rows_in_the_same_groups_are_one_cell_however_many_groups_there_are(self):
         y, _, weight, scores = data(2)

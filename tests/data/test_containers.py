@@ -1,7 +1,6 @@
 """What X and the groups may be held in, and how they are named: the same model comes out."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _support.classifiers import EVERY
@@ -96,13 +95,6 @@ def test_orders_of_classes_rows_and_groups_do_not_matter():
         clf = fitted(features, y, np.array(names)[groups])
         assert_same(clf, reference, atol=1e-7)
         assert clf.decision_gap_ == pytest.approx(reference.decision_gap_, abs=1e-12)
-
-
-def test_several_columns_of_groups_are_their_intersection():
-    table = pd.DataFrame({"sex": GROUPS, "age": np.where(np.arange(300) % 2, "young", "old")})
-    clf = fitted(groups=table)
-    assert_same(clf, fitted(groups=table["sex"].astype(str) + table["age"]))
-    assert clf.groups_.tolist() == [(0, "old"), (0, "young"), (1, "old"), (1, "young")]
 
 
 def repeated(X):

@@ -1,6 +1,5 @@
 """group_interactions=True: coefficients of their own for every group, read from columns of X."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fairconstrained import (
-    FairHingeClassifier,
     FairLogisticClassifier,
     VacuousConstraintWarning,
     make_biased_classification,
@@ -73,18 +71,6 @@ def test_dense_and_sparse_agree(table, make):
     assert np.any(classifier(use_sensitive=True).fit(numeric, y).coef_[:, 1])
 
 
-def test_a_function_of_X_and_the_hinge(table):
-    X, y = table
-    numbers = X.drop(columns="town").to_numpy()
-    fit = FairHingeClassifier(sensitive_columns=above_zero, group_interactions=True).fit(numbers, y)
-    assert fit.coef_.shape == (2, 4)
-    assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(numbers), fit.predict(numbers))
-
-
-def above_zero(X):
-    return X[:, 0] > 0
-
-
 def test_warm_start(table):
     X, y = table
     fit = classifier(warm_start=True).fit(X, y)
@@ -95,15 +81,6 @@ def test_warm_start(table):
     assert_allclose(fit.coef_, before, atol=1e-2)
     fit.set_params(group_interactions=False).fit(X, y)  # nothing to start from: another shape
     assert fit.coef_.shape == (1, 5)
-
-
-def test_weights_leave_rows_out(table):
-    X, y = table
-    kept = (X["town"] != "Kiel").to_numpy()
-    weighted = classifier().fit(X, y, kept.astype(float))
-    fewer = classifier().fit(X[kept], y[kept])
-    assert_array_equal(weighted.groups_, ["Bonn", "Ulm"])
-    assert_allclose(weighted.coef_, fewer.coef_, atol=1e-6)
 
 
 def test_unknown_groups_raise(table):

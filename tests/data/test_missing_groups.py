@@ -72,17 +72,6 @@ def test_messages(case):
         fitted(groups, **options)
 
 
-def test_missing_values_as_a_group_are_the_same_as_a_name():
-    clf = fitted(SEX, groups_missing="own_group")
-    assert_array_equal(clf.groups_, ["f", "m", "missing"])
-    assert_allclose(clf.coef_, fitted(SEX.fillna("missing")).coef_)
-    table = pd.DataFrame(X, columns=list("abcd")).assign(sex=SEX)
-    clf = FairLogisticClassifier(
-        sensitive_columns=["sex"], groups_missing="own_group", group_interactions=True
-    ).fit(table, Y)
-    assert clf.coef_.shape == (3, 5) and clf.predict(table).shape == Y.shape
-
-
 class TestIgnore:
     """Rows whose group is missing count in the loss, and in no constraint."""
 
@@ -97,11 +86,6 @@ class TestIgnore:
         assert_allclose(loose.coef_, fitted(None, constraint=None).coef_, atol=1e-4)
         strict = fitted(SEX, groups_missing="ignore_in_constraint", kappa=0.1, enforce="decision")
         assert gap(strict, SEX, strict.predict(X)) <= 0.1
-
-    def test_marginal(self):
-        table = pd.DataFrame({"sex": SEX, "age": AGE})
-        clf = fitted(table, groups_missing="ignore_in_constraint", combine="marginal")
-        assert max(gap(clf, SEX), gap(clf, AGE)) <= 0.02 + 1e-4
 
     @pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS))
     def test_is_the_term_of_the_known_rows(self, name):

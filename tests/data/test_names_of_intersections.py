@@ -9,13 +9,10 @@ from _support.drawing import draw
 
 from fairconstrained import (
     FairLogisticClassifier,
-    FairRanker,
     FairThresholds,
     MinorityRate,
-    compare_rankers,
     fairness_report,
     make_biased_classification,
-    make_biased_ranking,
     metrics,
 )
 from fairconstrained.__main__ import main
@@ -58,12 +55,6 @@ def test_displays(kind):
     assert sum(any(name in text for text in texts) for name in SHOWN) >= 3  # less the reference
 
 
-@pytest.mark.parametrize("reference", ["SEX=2, MARRIAGE=1", (2, 1)])
-def test_the_reference_of_a_display(reference):
-    display = GroupRateDisplay.from_estimator(MODEL, X, Y, reference=reference, **GIVEN)
-    assert "SEX=2, MARRIAGE=1" not in display.curves
-
-
 @pytest.mark.parametrize(
     "constraint",
     ["demographic_parity", GroupAUCParity(0.5), ROCParity(0.3), IntersectionalLossParity(0.3)],
@@ -86,15 +77,6 @@ def test_a_minority_has_either_name(minority):
     assert "SEX=2, MARRIAGE=0" in str(fairness_report(clf, X, Y, **GIVEN))
 
 
-def test_rankers():
-    documents, relevant, query, quality = make_biased_ranking(12, 3, random_state=0)
-    both = pd.DataFrame({"Q": quality, "HALF": np.arange(len(quality)) % 2})
-    rows = {"query": query, "sensitive_features": both}
-    ranker = FairRanker(max_iter=20, tol=1.0).fit(documents, relevant, **rows)
-    table = compare_rankers({"a": ranker}, documents, relevant, **rows)
-    assert "Q=" in str(table) and "HALF=1" in str(table)
-
-
 def test_the_command_line(tmp_path, capsys):
     path, out = tmp_path / "people.csv", tmp_path / "out.json"
     pd.DataFrame(X).assign(y=Y, **GROUPS).to_csv(path, index=False)
@@ -102,15 +84,6 @@ def test_the_command_line(tmp_path, capsys):
     assert main([str(path), *asked, "--positive", "1"]) == 0
     assert all_shown(capsys.readouterr().out)
     assert all_shown(json.dumps(json.loads(out.read_text())))
-
-
-def test_values_are_what_is_matched():
-    """Columns without names and other types of numbers are the same groups when predicting."""
-    assert MODEL.groups_.tolist() == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    clf = FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, **GIVEN)
-    np.testing.assert_array_equal(
-        clf.predict(X, GROUPS), clf.predict(X, GROUPS.to_numpy(dtype=float))
-    )
 
 
 def test_a_group_without_thresholds():

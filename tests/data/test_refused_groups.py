@@ -7,22 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.every_estimator import MODELS, WITHOUT_GROUPS, arguments, generated_rows, needed
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict, cross_validate
 
 from fairconstrained import (
     FairLogisticClassifier,
     FairThresholds,
-    InputWarning,
     compare,
     fairness_path,
     fairness_report,
     metrics,
 )
-from fairconstrained.__main__ import main
-from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
@@ -132,20 +127,6 @@ def test_groups_that_are_encoded_are_taken_as_they_are(door):
     DOORS[door](Groups.encode(GIVEN["sensitive_features"]))
 
 
-@pytest.mark.parametrize("kind", ["a repeated name", "probabilities"])
-def test_dask_collections(kind):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier as OnDask
-
-    make, message = WRONG[kind]
-    if kind == "probabilities":  # a frame of which GroupProbabilities is made elsewhere
-        message = "probabilities of groups are for rates"
-    frames = (pd.DataFrame(X).add_prefix("x"), pd.Series(Y), pd.DataFrame(make(N)))
-    features, y, groups = (dd.from_pandas(part, npartitions=2) for part in frames)
-    with pytest.raises(ValueError, match=message.removeprefix("^sensitive_features has .*")):
-        OnDask().fit(features, y, sensitive_features=groups)
-
-
 @pytest.mark.parametrize("columns", [["s", "s"], [0, "s"], [0, 0], [0, -11]])
 def test_a_column_of_x_that_is_named_twice(columns):
     table = pd.DataFrame(np.column_stack([GIVEN["sensitive_features"], X])).add_prefix("x")
@@ -175,36 +156,3 @@ def test_the_message_says_what_to_do(kind, combine):
         table = pd.DataFrame(X).add_prefix("x").assign(group=groups)
         with pytest.raises(ValueError, match=message):
             FairLogisticClassifier(combine=combine, sensitive_columns=["group"]).fit(table, Y)
-
-
-def test_the_command_line_refuses_them(tmp_path, capsys):
-    path = tmp_path / "people.csv"
-    pd.DataFrame(X).assign(y=Y, p=P).to_csv(path, index=False)
-    assert main([str(path), "--target", "y", "--sensitive", "p"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("--sensitive p: the column has 600 values, and every group needs many")
-
-
-def test_few_rows_may_be_as_many_groups():
-    few = np.arange(50)
-    with pytest.warns(InputWarning, match=r"1\.0 rows each"):
-        FairLogisticClassifier(kappa=1.0).fit(X[few], Y[few], sensitive_features=few)
-    assert len(metrics.group_rates(Y[few], Y[few], sensitive_features=few)) == 51  # and all rows
-    with pytest.warns(InputWarning, match=r"2\.0 rows each"):
-        FairLogisticClassifier(kappa=1.0).fit(X, Y, sensitive_features=np.arange(N) % 300)
-
-
-@pytest.mark.parametrize("run", [cross_validate, cross_val_predict])
-def test_a_fold_may_have_more_groups_than_half_its_rows(run):
-    halves = np.arange(200).reshape(2, 100)
-    clf = FairThresholds(LogisticRegression(), kappa=1.0, cv=2)
-    params = {"sensitive_features": np.arange(200) % 100}
-    with config_context(enable_metadata_routing=True), pytest.warns(InputWarning):
-        run(clf, X[:200], Y[:200], cv=[halves, halves[::-1]], params=params)
-
-
-def test_groups_that_are_not_compared_may_be_many():
-    FairLogisticClassifier(None).fit(X, Y, sensitive_features=probabilities(N))
-    cuts = IntersectionalLossParity(0.1, membership="thresholds", thresholds=3, loss="logistic")
-    clf = FairLogisticClassifier(cuts).fit(X, Y, sensitive_features=probabilities(N))
-    assert clf.violation_ <= 1e-3

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn import config_context
-from sklearn.model_selection import GridSearchCV, cross_validate, train_test_split
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -110,14 +110,6 @@ def test_rows_of_constraints_and_of_functions_of_x():
         clf.fit(FRAME, Y)
 
 
-def test_rows_in_one_order_give_one_model():
-    """The gap is measured with the right groups: that of arrays."""
-    reordered = {name: values.iloc[ORDER] for name, values in SERIES.items()}
-    groups = reordered["sensitive_features"]
-    assert fitted(FRAME.iloc[ORDER], reordered["y"], groups).gap_ == GAP
-    assert fitted(FRAME, SERIES["y"], groups.loc[FRAME.index]).gap_ == GAP
-
-
 @pytest.mark.cases(6)
 @pytest.mark.parametrize(
     "other",
@@ -134,14 +126,6 @@ def test_rows_in_one_order_give_one_model():
 def test_arrays_are_matched_by_position_without_warning(other):
     assert fitted(FRAME, SERIES["y"], other).gap_ == GAP
     assert fitted(pd.DataFrame(X), Y, other).gap_ == GAP
-
-
-def test_other_labels_warn():
-    other = pd.Series(GROUPS, index=[f"s{k}" for k in range(N)])
-    with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
-        assert fitted(FRAME, Y, other).gap_ == GAP
-    with pytest.warns(InputWarning, match="same row labels in another order; their rows are"):
-        fitted(pd.DataFrame(X), Y, pd.Series(GROUPS, index=ORDER))
 
 
 def test_labels_that_occur_more_than_once():
@@ -190,18 +174,3 @@ def test_folds_of_a_cross_validation_are_accepted(kind, same):
         params = {"sensitive_features": frame["sex"]}
         scores = cross_validate(clf, frame[list("abc")], y, params=params, cv=3)["test_score"]
     assert np.isfinite(scores).all()
-
-
-SHUFFLED = train_test_split(np.arange(N), test_size=0.5, random_state=0)
-
-
-@pytest.mark.parametrize(
-    ("rows", "others"), [SHUFFLED, np.sort(SHUFFLED), (np.arange(0, 120, 2), np.arange(1, 120, 2))]
-)
-def test_parts_of_tables_with_default_indexes(rows, others):
-    features, y, groups = pd.DataFrame(X).iloc[rows], pd.Series(Y), pd.Series(GROUPS)
-    with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
-        fitted(features, y.iloc[rows], groups.iloc[others])
-    groups = groups.iloc[rows]
-    for same in (groups, groups.tolist(), groups.reset_index(drop=True)):
-        fitted(features, y.iloc[rows], same)

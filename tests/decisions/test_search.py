@@ -8,7 +8,6 @@ from _support.networks import network_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
 
 from fairconstrained import (
     ConstantDecisionWarning,
@@ -22,13 +21,10 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import ROCParity
 from fairconstrained.decisions import smooth_rounds
-from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
-from fairconstrained.decisions.score_line import Line, ScoresOnLine, points_between
+from fairconstrained.decisions.candidates import CandidateSearch
+from fairconstrained.decisions.score_line import points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
-from fairconstrained.domains import L2Ball
-from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched, Surrogate
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -73,52 +69,6 @@ class TestTheBound:
             a, b = rates(clf, where=label == Y)
             assert abs(a - b) <= kappa + 1e-12
 
-    def test_the_score_level_fit_misses_it(self):
-        scores = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
-        assert scores.decision_gap_ > 0.1 and scores.decision_search_ is None
-
-    def test_all_of_a_list(self):
-        clf = fitted([DemographicParity(0.05), EqualizedOdds(0.1)])
-        assert abs(np.subtract(*rates(clf))) <= 0.05 + 1e-12
-        assert abs(np.subtract(*rates(clf, where=Y == 1))) <= 0.1 + 1e-12
-
-    def test_weights(self):
-        weight = np.random.default_rng(0).integers(0, 4, len(Y)).astype(float)
-        clf = fitted(kappa=0.03, weight=weight)
-        assert abs(np.subtract(*rates(clf, weight=weight))) <= 0.03 + 1e-12
-
-    def test_attributes_on_their_own(self):
-        both = np.column_stack([GROUPS, np.arange(len(Y)) % 3])
-        clf = fitted(kappa=0.05, groups=both, combine="marginal")
-        assert np.ptp(rates(clf)) <= 0.05 + 1e-12
-        assert np.ptp(rates(clf, both[:, 1])) <= 0.05 + 1e-12
-
-    @pytest.mark.parametrize("options", [{"fit_intercept": False}, {"domain": L2Ball(1.0)}])
-    def test_other_models(self, options):
-        clf = fitted(kappa=0.05, **options)
-        assert clf.decision_gap_ <= 0.05
-        assert np.linalg.norm(clf.coef_) <= 1.0 + 1e-9 or "domain" not in options
-
-    def test_group_interactions(self):
-        table = np.column_stack([X, GROUPS])
-        clf = FairLogisticClassifier(
-            kappa=0.02, enforce="decision", sensitive_columns=[6], group_interactions=True
-        ).fit(table, Y)
-        decisions = clf.predict(table)
-        assert abs(decisions[GROUPS == 0].mean() - decisions[GROUPS == 1].mean()) <= 0.02 + 1e-12
-        assert clf.score(table, Y) > 0.7  # a threshold for every group
-
-    @pytest.mark.parametrize("solver", ["ssg", "3s-econ"])
-    def test_other_solvers(self, solver):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            clf = fitted(kappa=0.05, solver=solver, max_iter=200, random_state=0)
-        assert clf.decision_gap_ <= 0.05
-
-    def test_enforce_without_constraints(self):
-        clf = FairLogisticClassifier(None, enforce="decision").fit(X, Y)
-        assert clf.decision_search_ is None
-
 
 class TestWhatItCosts:
     def test_report(self):
@@ -132,16 +82,6 @@ class TestWhatItCosts:
         assert search.accuracy_cost == pytest.approx(free.score(X, Y) - clf.score(X, Y))
         assert search.data_passes_on_scores == scores.result_.data_passes
         assert clf.result_.data_passes == search.data_passes
-
-    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-    @pytest.mark.parametrize("kappa", [0.1, 0.05, 0.02, 0.01])
-    def test_at_most_four_times_the_passes(self, constraint, kappa):
-        """In units of a fit on scores by first derivatives alone."""
-        search = fitted(constraint, kappa).decision_search_
-        solver = AugmentedLagrangian()
-        scores = FairLogisticClassifier(constraint, kappa, solver=solver)
-        scores.fit(X, Y, sensitive_features=GROUPS)
-        assert search.data_passes <= 4.0 * scores.result_.data_passes
 
     def test_no_less_accurate_than_the_intercept_alone(self):
         """Better than what a user would do: the best threshold of the fit on scores."""
@@ -179,11 +119,6 @@ class TestMessages:
             clf.fit(x, y, sensitive_features=groups)
         assert not clf.decision_search_.met
 
-    def test_goal(self):
-        clf = FairLogisticClassifier(goal="fairness", enforce="decision")
-        with pytest.raises(ValueError, match="goal='accuracy'"):
-            clf.fit(X, Y, sensitive_features=GROUPS)
-
 
 def small_problem(seed, n=60, kappa=0.1):
     random = np.random.default_rng(seed)
@@ -214,14 +149,6 @@ class TestLines:
             model = search.model
             assert_allclose(line.scores(t)[model], found.scores[model], atol=1e-9)
 
-    @given(SEEDS)
-    def test_correct_predictions(self, seed):
-        random = np.random.default_rng(seed)
-        y, weight = random.choice([-1.0, 1.0], 20), random.uniform(0.1, 1.0, 20)
-        scores = random.integers(-2, 3, 20).astype(float)
-        right = np.average((scores > 0) == (y > 0), weights=weight)
-        assert correct_predictions(y, weight).value(scores)[0] == pytest.approx(right)
-
     @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.integers(6, 40))
     def test_points_lie_between_flips(self, flips, many):
         flips = np.sort(flips)
@@ -230,15 +157,6 @@ class TestLines:
             assert np.all(np.diff(points) > 0) and len(points) <= many + 4
             assert points[0] < flips[0] and points[-1] > flips[-1]
             assert np.abs(points[:, None] - flips).min() >= 1e-10
-
-    def test_a_term_that_is_not_counted_is_evaluated(self):
-        term = average(Indicator(), np.ones(4), np.ones(4))
-        smooth = average(Logistic(), np.ones(4), np.ones(4))
-        rows = ScoresOnLine(np.arange(4.0), np.arange(4.0))
-        parts = [CompositeFunction(term=each) for each in (term, smooth)]
-        line = Line(parts, np.zeros(1), np.ones(1), {parts[0].model: rows})
-        assert not line.exact
-        assert_allclose(line.outputs(np.ones(1))[1][:, 0], smooth.value(2.0 * np.arange(4.0)))
 
 
 @pytest.mark.parametrize("against", ["pairs", "overall"])
@@ -299,18 +217,6 @@ class TestSearch:
         search.sweep_intercept(search.evaluate(first.w))
         assert found.accuracy >= search.best.accuracy
 
-    def test_lines_between_networks_are_not_searched(self):
-        problem = network_problem()
-        search = CandidateSearch(problem, problem.objective.term.signs, np.ones(300))
-        random = np.random.RandomState(0)
-        one, other = (search.evaluate(problem.start(random)) for _ in range(2))
-        assert search.sweep_between(one, other) is one
-        search.sweep_intercept(one)
-        best = search.evaluate(search.best.w)
-        model = search.model
-        assert_allclose(search.best.scores[model], best.scores[model], atol=1e-12)
-        assert search.best.violation == pytest.approx(best.violation)
-
     @settings(max_examples=5)
     @given(SEEDS)
     def test_the_bound_is_met_on_random_data(self, seed):
@@ -343,58 +249,3 @@ class TestSearch:
         assert search.met and clf.decision_gap_ <= kappa + 1e-9
         assert not search.constant
         assert search.accuracy > max(y.mean(), 1.0 - y.mean()) + 0.05
-
-
-OF_RATES = [
-    "demographic_parity",
-    "equal_opportunity",
-    "predictive_equality",
-    "equalized_odds",
-    "error_rate_parity",
-    "disparate_impact",
-    "partial_dp",
-    "weak_partial_dp",
-]
-
-
-class Slope(Surrogate):
-    """The sigmoid with its slope as parameter."""
-
-    def __init__(self, slope=1.0):
-        self.slope = slope
-
-    @property
-    def curvature(self):
-        return Sigmoid(1.0 / self.slope).curvature
-
-    def value(self, t):
-        return expit(self.slope * t)
-
-    def derivative(self, t, value):
-        return self.slope * value * (1.0 - value)
-
-
-@pytest.mark.parametrize("constraint", OF_RATES)
-def test_a_surrogate_needs_no_scale(constraint):
-    X, y, groups = make_biased_classification(400, 4, gap=0.3, random_state=0)
-    options = {} if constraint == "disparate_impact" else {"kappa": 0.1}
-    found, expected = (
-        FairLogisticClassifier(constraint, surrogate=one, enforce="decision", **options)
-        .fit(X, y, sensitive_features=groups)
-        .decision_search_
-        for one in (Slope(), Stretched(Sigmoid(), 1.0))  # neither has a second derivative
-    )
-    assert found.met and not found.constant
-    assert found.accuracy == pytest.approx(expected.accuracy, abs=0.01)
-
-
-def test_steeper_surrogates():
-    t = np.linspace(-3.0, 3.0, 101)
-    for one in (Sigmoid(0.5), Ramp(2.0), Slope(2.0)):
-        steeper = one.steeper(1.5)
-        assert isinstance(steeper, Surrogate)
-        assert_allclose(steeper.value(t), one.value(1.5 * t), atol=1e-12)
-        assert_allclose(steeper.steeper(2.0).value(t), one.value(3.0 * t), atol=1e-12)
-        assert one.get_params() == type(one)(**one.get_params()).get_params()
-    assert Ramp(2.0).steeper(4.0).scale == 0.5
-    assert isinstance(Slope().steeper(2.0), Stretched)

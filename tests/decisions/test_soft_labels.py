@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fairconstrained import EqualizedOdds, FairHingeClassifier, FairLogisticClassifier
+from fairconstrained import EqualizedOdds, FairLogisticClassifier
 from fairconstrained.constraints import (
     DemographicParity,
     DisparateImpact,
@@ -14,8 +14,7 @@ from fairconstrained.constraints import (
 )
 from fairconstrained.decisions import candidates
 from fairconstrained.decisions.search import search_decisions
-from fairconstrained.decisions.smoothing import effective_rows
-from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
+from fairconstrained.decisions.soft_labels import SoftLabels
 
 
 def drawn(n_rows, seed, share=0.03, shift=-1.0):
@@ -54,13 +53,6 @@ class TestSoftLabels:
             rates.append(share * selected[here & (y == 1)].mean() + (1.0 - share) * soft)
         assert np.min(np.abs(values + 0.02 - (rates[0] - rates[1]))) < 1e-12
 
-    def test_the_estimate_has_more_rows(self):
-        X, y, groups = drawn(3000, 0)
-        fit = bound(X, y, groups)
-        hard = fit.problem.constraints[0].term
-        (part,) = labels_of(fit).constraints(fit.problem)
-        assert np.all(effective_rows(part.term) > 1.05 * effective_rows(hard))
-
     def test_it_is_nearer_to_the_rate_of_new_rows(self):
         """For fixed decisions, over draws of the training rows."""
         X_new, y_new, groups_new = drawn(200_000, 99)
@@ -81,39 +73,6 @@ class TestSoftLabels:
         for name in ("small", "large"):
             here = groups == name
             assert labels.probability[here].mean() == pytest.approx(y[here].mean(), abs=0.02)
-
-    def test_scores_of_a_hinge_loss_are_calibrated(self):
-        X, y, groups = drawn(4000, 2)
-        labels = labels_of(bound(X, y, groups, FairHingeClassifier))
-        assert labels.probability.mean() == pytest.approx(y.mean(), abs=0.01)
-
-    def test_large_cells_have_none(self):
-        X, y, groups = drawn(20_000, 0, share=0.5, shift=0.0)
-        fit = bound(X, y, groups)
-        assert not has_few_rows(fit.problem)
-        assert fit.decision_task(fit.solve()[0]).expected == ()
-
-    def test_unknown_and_marginal_groups(self):
-        X, y, groups = drawn(3000, 3)
-        table = np.column_stack([groups, np.where(X[:, 1] > 0, "a", "b")]).astype(object)
-        table[:40, 0] = None
-        clf = FairLogisticClassifier(
-            EqualizedOdds(kappa=0.05), combine="marginal", groups_missing="ignore_in_constraint"
-        )
-        fit = clf.bind(X, y, sensitive_features=table)
-        found = labels_of(fit).constraints(fit.problem)
-        for part in found:
-            sums = part.term.cells.sum(axis=1)
-            assert_allclose(sums[sums > 0], 1.0)
-
-    @pytest.mark.parametrize("constraint", ["demographic_parity", "error_rate_parity"])
-    def test_groups_of_one_label_have_none(self, constraint):
-        """All their rows are in the cell already, be it a selection rate or that of a label."""
-        X, y, groups = drawn(3000, 0)
-        y[groups == "small"] = 1
-        fit = FairLogisticClassifier(constraint, 0.02).bind(X, y, sensitive_features=groups)
-        assert has_few_rows(fit.problem)
-        assert labels_of(fit).constraints(fit.problem) == ()
 
     def test_ratios_are_those_of_the_rates(self):
         X, y, groups = three_groups(0)

@@ -8,13 +8,11 @@ import pytest
 from _support.classifiers import EVERY, SINGLE
 from _support.every_estimator import MODELS, arguments, generated_rows, needed
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     FairLogisticClassifier,
     FairThresholds,
-    NeymanPearsonClassifier,
     fairness_path,
     fairness_report,
     make_biased_classification,
@@ -90,16 +88,6 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
     report = fairness_report(model, X, y, groups)
     assert report.model.loc["bound", "value"].startswith("not met")
     assert "not met" in str(report) and "not met" in report.to_json()
-
-
-def test_the_classes_of_neyman_and_pearson_have_bounds():
-    X, y = load_iris(return_X_y=True)
-    model = NeymanPearsonClassifier(kappa={1: 0.001, 2: 0.001}, radius=0.1, surrogate="logistic")
-    quietly_fitted(model, X, y)
-    assert model.bound_met_ is False and model.bound_violation_ == model.violation_ > 0.01
-    worst = model.class_losses_[1:].max()
-    assert str(model.result_).startswith(f"bound not met: {worst:.3f} > 0.001;")
-    assert NeymanPearsonClassifier(kappa={}).fit(X, y).bound_met_ is None
 
 
 def test_a_path_has_a_column(rows):

@@ -139,14 +139,6 @@ class TestCallbacks:
             classifier.fit(X, Y, sensitive_features=GROUPS)
         assert monitors() == [] and stop.calls[-1] == "teardown"
 
-    def test_scoring_monitor(self):
-        monitor = callback.ScoringMonitor(scoring="accuracy")
-        classifier = FairLogisticClassifier().set_callbacks(monitor)
-        classifier.fit(X, Y, sensitive_features=GROUPS)
-        log = monitor.get_logs().data_as_pandas
-        assert len(log) == classifier.n_iter_ + 1
-        assert log.iloc[-1]["accuracy"] == classifier.score(X, Y)
-
     def test_in_a_grid_search(self, numbers, capsys):
         table, y = numbers
         classifier = FairLogisticClassifier(sensitive_columns=["sex"])
@@ -154,11 +146,3 @@ class TestCallbacks:
         search.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(table, y)
         assert search.best_params_["kappa"] in (0.05, 0.2)
         assert "GridSearchCV" in capsys.readouterr().out
-
-    def test_a_recorder_inside_a_grid_search(self, numbers):
-        table, y = numbers
-        recorder = Recorder()
-        classifier = FairLogisticClassifier(sensitive_columns=["sex"]).set_callbacks(recorder)
-        search = GridSearchCV(classifier, {"kappa": [0.05, 0.2]}, cv=2, error_score="raise")
-        search.fit(table, y)
-        assert search.best_estimator_.result_.converged

@@ -7,15 +7,11 @@ from _support.every_estimator import MODELS, arguments, generated_rows, model_ne
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
 
 from fairconstrained import (
     FairLogisticClassifier,
     FairRanker,
-    FairThresholds,
     NeymanPearsonClassifier,
-    fairness_path,
     make_biased_classification,
 )
 
@@ -66,27 +62,6 @@ def test_three_classes(options, lost):
     limit_is_reached(model, X, lost, OF_THREE)
 
 
-@pytest.mark.parametrize("lost", [0, 1])
-def test_paths_of_tolerances(lost):
-    path = fairness_path(
-        FairLogisticClassifier(), X, Y, sample_weight=1.0 * (lost != Y), sensitive_features=GROUPS,
-        kappas=[0.3, 0.1],
-    )  # fmt: skip
-    for model in path.estimators:
-        limit_is_reached(model, X, lost, Y)
-
-
-@pytest.mark.parametrize("lost", [0, 1])
-@pytest.mark.parametrize("options", [{}, {"enforce": "decision", "kappa": 0.1}], ids=str)
-def test_dask_collections(options, lost):
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
-    parts = [da.from_array(one, chunks=150) for one in (X, Y, 1.0 * (lost != Y), GROUPS)]
-    model = on_dask.FairLogisticClassifier(class_weight="balanced", **options)
-    model.fit(*parts[:3], sensitive_features=parts[3])
-    limit_is_reached(model.to_local(), X, lost, Y)
-
-
 def test_balanced_classes_are_those_that_have_weight():
     """The weights of the two others are those of a fit without the third."""
     counted = OF_THREE != 2
@@ -110,24 +85,6 @@ def test_bags_of_few_positives(name):
         assert_array_equal(model.classes_, [0, 1])
         if lost:
             limit_is_reached(model, table, 1, labels)
-
-
-def test_a_classifier_that_takes_no_weights_is_fitted_to_the_other_rows():
-    class Plain(LogisticRegression):
-        def fit(self, X, y):
-            return super().fit(X, y)
-
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        FairThresholds(Plain(), cv=2).fit(X, Y, 1.0 * (Y == 0), sensitive_features=GROUPS)
-
-
-def test_a_precomputed_kernel_has_columns_of_the_rows_to_fit():
-    kernel, weight = X @ X.T, 1.0 * (np.arange(len(Y)) % 4 > 0)
-    inside = np.flatnonzero(weight)
-    precomputed = FairThresholds(SVC(kernel="precomputed"), cv=2)
-    precomputed.fit(kernel, Y, weight, sensitive_features=GROUPS)
-    linear = FairThresholds(SVC(kernel="linear"), cv=2).fit(X, Y, weight, sensitive_features=GROUPS)
-    assert_array_equal(precomputed.predict(kernel[:, inside]), linear.predict(X))
 
 
 def test_what_has_no_limit_says_so(rows):

@@ -9,7 +9,6 @@ from fairconstrained import (
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
-    FairHingeClassifier,
     FairLogisticClassifier,
     InputWarning,
     make_biased_classification,
@@ -39,17 +38,6 @@ class TestByName:
         }
         assert nested == CONSTRAINTS[name]().get_params()
         assert CONSTRAINTS[name]().tolerance in nested
-
-    def test_setting_one_makes_an_object(self):
-        clf = FairLogisticClassifier("disparate_impact").set_params(constraint__ratio=0.9)
-        assert isinstance(clf.constraint, DisparateImpact) and clf.constraint.ratio == 0.9
-        assert clone(clf).constraint.ratio == 0.9 and clone(clf).constraint is not clf.constraint
-
-    def test_a_name_and_its_parameters_at_once(self):
-        clf = FairHingeClassifier().set_params(
-            constraint__ratio=0.7, constraint="disparate_impact", kappa=0.05
-        )
-        assert isinstance(clf.constraint, DisparateImpact) and clf.constraint.ratio == 0.7
 
     @pytest.mark.parametrize(("name", "own"), OWN.items())
     def test_a_grid_gives_other_models(self, name, own):
@@ -86,12 +74,6 @@ class TestLists:
         copied = clone(clf)
         assert copied.constraint is not clf.constraint
         assert copied.constraint[0].kappa == 0.1 and copied.constraint[0] is not clf.constraint[0]
-
-    def test_fit_assigns_nothing(self):
-        given = ["demographic_parity", DisparateImpact()]
-        clf = fitted(given)
-        assert clf.constraint is given and given[0] == "demographic_parity"
-        assert given[1].get_params() == DisparateImpact().get_params()
 
     @pytest.mark.parametrize("nothing", [[], ()])
     def test_an_empty_one_is_an_error(self, nothing):
@@ -146,8 +128,3 @@ class TestUnusedKappa:
     def test_the_default_and_none_do_not(self, constraint):
         fitted(constraint)
         fitted(constraint, kappa=None)
-
-    def test_one_constraint_that_takes_it_is_enough(self):
-        fitted(["disparate_impact", "demographic_parity"], kappa=0.2)
-        fitted(BalancedRate(), kappa=0.2)
-        fitted("bounded_group_loss", kappa=0.8)

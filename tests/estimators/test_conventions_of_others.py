@@ -43,17 +43,6 @@ def test_sparse_frames_with_any_fill_value(name, fill):
     assert_array_equal(model.predict(dense.iloc[:7]), expected.predict(sparse.iloc[:7]))
 
 
-def test_missing_values_of_sparse_frames():
-    needed("boosting")
-    X, y, given = arguments("boosting", ROWS)
-    holes = pd.DataFrame(np.where(X > 0, X, np.nan)).add_prefix("x")
-    sparse = holes.astype(pd.SparseDtype(float))
-    trees, expected = (clone(MODELS["boosting"]).fit(one, y, **given) for one in (sparse, holes))
-    assert_array_equal(trees.predict(sparse), expected.predict(holes))
-    with pytest.raises(ValueError, match="NaN"):
-        clone(MODELS["logistic"]).fit(sparse, y, **given)
-
-
 @pytest.mark.parametrize("name", LINEAR)
 def test_coefficients_may_be_sparse(name):
     X, y, given = arguments(name, ROWS)
@@ -71,18 +60,6 @@ def test_coefficients_may_be_sparse(name):
         assert model.densify() is model
     model.sparsify().densify()
     assert isinstance(model.coef_, np.ndarray) and model.coef_.shape == coef.shape
-
-
-def test_coefficients_of_dask_estimators_may_be_sparse():
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier
-
-    X, y, given = arguments("logistic", ROWS)
-    features = da.from_array(X, chunks=(300, -1))
-    labels, groups = (da.from_array(one, chunks=300) for one in (y, given["sensitive_features"]))
-    model = FairLogisticClassifier().fit(features, labels, sensitive_features=groups)
-    decided = model.predict(features).compute()
-    assert_array_equal(model.sparsify().predict(features).compute(), decided)
 
 
 def test_number_of_classes():

@@ -22,7 +22,6 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.domains import L1Ball
-from fairconstrained.penalties import L2
 from fairconstrained.solvers import IPC, SQP
 
 DIFFERENCES = {
@@ -73,11 +72,6 @@ class TestAttributes:
         assert isinstance(result.solver, SQP)
         assert result.trace.to_frame()["iteration"].iloc[-1] == classifier.n_iter_
 
-    def test_without_a_constraint(self):
-        classifier = fitted((*DATA[:2], None), constraint=None)
-        assert classifier.groups_.size == 0 and classifier.multipliers_.size == 0
-        assert classifier.violation_ == 0.0 and np.isnan(classifier.decision_gap_)
-
     def test_predictions_agree(self):
         X, classifier = DATA[0], fitted(DATA)
         score = classifier.decision_function(X)
@@ -116,10 +110,6 @@ class TestAttributes:
         inside = fitted((X, y, groups), domain=L1Ball(2.0))
         assert_array_equal(inside.feature_scale_, np.ones(9))
 
-    def test_alpha_may_be_a_penalty(self):
-        one, other = fitted(DATA, alpha=0.1), fitted(DATA, alpha=L2(0.1))
-        assert_array_equal(one.coef_, other.coef_)
-
 
 @pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
 class TestGaps:
@@ -133,23 +123,6 @@ class TestGaps:
         gap = DIFFERENCES[constraint](y, classifier.predict(X), sensitive_features=groups)
         assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
         assert gap > 0.0
-
-    def test_decision_gap_with_weights(self):
-        weight = np.random.default_rng(0).integers(0, 4, len(Y)).astype(float)
-        classifier = fitted(DATA, weight)
-        gap = demographic_parity_difference(
-            Y, classifier.predict(X), sensitive_features=GROUPS, sample_weight=weight
-        )
-        assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
-
-    def test_decision_gap_of_several_constraints_is_the_largest(self):
-        both = [DemographicParity(0.3), EqualizedOdds(0.2)]
-        classifier = fitted(DATA, constraint=both)
-        gaps = [
-            difference(Y, classifier.predict(X), sensitive_features=GROUPS)
-            for difference in (demographic_parity_difference, equalized_odds_difference)
-        ]
-        assert classifier.decision_gap_ == pytest.approx(max(gaps), abs=1e-12)
 
     @pytest.mark.parametrize("kappa", [0.0, 0.05])
     def test_kappa_bounds_the_surrogates_gap_between_any_two_groups(self, five_groups, kappa):
@@ -204,26 +177,7 @@ class TestOptimality:
         assert fitted(DATA, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
 
 
-class TestSampleWeight:
-    def test_a_number_is_a_weight_for_all(self):
-        assert_array_equal(fitted(DATA, 1.0).coef_, fitted(DATA).coef_)
-
-    def test_the_constraint_is_weighted(self):
-        weight = np.random.default_rng(0).uniform(0.0, 5.0, 400)
-        classifier = fitted(DATA, weight)
-        score = classifier.decision_function(X)
-        gap = abs(rate(score, GROUPS == 0, weight) - rate(score, GROUPS == 1, weight))
-        assert gap == pytest.approx(0.02, abs=2e-4)
-
-
 class TestWarmStart:
-    def test_it_takes_fewer_passes(self):
-        classifier = fitted(DATA, warm_start=True)
-        first = classifier.result_.data_passes
-        again = classifier.fit(*DATA[:2], sensitive_features=DATA[2]).result_.data_passes
-        assert again < first / 3
-        assert classifier.result_.converged
-
     def test_it_survives_another_problem(self, five_groups):
         classifier = fitted(DATA, warm_start=True)
         X, y, groups = five_groups

@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 from _support.classifiers import EVERY, SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import make_scorer, recall_score
-from sklearn.model_selection import TunedThresholdClassifierCV
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -15,8 +13,7 @@ from fairconstrained import (
     make_fairness_scorer,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
-from fairconstrained.metrics import group_auc_difference, group_rates
-from fairconstrained.plotting import GroupMetricsDisplay, ScoreDensityDisplay
+from fairconstrained.metrics import group_auc_difference
 
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
 
@@ -83,32 +80,6 @@ def test_equal_opportunity_concerns_those_who_deserve_the_favourable_label(rows)
     assert gap(FairLogisticClassifier("equal_opportunity", **options)) > 0.03
 
 
-def test_held_out_rows_are_tested_for_the_favourable_label():
-    X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
-    names = np.where(y > 0, "accept", "reject")
-    options = {"kappa": 0.2, "enforce": "decision", "confidence": 0.9, "random_state": 0}
-    one, other = both(FairLogisticClassifier, (X, y, names, groups), "equal_opportunity", **options)
-    assert_mirrored(one, other, X)
-    assert_array_equal(one.certificate_.bounds, other.certificate_.bounds)
-    assert "label accept" in other.certificate_.names[0]
-
-
-def test_group_interactions_and_warm_starts(rows):
-    X, y, names, groups = rows
-    table = pd.DataFrame(X).assign(sex=groups)
-    table.columns = table.columns.map(str)
-    options = {"sensitive_columns": ["sex"], "group_interactions": True}
-    by_number = FairLogisticClassifier(**options).fit(table, y)
-    by_name = FairLogisticClassifier(pos_label="accept", warm_start=True, **options)
-    by_name.fit(table, names)
-    assert_allclose(by_name.coef_, -by_number.coef_, atol=1e-10)
-    again = by_name.fit(table, names)
-    assert again.result_.converged
-    assert again.n_iter_ <= by_number.n_iter_
-    assert_allclose(again.coef_, -by_number.coef_, atol=5e-3)
-    assert again.objective_ == pytest.approx(by_number.objective_, abs=1e-4)
-
-
 def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
     X, y, names, groups = rows
     clf = FairLogisticClassifier()
@@ -170,27 +141,3 @@ def test_scorers_see_the_favourable_label_as_one(rows):
     for name, scorer in scorers.items():
         found = scorer(other, X, names, sensitive_features=groups)
         assert found == pytest.approx(scorer(one, X, y, sensitive_features=groups)), name
-
-
-def test_displays_show_the_favourable_label(rows):
-    pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
-    X, _, names, groups = rows
-    one, other = both(FairLogisticClassifier, rows, "equal_opportunity")
-    shown = ScoreDensityDisplay.from_estimator(other, X, sensitive_features=groups)
-    expected = ScoreDensityDisplay.from_estimator(one, X, sensitive_features=groups)
-    assert_allclose(shown.edges, expected.edges, atol=1e-10)
-    bars = GroupMetricsDisplay.from_estimator(other, X, names, sensitive_features=groups)
-    rates = group_rates(names, other.predict(X), sensitive_features=groups, pos_label="accept")
-    found = bars.tables[""]["selection_rate"]
-    assert_allclose(found, rates["selection_rate"].iloc[:-1])
-
-
-def test_a_tuned_threshold_around_the_classifier(rows):
-    X, _, names, groups = rows
-    clf = FairLogisticClassifier(pos_label="accept", sensitive_columns=[-1])
-    table = np.column_stack([X, groups])
-    recall = make_scorer(recall_score, pos_label="accept")
-    tuned = TunedThresholdClassifierCV(clf, scoring=recall, cv=2, thresholds=9).fit(table, names)
-    chances = tuned.estimator_.predict_proba(table)[:, 0]
-    decided = tuned.predict(table) == "accept"
-    assert_array_equal(decided, chances >= tuned.best_threshold_)

@@ -29,8 +29,6 @@ pytestmark = [
 ]
 
 X, Y, GROUPS = make_biased_classification(240, 4, gap=0.4, random_state=0)
-WEIGHT = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
-FIT = {"sensitive_features": GROUPS, "sample_weight": WEIGHT}
 
 
 def weighted(name):
@@ -82,18 +80,6 @@ class TestEveryEstimator:
         assert _requests(estimator, "score") == on_score | groups
         assert _requests(estimator, "predict") == groups
 
-    def test_a_request_can_be_withdrawn(self, name):
-        estimator = clone(MODELS[name]).set_fit_request(sample_weight=False)
-        asked = clone(estimator)._get_metadata_request().fit.requests
-        assert asked["sample_weight"] is False
-
-
-def test_dask_estimators_request_the_same():
-    dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
-    for make in (dask.FairLogisticClassifier, dask.FairHingeClassifier):
-        assert _requests(make(), "fit") == {"sensitive_features", "sample_weight"}
-        assert _requests(make(), "score") == {"sample_weight"}
-
 
 class TestThresholdsOfGroups:
     """Thresholds of every group: the groups reach `predict`, `score` and the library's scorers."""
@@ -101,14 +87,6 @@ class TestThresholdsOfGroups:
     @pytest.fixture
     def clf(self):
         return FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
-
-    def test_score(self, clf):
-        clf.fit(X, Y, **FIT)
-        found = clf.score(X, Y, WEIGHT, sensitive_features=GROUPS)
-        decided = clf.predict(X, GROUPS)
-        assert found == accuracy_score(Y, decided, sample_weight=WEIGHT)
-        with pytest.raises(ValueError, match="the groups are needed to predict"):
-            clf.score(X, Y)
 
     @pytest.mark.usefixtures("routing")
     def test_cross_validation_and_search(self, clf):
@@ -198,10 +176,3 @@ class TestSplitters:
             WITH_SPLITTERS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
         with pytest.raises(TypeError, match="grups"):
             WITH_SPLITTERS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)
-
-    @pytest.mark.usefixtures("routing")
-    def test_a_search_around_it_routes_to_the_inner_splitter(self):
-        inner = FairThresholds(FairLogisticClassifier(None), cv=GroupKFold(2))
-        search = GridSearchCV(inner, {"kappa": [0.1, 0.3]}, cv=GroupKFold(2))
-        search.fit(X, Y, sensitive_features=GROUPS, groups=IDS)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -5,15 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from _support.classifiers import SINGLE
-from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     BoostedScores,
     FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     InfeasibleConstraintWarning,
@@ -166,15 +162,6 @@ def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
         both.fit(**divided(held, **arrays))
 
 
-def test_they_choose_the_iterate_of_a_network(data):
-    pytest.importorskip("torch", reason="the extra network is not installed")
-    X, y, groups = data
-    clf = FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=8, random_state=0)
-    clf.fit(**divided(np.arange(400), X=X, y=y, sensitive_features=groups))
-    assert clf.result_.status.value == "chosen on validation rows"
-    assert not hasattr(clf, "validation_indices_") and clf.bound_met_
-
-
 @pytest.mark.parametrize(
     ("without", "options", "said"),
     [
@@ -193,29 +180,3 @@ def test_messages(data, without, options, said):
 
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.3, random_state=0)
-
-
-REFITS = {
-    "more classes": {"y": np.digitize(X[:, 0], [-0.5, 0.5]), "confidence": None},
-    "no held-out rows": {"confidence": None},
-}
-
-
-@pytest.mark.parametrize("name", REFITS)
-def test_a_second_fit_keeps_nothing_of_the_first(name):
-    options = {"kappa": 0.3, "enforce": "decision", "confidence": 0.9, "random_state": 0}
-    clf = FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
-    other = {"y": Y, **options, **REFITS[name]}
-    y = other.pop("y")
-    clf.set_params(**other).fit(X, y, sensitive_features=GROUPS)
-    fresh = FairLogisticClassifier(**other).fit(X, y, sensitive_features=GROUPS)
-    assert vars(clf).keys() == vars(fresh).keys()
-    assert_array_equal(clf.predict(X), fresh.predict(X))
-
-
-def test_a_second_search_keeps_nothing_of_the_first():
-    search = FairLogisticClassifierCV(kappas=[0.3], max_gap=1.0, cv=2)
-    search.fit(X, Y, sensitive_features=GROUPS)
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    search.fit(X, y, sensitive_features=GROUPS)
-    assert not {"pos_label_", "threshold_", "score_threshold_"} & vars(search).keys()

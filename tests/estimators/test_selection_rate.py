@@ -4,21 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE
+from _support.classifiers import SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import (
     ConstantDecisionWarning,
-    ConvergenceWarning,
     FairLogisticClassifier,
-    InfeasibleConstraintWarning,
     SelectionRate,
     fairness_path,
     make_biased_classification,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
-from fairconstrained.solvers import Status
-from fairconstrained.utils.numerics import score_below_share
 
 TRAINED = {  # a network of few units and epochs often has no such model nearby
     "network": {"hidden_layer_sizes": (16,), "max_epochs": 200, "early_stopping": False}
@@ -66,31 +62,6 @@ def test_every_constraint_holds_or_is_reported(name):
         )
 
 
-@pytest.mark.filterwarnings("ignore:threshold=SelectionRate")
-def test_status_and_message_are_those_of_the_threshold_returned():
-    X, y, _ = make_biased_classification(300, gap=0.3, random_state=0)
-    groups = np.random.default_rng(0).integers(0, 6, 300)
-    rule, share = "error_rate_parity", SelectionRate(0.3)
-    clf = FairLogisticClassifier(rule, kappa=0.01, threshold=share)
-    with pytest.warns() as caught:
-        clf.fit(X[:, :5], y, sensitive_features=groups)
-    assert clf.violation_ > 100.0 * clf.tol
-    said = f"violation {clf.violation_:.2e}"
-    assert clf.result_.status is Status.INFEASIBLE
-    assert said in clf.result_.message and Status.INFEASIBLE.value in clf.result_.message
-    (warning,) = (one for one in caught if one.category is InfeasibleConstraintWarning)
-    assert said in str(warning.message)
-    with pytest.warns(ConvergenceWarning, match="1 of the path's 2 points did not converge"):
-        path = fairness_path(
-            FairLogisticClassifier(rule, threshold=share), X[:, :5], y,
-            sensitive_features=groups, kappas=[0.2, 0.01],
-        )  # fmt: skip
-    for k in range(2):
-        result = path.estimator_at(k).result_
-        assert result.converged == (result.violation <= clf.tol)
-        assert f"violation {result.violation:.2e}" in result.message
-
-
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("goal", ["accuracy", "fairness"])
 @pytest.mark.parametrize("name", ["logistic", "hinge", "network"])
@@ -100,17 +71,6 @@ def test_messages_have_the_figures_of_the_model(name, goal):
     assert f"objective {result.objective:.6g}, violation {result.violation:.2e}" in result.message
     assert result.status.value in result.message
     assert result.violation <= 1e-4 or not result.converged
-
-
-def test_the_solution_is_that_of_a_fit_at_the_threshold_found():
-    clf = fitted("logistic", DATA, kappa=0.05)
-    same = FairLogisticClassifier(kappa=0.05, threshold=clf.threshold_)
-    same.fit(X, Y, sensitive_features=GROUPS)
-    assert clf.multipliers_.max() > 0.01  # the constraint is active
-    assert clf.objective_ == pytest.approx(same.objective_, abs=1e-4)
-    assert clf.gap_ == pytest.approx(0.05, abs=1e-4)
-    assert clf.result_.converged
-    assert clf.kkt_residual_ <= 2e-4
 
 
 @pytest.mark.cases(1)
@@ -128,15 +88,6 @@ def test_decisions_meet_the_bound_and_the_share(name, constraint):
     assert len(clf.multipliers_) == 2
 
 
-def test_weights_count():
-    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(Y))
-    weight[:20] = 0.0
-    clf = FairLogisticClassifier(threshold=SelectionRate(0.3))
-    clf.fit(X, Y, weight, sensitive_features=GROUPS)
-    share = np.average(clf.predict(X), weights=weight)
-    assert share == pytest.approx(0.3, abs=2.0 / weight.sum())
-
-
 def test_without_constraints_it_is_the_quantile():
     clf = FairLogisticClassifier(None, threshold=SelectionRate(0.25)).fit(X, Y)
     plain = FairLogisticClassifier(None).fit(X, Y)
@@ -148,14 +99,6 @@ def test_least_unfairness_at_a_share():
     clf = fitted("logistic", DATA, goal="fairness", max_loss_increase=0.02)
     assert clf.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
     assert clf.violation_ <= 1e-4
-
-
-def test_a_bound_and_a_share_that_exclude_each_other_are_reported():
-    odd = np.where(np.arange(len(Y)) < 3, 2, GROUPS)  # three rows: rates are thirds
-    clf = FairLogisticClassifier(kappa=0.01, threshold=SelectionRate(0.2), enforce="decision")
-    with pytest.warns((InfeasibleConstraintWarning, ConvergenceWarning), match="violation"):
-        clf.fit(X, Y, sensitive_features=odd)
-    assert not clf.decision_search_.met
 
 
 @pytest.mark.parametrize("wrong", [0.0, 1.0, "half", None, True])
@@ -223,25 +166,3 @@ class TestPaths:
             assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
             assert frame["val_decision_gap"].iloc[k] == pytest.approx(model.decision_gap_)
         assert len({path.estimator_at(k).threshold_ for k in range(3)}) == 3
-
-    def test_cross_validation_measures_models_at_their_own_thresholds(self):
-        seen, later = np.arange(400), np.arange(400, len(Y))
-        search = EVERY["cv"](
-            kappas=[0.2, 0.05], max_gap=0.5, cv=[(seen, later)], threshold=SelectionRate(0.2)
-        )
-        search.fit(X, Y, sensitive_features=GROUPS)
-        assert search.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
-        expected = [
-            FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
-            .fit(X[seen], Y[seen], sensitive_features=GROUPS[seen])
-            .score(X[later], Y[later])
-            for kappa in search.kappas_
-        ]
-        assert_allclose(search.cv_results_["split0_test_accuracy"], expected, atol=0.011)
-
-
-def test_equal_scores():
-    ones = np.ones(4)
-    assert score_below_share(np.array([1.0, 1.0, 1.0, 1.0]), ones, 0.5) == 1.0
-    assert score_below_share(np.array([0.0, 1.0, 1.0, 1.0]), ones, 0.5) == 0.5
-    assert score_below_share(np.array([3.0, 0.0, 1.0, 2.0]), ones, 0.5) == 1.5

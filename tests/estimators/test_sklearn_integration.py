@@ -3,11 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
-from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained import (
     DemographicParity,
@@ -30,30 +26,8 @@ def frame():
     return table, Y
 
 
-def to_columns(**options):
-    return ColumnTransformer(
-        [
-            ("scaled", StandardScaler(), make_column_selector(dtype_include=np.number)),
-            ("dummies", OneHotEncoder(sparse_output=False), ["town"]),
-            ("kept", "passthrough", ["sex"]),
-        ],
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")
-
-
 class TestWithoutRouting:
     """The groups are columns of X: nothing has to be routed."""
-
-    def test_columns_are_found_by_name_after_a_column_transformer(self, frame):
-        table, y = frame
-        pipeline = make_pipeline(to_columns(), FairLogisticClassifier(sensitive_columns=["sex"]))
-        pipeline.fit(table, y)
-        classifier = pipeline[-1]
-        assert_array_equal(classifier.groups_, ["f", "m"])
-        names = [*(f"x{k}" for k in range(5)), "town_north", "town_south", "sex"]
-        assert_array_equal(classifier.feature_names_in_, names)
-        assert classifier.coef_[0, -1] == 0.0 and np.all(classifier.coef_[0, :5])
-        assert pipeline.predict(table.sample(frac=1.0, random_state=0)).shape == (300,)
 
     def test_parameters_of_objects_are_searched(self, frame):
         table, y = frame
@@ -75,33 +49,6 @@ class TestWithoutRouting:
         assert best.result_.solver.sigma == search.best_params_["solver__sigma"]
         assert classifier.constraint.kappa == 0.1 and classifier.solver.sigma == 3.0
 
-    def test_a_callable_on_the_columns(self, frame):
-        table, y = frame
-        named = FairLogisticClassifier(sensitive_columns=["sex"])
-        called = FairLogisticClassifier(sensitive_columns=lambda X: X["x4"] > 0)
-        numbers = table.drop(columns="town")
-        assert_array_equal(named.fit(numbers, y).groups_, ["f", "m"])
-        called.fit(numbers.drop(columns="sex"), y)
-        assert_array_equal(called.groups_, [False, True])
-        assert np.all(called.coef_)  # a callable leaves no column out
-
-
-@pytest.mark.usefixtures("routing")
-class TestWithRouting:
-    """The groups are passed beside X, through scikit-learn's metadata routing."""
-
-    @pytest.mark.parametrize(
-        "grid",
-        [{"kappa": [0.02, 0.3]}, {"alpha": [1e-4, 1.0]}, {"solver": ["ipc", IPC(rho=0.1)]}],
-        ids=lambda grid: next(iter(grid)),
-    )
-    def test_grid_search(self, grid):
-        search = GridSearchCV(FairLogisticClassifier(), grid, cv=2, error_score="raise")
-        search.fit(X, Y, sensitive_features=GROUPS, sample_weight=np.ones(300))
-        assert_array_equal(search.best_estimator_.groups_, [0, 1])
-        (name,) = grid
-        assert len(set(map(str, search.cv_results_[f"param_{name}"]))) == 2
-
 
 class TestParameters:
     def test_fit_changes_no_object(self):
@@ -111,15 +58,6 @@ class TestParameters:
         classifier.fit(X, Y, sensitive_features=GROUPS)
         assert repr((constraint, solver)) == said and constraint.kappa is None
         assert classifier.result_.solver.max_iter == 7
-
-    def test_repr_and_set_params(self):
-        classifier = FairLogisticClassifier("equal_opportunity", kappa=0.1)
-        said = "FairLogisticClassifier(constraint='equal_opportunity', kappa=0.1)"
-        assert repr(classifier) == said
-        assert classifier.set_params(kappa=0.2, solver=IPC()).set_params(solver__rho=1.0)
-        assert classifier.kappa == 0.2 and classifier.solver.rho == 1.0
-        with pytest.raises(ValueError, match="kapa"):
-            classifier.set_params(kapa=1)
 
 
 def test_verbose_prints_a_line_per_outer_iteration(capsys):

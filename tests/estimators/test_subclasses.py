@@ -6,15 +6,7 @@ from _support.classifiers import small_estimators
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairRanker,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    make_biased_ranking,
-)
+from fairconstrained import FairRanker, make_biased_classification, make_biased_ranking
 
 X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
 DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(30, 8, random_state=1)
@@ -59,20 +51,6 @@ def test_a_subclass_is_fitted_cloned_and_searched(name):
     if not isinstance(estimator, FairRanker):
         search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
         assert set(search.fit(rows, labels, **params).best_params_) == {"strict"}
-
-
-def test_a_subclass_has_paths_and_reports():
-    fitted = strict_kind(FairLogisticClassifier())().fit(X, Y, sensitive_features=GROUPS)
-    path = fairness_path(fitted, X, Y, sensitive_features=GROUPS, kappas=[0.2, 0.1])
-    assert [one.kappa for one in path.estimators] == [0.2, 0.1]
-    report = fairness_report(fitted, X, Y, sensitive_features=GROUPS).to_frame("model")
-    assert "kappa=0.15" in report["value"]["constraint"] and "strict" not in report.index
-
-
-def test_a_subclass_of_the_cross_validated_classifier_passes_its_parameters_on():
-    estimator = FairLogisticClassifierCV("equal_opportunity", kappas=[0.1], cv=2, max_gap=1.0)
-    fitted = strict_kind(estimator)().fit(X, Y, sensitive_features=GROUPS)
-    assert fitted.best_estimator_.constraint == "equal_opportunity"
 
 
 @pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])

@@ -13,12 +13,7 @@ from fairconstrained import (
     fairness_report,
     make_biased_classification,
 )
-from fairconstrained.constraints import (
-    CLASSIFIER_CONSTRAINTS,
-    CONSTRAINTS,
-    BoundedGroupLoss,
-    IntersectionalLossParity,
-)
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.metrics import group_rates
 
@@ -103,15 +98,6 @@ def test_the_solution_is_that_of_a_general_solver():
     assert_allclose(start, found.x, atol=5e-3)
 
 
-@pytest.mark.parametrize("name", ["logistic", "hinge"])
-def test_without_constraints_only_predictions_change(name):
-    one = SINGLE[name](None).fit(X, Y)
-    other = SINGLE[name](None, threshold=CUT.get(name, 0.3)).fit(X, Y)
-    assert_allclose(one.decision_function(X), other.decision_function(X), atol=0.02)
-    assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
-    assert (one.predict(X) != other.predict(X)).any()
-
-
 @pytest.mark.parametrize(
     "constraint", ["demographic_parity", "equalized_odds", "error_rate_parity"]
 )
@@ -131,24 +117,6 @@ def test_bounds_on_decisions_hold_at_the_threshold(name, constraint):
     }[constraint]
     gaps = [table[one].max() - table[one].min() for one in names]
     assert max(gaps) == pytest.approx(clf.decision_gap_)
-
-
-@pytest.mark.parametrize("constraint", [BoundedGroupLoss(0.6), IntersectionalLossParity(0.05)])
-def test_constraints_on_losses_keep_the_loss_of_the_scores(constraint):
-    one = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
-    other = FairLogisticClassifier(constraint, threshold=0.2).fit(X, Y, sensitive_features=GROUPS)
-    assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
-    assert one.gap_ == pytest.approx(other.gap_, abs=1e-3)
-    assert one.decision_gap_ != pytest.approx(other.decision_gap_, abs=1e-3)
-
-
-def test_a_favourable_label_that_comes_first_is_cut_at_its_own_probability():
-    names = np.where(Y > 0, "accept", "reject")
-    clf = FairLogisticClassifier(threshold=0.3, pos_label="accept")
-    clf.fit(X, names, sensitive_features=GROUPS)
-    assert_array_equal(clf.predict(X) == "accept", clf.predict_proba(X)[:, 0] > 0.3)
-    same = fitted("logistic", DATA)
-    assert_allclose(clf.intercept_, -same.intercept_, atol=1e-10)
 
 
 def test_warm_starts_and_paths():
@@ -190,20 +158,6 @@ def test_dask_collections_have_the_same_solution():
     assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
     assert_array_equal(there.predict(parts[0]).compute(), here.predict(X))
     assert there.decision_gap_ == pytest.approx(here.decision_gap_)
-
-
-def test_displays_show_the_threshold():
-    pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
-    from fairconstrained.plotting import ScoreDensityDisplay
-
-    clf = fitted("logistic", DATA)
-    shown = {
-        method: ScoreDensityDisplay.from_estimator(
-            clf, X, sensitive_features=GROUPS, response_method=method
-        ).threshold
-        for method in ("predict_proba", "decision_function")
-    }
-    assert shown == {"predict_proba": 0.3, "decision_function": clf.score_threshold_}
 
 
 def test_a_threshold_needs_an_intercept():

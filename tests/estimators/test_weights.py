@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE, small_estimators
+from _support.classifiers import SINGLE, small_estimators
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -145,27 +145,6 @@ def test_class_weights_are_weights_of_the_rows_in_the_loss(name):
     )
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_coefficients_with_class_weights_under_a_penalty(classes):
-    labels = Y if classes == 2 else Y + (X[:, 0] > 1.0)
-    weights = {0: 0.5, 1: 4.0, 2: 1.5}
-    options = {"alpha": 0.1, "tol": 1e-8}
-    given = {k: weights[k] for k in range(classes)}
-    by_class = EVERY["logistic"](None, class_weight=given, **options).fit(X, labels)
-    by_row = EVERY["logistic"](None, **options)
-    by_row.fit(X, labels, np.array([weights[k] for k in labels.tolist()]))
-    assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
-    assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-12)
-
-
-def test_class_weights_of_many_rows_that_are_read_once():
-    rows, labels = np.tile(X, (350, 1)), np.tile(Y, 350)
-    by_class = EVERY["logistic"](None, class_weight=CLASS_WEIGHT, alpha=0.1).fit(rows, labels)
-    by_row = EVERY["logistic"](None, alpha=0.1).fit(X, Y, np.array([0.5, 4.0])[Y])
-    assert_allclose(by_class.coef_, by_row.coef_, atol=1e-3)
-    assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-9)
-
-
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
 
 
@@ -224,17 +203,6 @@ def test_constraints_count_people_not_class_weights(unbalanced, name):
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # from the model without them
         assert_allclose(ours.constraints, theirs.constraints, atol=1e-12)
     assert ours.objective != pytest.approx(theirs.objective, abs=1e-3)
-
-
-@pytest.mark.parametrize("enforce", ["score", "decision"])
-@pytest.mark.parametrize("name", SINGLE)
-def test_every_classifier_selects_more_of_a_heavier_class(unbalanced, name, enforce):
-    X, y, groups, _ = unbalanced
-    rates = []
-    for class_weight in (None, "balanced", {1: 8.0}):
-        clf = SINGLE[name](kappa=0.1, class_weight=class_weight, enforce=enforce)
-        rates.append(clf.fit(X, y, sensitive_features=groups).predict(X).mean())
-    assert rates[0] < rates[1] - 0.02 < rates[2] - 0.04
 
 
 def test_paths_weigh_the_held_out_loss_as_the_loss(unbalanced):

@@ -61,9 +61,3 @@ def test_the_problem_is_the_one_bound_with_this_kappa(name):
         assert_allclose(here.gap, there.gap, atol=1e-12)
         weights = np.arange(1.0, 1.0 + bound.n_constraints)
         assert_allclose(here.gradient(weights), there.gradient(weights), atol=1e-12)
-
-
-def test_kappa_must_be_valid():
-    strict = FairLogisticClassifier(kappa=0.0).bind(X, Y, None, GROUPS)
-    with pytest.raises(ValueError, match="kappa must be a number between 0 and 1"):
-        strict.with_kappa(1.5)

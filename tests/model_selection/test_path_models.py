@@ -4,10 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from fairconstrained import (
-    BoostedScores,
     ConvergenceWarning,
     FairLogisticClassifier,
     FairNetworkClassifier,
@@ -118,26 +117,6 @@ class TestRankers:
         assert_allclose(ranker_path.to_frame()["train_ndcg"], ranker_path.train_ndcg)
         with pytest.raises(AttributeError, match="train_ndcg, not accuracy"):
             ranker_path.train_accuracy  # noqa: B018
-
-    def test_boosted_trees_are_grown_once(self):
-        pytest.importorskip("lightgbm", reason="LightGBM is not installed")
-        model = BoostedScores(n_estimators=8, num_leaves=5, min_child_samples=20, n_jobs=1)
-        path = followed(FairRanker(model=model, random_state=0))
-        assert set(path.statuses) == {"converged"}
-        assert path.violations.max() <= 1e-4
-        assert path.objectives[-1] > path.objectives[0] + 1e-3
-        leaves = [one.to_lightgbm().predict(DOCUMENTS, pred_leaf=True) for one in path.estimators]
-        for other in leaves[1:]:
-            assert_array_equal(other, leaves[0])
-
-    def test_a_picture_shows_the_ndcg(self, ranker_path):
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-        from fairconstrained.plotting import FairnessPathDisplay
-
-        display = FairnessPathDisplay.from_path(ranker_path)
-        assert display.ax_.get_ylabel() == "NDCG@10, validation rows"
-        assert display.band_ is None
-        assert display.line_.get_ydata() == pytest.approx(ranker_path.validation["val_ndcg"][::-1])
 
 
 RANKED = (DOCUMENTS, RELEVANT, {"query": QUERY, "sensitive_features": QUALITY})

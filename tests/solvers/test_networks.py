@@ -10,7 +10,6 @@ from _support.networks import NETWORKS
 
 from fairconstrained import IncompatibleSolverError
 from fairconstrained.problem.kkt import KKT, estimate_multipliers
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result, available_solvers, default_solver
 
 USABLE = {name: available_solvers(make()) for name, make in NETWORKS.items()}
@@ -33,12 +32,6 @@ def unconstrained(name: str) -> float:
     problem = NETWORKS[name]()
     free = problem.with_constraints(())
     return problem.at(default_solver(free).minimize(free, random_state=0).w).violation
-
-
-def test_no_problem_of_a_network_is_known_to_be_convex() -> None:
-    for problem in (make() for make in NETWORKS.values()):
-        assert not (problem.convex or problem.weakly_convex or problem.difference_of_convex)
-        assert problem.modulus == -np.inf
 
 
 @pytest.mark.parametrize(("name", "solver"), RUNS)
@@ -65,24 +58,3 @@ def test_solvers_that_can_train_a_fair_network(name: str, solver: str) -> None:
 def test_the_others_refuse(name: str, solver: str) -> None:
     with pytest.raises(IncompatibleSolverError, match="use one of the solvers"):
         SOLVERS[solver]().minimize(NETWORKS[name]())
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_least_unfairness_of_a_network(name: str) -> None:
-    problem = NETWORKS[name]()
-    free = problem.with_constraints(())
-    best = default_solver(free).minimize(free, random_state=0)
-    mirror: Problem = problem.epigraph(1.05 * best.objective)
-    start = np.append(best.w, problem.at(best.w).constraints.max())
-    result = default_solver(mirror).minimize(mirror, start, random_state=0)
-    at = problem.at(result.w[:-1])
-    assert at.objective <= 1.05 * best.objective + 1e-4
-    assert at.violation < 0.8 * problem.at(best.w).violation
-
-
-def test_a_network_starts_where_the_generator_says() -> None:
-    problem = NETWORKS["smooth"]()
-    assert np.array_equal(problem.start(3), problem.start(np.random.RandomState(3)))
-    assert not np.array_equal(problem.start(3), problem.start(4))
-    assert np.linalg.norm(problem.at(problem.start(3)).gradient()) > 1e-2

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields
 from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, classification, rate_between, toy_of_ipc
+from _support.problems import PROBLEMS, classification, toy_of_ipc
 
-from fairconstrained import ConvergenceWarning, FairLogisticClassifier, make_biased_classification
+from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import GroupAUCParity
 from fairconstrained.solvers import (
     IDCA,
@@ -19,7 +18,6 @@ from fairconstrained.solvers import (
     SOLVERS,
     SQP,
     AugmentedLagrangian,
-    ConEx,
     LagrangianDescentAscent,
     OnlineStochastic,
     Smoothing,
@@ -29,12 +27,10 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     ThreeSEcon,
     near_stationarity,
-    successive,
 )
 from fairconstrained.solvers import base as loop
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.multiplier_models import DeepNetwork
-from fairconstrained.solvers.result import SolverState
 
 STOCHASTIC = [name for name in SOLVERS if "stochastic" in name]
 SLOW = (*STOCHASTIC, "ipp-conex")
@@ -118,13 +114,6 @@ def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(name: str) -> No
     assert at.objective <= start.objective
 
 
-def test_a_second_run_has_a_budget_of_its_own() -> None:
-    problem = parity()
-    first = IPC(tol=1e-9).minimize(problem, max_data_passes=5.0)
-    second = IPC(tol=1e-9).minimize(problem, warm=first, max_data_passes=5.0)
-    assert 5.0 <= second.data_passes <= 10.0
-
-
 @pytest.mark.parametrize(("kind", "most"), [(SwitchingSubgradient, 100), (PLADA, 101)])
 def test_a_step_is_one_evaluation(kind, most) -> None:
     """A measurement may evaluate once more, in float64 for the certificate."""
@@ -133,11 +122,6 @@ def test_a_step_is_one_evaluation(kind, most) -> None:
         for n in (10, 110)
     )
     assert 100 <= more - few <= most  # the best point is not evaluated again
-
-
-def test_a_best_point_that_is_offered_again_costs_nothing() -> None:
-    result = SwitchingSubgradient(max_iter=400, check_every=1).minimize(parity())
-    assert 400 <= result.data_passes < 600
 
 
 def test_clock_stops_while_a_callback_runs(monkeypatch) -> None:
@@ -184,14 +168,6 @@ def test_a_warm_start_takes_the_multipliers_over(solver: Solver) -> None:
     assert warm.objective == pytest.approx(cold.objective, rel=1e-3)
 
 
-def test_conex_starts_from_the_multipliers() -> None:
-    problem = PROBLEMS["equalized odds, 3 groups"]()
-    cold = ConEx().minimize(problem)
-    solver = ConEx(check_every=10, tol=1e-7, polish=False, max_iter=10)
-    warm = solver.minimize(problem, warm=Start(cold.w, cold.multipliers))
-    assert warm.trace.kkt_residual[-1] < 0.1 * solver.minimize(problem, cold.w).kkt_residual
-
-
 SMALL_BATCHES = {
     "ssg": StochasticSwitchingSubgradient(batch_size=100),
     "3s-econ": SOLVERS["3s-econ-stochastic"](),
@@ -229,22 +205,6 @@ def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
     assert len(result.trace) == 1
 
 
-@pytest.mark.parametrize("kind", [IPC, IDCA])
-def test_runs_whose_answers_are_all_refused_return_their_start(kind, monkeypatch) -> None:
-    monkeypatch.setattr(successive, "_acceptable", lambda *_: False)
-    problem = parity()
-    result = kind(polish=False).minimize(problem)
-    assert result.w == pytest.approx(problem.start())
-    assert result.status is Status.STALLED
-    assert result.objective == pytest.approx(problem.at(problem.start()).objective)
-
-
-def test_a_diverging_run_reports_it_and_keeps_the_last_finite_point() -> None:
-    result = Offers([0.0, np.nan], max_iter=3).minimize(PROBLEMS["unconstrained"]())
-    assert result.status is Status.DIVERGED
-    assert np.array_equal(result.w, np.zeros(5))
-
-
 def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start_and_may_be_polished() -> None:
     """Steps on squares of scores that are too long: finite for a while, and ever larger."""
     problem = classification(GroupAUCParity(0.2))
@@ -259,42 +219,9 @@ def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start_and_may_be_po
     assert polished.objective == pytest.approx(IPC().minimize(problem).objective, rel=1e-3)
 
 
-def test_a_slow_run_is_not_called_infeasible() -> None:
-    result = SwitchingSubgradient(max_iter=1, polish=False).minimize(rate_between(0.8, 0.9))
-    assert result.violation > 1e-3
-    assert result.status is Status.ITERATION_LIMIT
-    X, y, groups = make_biased_classification(200, 4, gap=0.4, random_state=0)
-    clf = FairLogisticClassifier(kappa=0.05, solver=Offers((5.0,)), max_iter=1)
-    with pytest.warns(ConvergenceWarning):
-        clf.fit(X, y, sensitive_features=groups)
-    assert clf.result_.status is Status.ITERATION_LIMIT
-
-
 STATEFUL = pytest.mark.parametrize(
     "solver", [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()], ids=repr
 )
-
-
-def arrays_in(state: SolverState) -> list[np.ndarray]:
-    """Return all arrays of a state and of the objects in it."""
-    found = []
-    for one in fields(state):
-        value = getattr(state, one.name)
-        if isinstance(value, np.ndarray):
-            found.append(value)
-        elif hasattr(value, "__dataclass_fields__"):
-            found += arrays_in(value)
-    return found
-
-
-@STATEFUL
-def test_state_is_typed_frozen_and_has_no_row_length_data(solver) -> None:
-    problem = parity()
-    state = solver.minimize(problem).state
-    assert isinstance(state, SolverState)
-    with pytest.raises(FrozenInstanceError):
-        setattr(state, fields(state)[0].name, None)
-    assert all(problem.n_rows not in array.shape for array in arrays_in(state))
 
 
 @STATEFUL

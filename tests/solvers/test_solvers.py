@@ -6,17 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from _support.problems import (
-    NON_SMOOTH,
-    PROBLEMS,
-    classification,
-    rate_between,
-    reference,
-    toy_of_ipc,
-)
+from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference, toy_of_ipc
 
 from fairconstrained import (
-    DemographicParity,
     FairLogisticClassifier,
     FairRanker,
     IncompatibleSolverError,
@@ -25,7 +17,6 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, QueryParity
 from fairconstrained.domains import Box, L2Ball
-from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem import Problem
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers import (
@@ -43,7 +34,6 @@ from fairconstrained.solvers import (
     available_solvers,
     default_solver,
 )
-from fairconstrained.solvers.registry import without_kinks
 
 # Relative error of the objective that is allowed, of solvers that are to end converged.
 EXACT = {
@@ -76,11 +66,6 @@ def test_the_least_unfairness_is_what_scipy_finds(problem_name: str, increase: f
     assert result.objective == pytest.approx(reference(epigraph), abs=1e-4)
     assert epigraph.at(result.w).constraints[-1] > -1e-4, "the constraint on the loss is active"
     assert KKT.of(epigraph.at(result.w), result.multipliers).holds(1e-4)
-
-
-def test_the_least_unfairness_says_when_no_model_has_so_small_a_loss() -> None:
-    epigraph = PROBLEMS["demographic parity"]().epigraph(1e-3)
-    assert default_solver(epigraph).minimize(epigraph).status is Status.INFEASIBLE
 
 
 @pytest.mark.parametrize("problem_name", PROBLEMS)
@@ -152,13 +137,6 @@ def test_simple_example_of_ipc_has_its_known_solution(solver_name: str) -> None:
     assert result.multipliers == pytest.approx([0.0], abs=1e-3)
 
 
-def test_ramp_and_sigmoid_constraints_can_be_mixed() -> None:
-    problem = classification(DemographicParity(0.05), DemographicParity(0.1, surrogate=Ramp()))
-    assert available_solvers(problem)[0] == "smoothing"
-    assert Smoothing().minimize(problem).status is Status.CONVERGED
-    assert SwitchingSubgradient().minimize(problem).violation <= 1e-4
-
-
 CONTRADICTED = [
     *((SQP(memory=memory), 1e-5) for memory in (None, 30, 0)),
     *((solver, 1e-2) for solver in (IPC(), IDCA(), IDCA(ConEx(max_iter=100)))),
@@ -200,18 +178,6 @@ def test_a_ranking_problem_with_two_constraints_per_query(name: str) -> None:
     assert result.objective == pytest.approx(best_ranking(), rel=1e-3)
     assert problem.at(result.w).constraints.max() > -1e-3, "no constraint is active"
     assert KKT.of(problem.at(result.w), result.multipliers).holds(1e-4)
-
-
-@pytest.mark.parametrize(
-    "name", ["ipc", "augmented-lagrangian", "exact-penalty", "ipp-ssg", "ipp-conex"]
-)
-def test_a_solver_that_needs_smoothness_is_given_rounded_kinks(name: str) -> None:
-    solver = SOLVERS[name](tol=1e-3)
-    assert without_kinks(PROBLEMS["demographic parity"](), solver) is solver
-    rounding = without_kinks(NON_SMOOTH["ramp"](), solver)
-    assert isinstance(rounding, Smoothing)
-    assert rounding.solver is solver
-    assert rounding.tol == 1e-3
 
 
 @pytest.mark.filterwarnings("ignore:kappa=0.5 is not used")

@@ -7,16 +7,14 @@ from functools import cache
 import numpy as np
 import pytest
 from _support.problems import PROBLEMS, classification, reference
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array
+from numpy.testing import assert_allclose
 
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import PartialDemographicParity, ROCParity
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SQP, AugmentedLagrangian, ExactPenalty, Status
+from fairconstrained.solvers import SQP, AugmentedLagrangian
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.curvature import QuasiNewtonCurvature
 from fairconstrained.solvers.sqp import next_step
@@ -34,41 +32,9 @@ def parity(kappa: float) -> Problem:
     return classification(DemographicParity(kappa))
 
 
-def test_problems_of_logistic_loss_and_sigmoid_rates_are_its_own() -> None:
-    assert {"unconstrained", "zero gap", "equalized odds, 3 groups", "two constraints"} <= {
-        *ITS_OWN
-    }
-    assert not {"truncated logistic", "box", "L2 ball"} & {*ITS_OWN}
-
-
 @cache
 def best(name: str) -> float:
     return reference(PROBLEMS[name]())
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_paper_setting_ends_near_the_solution(name: str) -> None:
-    result = ExactPenalty.paper(max_iter=1000).minimize(PROBLEMS[name]())
-    assert result.violation <= 1e-4
-    assert result.objective == pytest.approx(best(name), rel=1e-2)
-
-
-def test_curvature_saves_evaluations() -> None:
-    quick, plain = (one.minimize(parity(0.05)) for one in (ExactPenalty(), ExactPenalty.paper()))
-    assert plain.converged
-    assert quick.data_passes <= 0.6 * plain.data_passes
-
-
-@pytest.mark.parametrize("name", ITS_OWN)
-def test_it_finds_the_solution_that_scipy_finds(name: str) -> None:
-    problem = PROBLEMS[name]()
-    result = SQP(tol=1e-6).minimize(problem)
-    assert result.status is Status.CONVERGED
-    assert result.objective == pytest.approx(reference(PROBLEMS[name]()), rel=1e-6)
-    assert KKT.of(problem.at(result.w), result.multipliers).holds(1e-6)
-    if problem.n_constraints:
-        assert problem.at(result.w).constraints.max() > -1e-5, "no constraint is active"
-        assert result.multipliers.max() > 1e-2
 
 
 @pytest.mark.parametrize("kappa", [0.1, 0.02, 0.0])
@@ -111,39 +77,6 @@ def test_hessian_is_the_derivative_of_the_gradient(name: str) -> None:
     for k, unit in enumerate(np.eye(problem.n_variables)):
         ahead, behind = (problem.at(w + s * h * unit).gradient(multipliers) for s in (1, -1))
         assert_allclose(found[k], (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("container", [np.asarray, csr_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("rescale", [True, False])
-def test_gram_matrix_is_that_of_the_jacobian(
-    container: type, dtype: type, fit_intercept: bool, rescale: bool
-) -> None:
-    rng = np.random.default_rng(0)
-    X = container((5.0 + 3.0 * rng.standard_normal((40, 3))).astype(dtype))
-    weight = np.ones(40)
-    model = LinearModel.standardized(X, weight, fit_intercept=fit_intercept, rescale=rescale)
-    jacobian = np.column_stack([model.scores(unit) for unit in np.eye(model.n_parameters)])
-    weights = rng.standard_normal(40)
-    expected = jacobian.T @ (weights[:, None] * jacobian)
-    assert_allclose(model.gram(weights), expected, atol=1e-10 * np.abs(expected).max())
-
-
-def test_a_hessian_counts_as_a_data_pass() -> None:
-    problem = parity(0.05)
-    at = problem.at(np.zeros(problem.n_variables))
-    at.hessian(np.zeros(2))
-    assert problem.passes == 2.0
-
-
-def test_a_run_from_a_solution_ends_there_after_one_data_pass() -> None:
-    first = SQP().minimize(parity(0.05))
-    again = SQP().minimize(parity(0.05), warm=first)
-    assert again.converged
-    assert again.n_iter == 0
-    assert again.data_passes == 1.0
-    assert_allclose(again.w, first.w)
 
 
 def test_a_warm_start_keeps_the_hessian() -> None:
@@ -229,11 +162,6 @@ def test_inverse_hessian_is_that_of_the_dense_update(rng, n_pairs) -> None:
     assert_allclose(approximation.inverse(vector), expected @ vector, rtol=1e-9)
     latest = hessian @ steps[-1]
     assert_allclose(approximation.inverse(latest), steps[-1], rtol=1e-9, atol=1e-12)
-
-
-def test_without_pairs_the_inverse_hessian_is_the_diagonal() -> None:
-    diagonal = np.array([1.0, 2.0])
-    assert_array_equal(QuasiNewtonCurvature(diagonal).inverse(np.ones(2)), diagonal)
 
 
 def test_pairs_without_positive_curvature_are_damped() -> None:

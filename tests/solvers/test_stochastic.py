@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, classification, reference
+from _support.problems import PROBLEMS, reference
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import DemographicParity, FairRanker, make_biased_ranking
+from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.solvers import (
     PLADA,
     SOLVERS,
     LagrangianDescentAscent,
     OnlineStochastic,
-    Status,
-    StochasticSwitchingSubgradient,
     ThreeSEcon,
     first_order,
 )
@@ -65,24 +63,6 @@ def test_batches_are_counted_as_fractions_of_a_pass(name) -> None:
     assert result.data_passes % 1.0 > 0.0
 
 
-def test_the_passes_of_further_steps_are_their_rows() -> None:
-    problem = classification(DemographicParity(0.02))
-    solver = StochasticSwitchingSubgradient(batch_size=4, max_iter=10, polish=False)
-    few, more = (
-        one.minimize(problem, random_state=0).data_passes
-        for one in (solver, solver.with_options(max_iter=30))
-    )
-    assert more - few == pytest.approx(20 * 4 / 400, rel=0.05)
-
-
-def test_a_batch_as_large_as_the_data_is_the_deterministic_method() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    large = OnlineStochastic(batch_size=10_000).minimize(problem, random_state=0)
-    full = OnlineStochastic().minimize(problem, random_state=1)
-    assert np.array_equal(large.w, full.w)
-    assert full.status is Status.CONVERGED
-
-
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 
 
@@ -131,13 +111,6 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng, monk
     assert_allclose(total / 10, problem.at(w).gradient(multipliers), rtol=1e-10)
 
 
-def test_batches_of_queries_are_whole(problem):
-    start = Start(np.ones(3), random_state=np.random.RandomState(0))
-    at = Rows(problem, start, 100, all_constraints=True).draw(start.w).at
-    assert at.problem.n_constraints == problem.n_constraints
-    assert np.isfinite(at.constraints).all()
-
-
 STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}
 
 
@@ -179,12 +152,3 @@ def test_features_must_be_a_row_per_constraint(problem):
     solver = LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"a row for each of the 20 constraints; got 3 rows"):
         solver.minimize(problem)
-
-
-@pytest.mark.parametrize("name", ["ssg-stochastic", "3s-econ-stochastic", "idca-stochastic"])
-def test_other_stochastic_solvers_draw_whole_queries(problem, name):
-    """They keep all constraints; a run that is polished then finds the solution."""
-    result = SOLVERS[name]().with_options(max_iter=5).minimize(problem, random_state=0)
-    assert result.violation <= 1e-4
-    best = SOLVERS["smoothing"]().minimize(problem)
-    assert result.objective == pytest.approx(best.objective, abs=2e-2)

@@ -179,26 +179,6 @@ class TestQueriesWithoutPairs:
         assert term.n_outputs == 6
         assert np.isfinite(term.value(scores)).all()
 
-    def test_no_query_has_any(self):
-        y, _, weight, query, scores = rows()
-        with pytest.warns(VacuousConstraintWarning, match="asked of 5 of 5 queries"):
-            term = QueryParity(0.1).bind(y, np.full(len(y), "a"), weight, query)
-        assert term.value(scores).shape == (0,)
-        assert_array_equal(term.vjp(scores, np.zeros(0))[0], np.zeros(len(y)))
-
-    def test_rows_of_no_known_group_are_in_no_pair(self, rng):
-        from fairconstrained.data.groups import Groups
-
-        y, groups, weight, query, scores = rows()
-        known = rng.random(len(y)) < 0.9
-        codes = np.where(known, (groups == "c").astype(int), -1)
-        some = Groups(codes, np.array(["a", "c"]))
-        term = QueryParity(0.1).bind(y, some, weight, query)
-        part = QueryParity(0.1).bind(y[known], groups[known], weight[known], query[known])
-        found = dict(zip(term.names, term.gap(scores), strict=True))
-        expected = dict(zip(part.names, part.gap(scores[known]), strict=True))
-        assert found == pytest.approx(expected)
-
 
 def test_terms_on_the_same_rows_must_have_the_same_queries():
     y, groups, weight, query, _ = rows()

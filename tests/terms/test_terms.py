@@ -13,10 +13,9 @@ from _support.registry_of_objects import (
     SURROGATES,
     label,
 )
-from _support.toy_terms import NeymanPearson, RateAboveThreshold
+from _support.toy_terms import RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.functions.base import Indicator
 from fairconstrained.terms import CellMeans, Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import class_losses
@@ -111,37 +110,12 @@ def test_value_is_the_formula(function, sparse, scores):
     assert (term.n_rows, term.n_outputs) == (N_ROWS, N_OUTPUTS)
 
 
-@pytest.mark.parametrize("function", LOSSES, ids=label)
-def test_average_is_the_weighted_mean_of_the_margins(function, scores):
-    expected = np.average(function.value(Y * scores), weights=WEIGHT)
-    term = average(function, Y, WEIGHT)
-    assert_allclose(term.value(scores), [expected], rtol=1e-14)
-    assert term.convex == function.convex
-    assert term.smooth == function.smooth
-
-
-def test_cell_matrix_averages_over_the_rows_of_a_code(scores):
-    codes = np.array([0, 1, -1, 2, 1, 0, 0, 2, -1, 1, 2, 2])
-    means = cell_matrix(codes, WEIGHT, 3) @ scores
-    expected = [np.average(scores[codes == k], weights=WEIGHT[codes == k]) for k in range(3)]
-    assert_allclose(means, expected, rtol=1e-14)
-
-
 def test_vjp_is_the_finite_difference(term, scores, rng):
     v = rng.normal(size=term.n_outputs)
     back, own = term.vjp(scores, v)
     assert back.shape == scores.shape
     assert own.size == term.n_auxiliary
     assert_allclose(back, gradient(term, scores, v), rtol=1e-5, atol=1e-8)
-
-
-def test_value_and_vjp_leave_their_arguments_alone(term, scores, rng):
-    v = rng.normal(size=term.n_outputs)
-    kept = scores.copy(), v.copy()
-    first = on_scores(term, scores, v)
-    assert_array_equal(on_scores(term, scores, v), first)
-    assert_array_equal(scores, kept[0])
-    assert_array_equal(v, kept[1])
 
 
 def affine(term, n_statistics):
@@ -263,13 +237,6 @@ def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(term, rng):
         assert np.all(middle <= 0.5 * (left + right) + 1e-12)
 
 
-@pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
-def test_zero_one_puts_the_indicator_in_place_of_the_surrogate(function, scores):
-    zero_one = overlapping(function).zero_one()
-    assert_array_equal(zero_one.value(scores), overlapping(function.zero_one()).value(scores))
-    assert_array_equal(zero_one.gap(scores), overlapping(function.zero_one()).gap(scores))
-
-
 def test_strata_are_the_rows_of_the_same_cells():
     term = overlapping(SURROGATES[0])
     strata, member = term.strata(), term.cells.toarray() != 0
@@ -292,26 +259,11 @@ def test_a_term_may_own_variables(scores, rng):
         assert_allclose(own[k], v @ change / 2e-6, rtol=1e-6, atol=1e-9)
 
 
-def test_a_term_may_take_scores_of_several_classes(rng):
-    term = NeymanPearson(np.arange(N_ROWS) % 3, np.full(N_ROWS, 3.0 / N_ROWS))
-    scores, v = rng.normal(size=(N_ROWS, 3)), rng.normal(size=3)
-    assert_allclose(on_scores(term, scores, v), gradient(term, scores, v), rtol=1e-6, atol=1e-9)
-    assert_unbiased(term, scores, v, SINGLE)
-
-
 def test_the_zero_one_version_is_a_term(term, scores):
     zero_one = term.zero_one()
     assert isinstance(zero_one, Term)
     assert zero_one.value(scores).shape == (zero_one.n_outputs,)
     assert zero_one.zero_one().value(scores).shape == (zero_one.n_outputs,)
-
-
-def test_declared_abilities_follow_from_the_function(scores):
-    sigmoid, indicator = overlapping(SURROGATES[0]), overlapping(Indicator())
-    assert sigmoid.difference_of_convex
-    assert sigmoid.smoothable
-    assert not indicator.difference_of_convex
-    assert not indicator.smoothable
 
 
 def test_a_term_has_only_the_abilities_it_declares():

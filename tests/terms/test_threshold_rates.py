@@ -34,18 +34,6 @@ def test_roc_parity_is_demographic_parity_at_every_threshold(against, rng):
     assert len(set(term.names)) == term.n_outputs
 
 
-def test_bind_without_thresholds_says_where_they_come_from():
-    with pytest.raises(ValueError, match="scores of the model without constraints"):
-        ROCParity().bind(*roc_data())
-
-
-def test_rates_of_a_run_that_has_diverged_are_no_numbers():
-    """The loop of solvers sees it by the values; a grid over such scores would be an error."""
-    y, groups, weight = roc_data(n_rows=600)
-    term = ROCParity(0.1, thresholds=np.linspace(-1.0, 1.0, 200)).bind(y, groups, weight)
-    assert np.isnan(term.value(np.full(600, np.nan))).all()
-
-
 def test_the_estimator_takes_the_grid_of_the_unconstrained_scores():
     X, y, groups = make_biased_classification(400, gap=0.4, random_state=0)
     clf = FairLogisticClassifier(ROCParity(n_thresholds=50), kappa=0.05)

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from fairconstrained import FairBoostingClassifier
-from fairconstrained.estimators import tree_parameters as boosting_options
 
 DATA = X, Y, GROUPS = rows()
 
@@ -55,22 +53,6 @@ class TestMessages:
         given = {"verbose": -1, "deterministic": True, "boosting": "gbdt"}
         other = fitted(data=DATA, n_estimators=3, lightgbm_params=given)
         assert_array_equal(one.decision_function(DATA[0]), other.decision_function(DATA[0]))
-
-    def test_names_are_not_compared_if_lightgbm_does_not_list_them(self, monkeypatch):
-        monkeypatch.setattr(boosting_options, "main_names", dict)
-        for given in ({"boosting": "dart"}, {"learning_rate": 1.0}, {"objective": "binary"}):
-            with pytest.raises(ValueError, match="lightgbm_params"):
-                fitted(data=DATA, lightgbm_params=given)
-        fitted(data=DATA, n_estimators=3, lightgbm_params={"nonsense": 2})
-
-    def test_not_fitted(self):
-        with pytest.raises(NotFittedError):
-            small().to_lightgbm()
-
-    def test_text_without_a_category_dtype(self):
-        table = pd.DataFrame(X).rename(columns=str).assign(town="north")
-        with pytest.raises(ValueError, match=r"'town'.*categorical_features"):
-            small().fit(table, Y, sensitive_features=GROUPS)
 
 
 class TestCategories:

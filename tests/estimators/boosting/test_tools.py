@@ -15,7 +15,6 @@ from fairconstrained import (
     FairRanker,
     InfeasibleConstraintWarning,
     fairness_path,
-    fairness_report,
     make_biased_ranking,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
@@ -60,11 +59,6 @@ class TestTools:
         with pytest.raises(AttributeError, match="coef_"):
             _ = path.coefs
 
-    def test_report_of_trees_that_were_kept(self):
-        X, y, groups = data = rows(4000)
-        clf = fitted("error_rate_parity", data, enforce="decision", n_estimators=40)
-        assert "nan" not in str(fairness_report(clf, X, y, sensitive_features=groups))
-
 
 KAPPA = 0.05
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.5)}  # its kappa is a loss
@@ -100,33 +94,6 @@ def test_reference_rows_take_part_in_growing_and_meet_the_bound():
     assert share[groups[later] == 0].sum() / share.sum() >= 0.4 - 1e-3
     assert clf.multipliers_[0] > 0.0
     assert clf.result_.converged
-
-
-def test_rows_without_a_group_count_in_the_loss_only():
-    X, y, groups = rows()
-    known = groups.astype(float)
-    known[::7] = np.nan
-    clf = fitted("group_auc", (X, y, known), kappa=0.05, groups_missing="ignore_in_constraint")
-    assert clf.violation_ <= 1e-4 and clf.result_.converged
-
-
-@pytest.mark.filterwarnings("ignore:The same class is predicted")  # kappa is far below the usual
-def test_curved_surrogates_of_pairs_do_not_make_boosting_diverge():
-    X, y, groups = rows(4000, gap=0.6)
-    groups = np.where(np.arange(4000) % 6 == 0, groups, 1)  # a small group
-    data = np.column_stack([X, groups]), np.where(groups, y | (X[:, 1] > -1.0), y), groups
-    clf = fitted("group_auc", data, kappa=0.01, n_estimators=60, num_leaves=15)
-    assert clf.result_.converged and clf.violation_ <= 1e-4
-    assert abs(clf.decision_function(data[0])).max() < 20.0
-
-
-def test_many_similar_constraints_that_become_active_together_do_not_make_boosting_diverge():
-    X, y, groups = rows(gap=0.6)
-    fit = small("roc_parity", kappa=0.05).bind(X, y, None, groups)
-    grown = fit.problem.at(fit.grown.first.w)
-    assert fit.problem.n_constraints == 800
-    assert grown.violation <= 0.02
-    assert grown.objective < np.log(2.0)
 
 
 pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
@@ -172,12 +139,6 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
     assert changes(clf.decision_function, 0).min() >= -1e-12
     assert changes(clf.decision_function, 1).max() <= 1e-12
     assert clf.bound_met_ is not False and clf.result_.converged
-
-
-def test_without_them_scores_are_not(risen):
-    X, y, groups = risen
-    clf = FairBoostingClassifier(**TREES).fit(X, y, sensitive_features=groups)
-    assert changes(clf.decision_function, 0).min() < -0.1
 
 
 def test_paths_and_rankers(risen):

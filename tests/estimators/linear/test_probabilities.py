@@ -6,15 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import LinearSVC
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    fairness_report,
-    make_biased_classification,
-)
-from fairconstrained.functions.losses import LOSSES, Hinge, Logistic
-from fairconstrained.inspection.shown import GroupScores
-from fairconstrained.objectives import OBJECTIVES, MeanLoss, PairwiseLoss, resolve_objective
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.functions.losses import LOSSES
+from fairconstrained.objectives import OBJECTIVES, resolve_objective
 
 X, Y, GROUPS = make_biased_classification(300, 4, gap=0.3, random_state=0)
 EXPORTS = {
@@ -38,13 +32,6 @@ def test_only_scores_that_are_log_odds_give_probabilities(name):
         assert hasattr(clf, method) is expected
 
 
-@pytest.mark.parametrize("loss", [Logistic(), MeanLoss(Logistic())])
-def test_predict_proba_of_loss_objects(loss):
-    assert hasattr(FairLogisticClassifier(loss=loss), "predict_proba")
-    assert not hasattr(FairLogisticClassifier(loss=PairwiseLoss("logistic")), "predict_proba")
-    assert not hasattr(FairLogisticClassifier(loss=MeanLoss(Hinge())), "predict_proba")
-
-
 def test_the_population_minimiser_of_the_logistic_loss_alone_is_the_log_odds():
     p, scores = 0.8, np.linspace(-6.0, 6.0, 120001)
     for name, kind in LOSSES.items():
@@ -65,21 +52,6 @@ def test_a_loss_that_is_not_valid_is_reported_by_fit():
     assert not hasattr(clf, "predict_proba")
     with pytest.raises(ValueError, match="nonsense"):
         clf.fit(X, Y, sensitive_features=GROUPS)
-
-
-def test_displays_and_reports_take_scores_instead():
-    clf = FairLogisticClassifier(kappa=0.1, loss="hinge").fit(X, Y, sensitive_features=GROUPS)
-    scored = GroupScores.from_estimator(clf, X, Y, GROUPS)
-    assert scored.unit == "score" and scored.threshold == 0.0
-    assert "demographic_parity" in str(fairness_report(clf, X, Y, GROUPS))
-    assert_array_equal(clf.predict(X), clf.classes_[(clf.decision_function(X) > 0).astype(int)])
-
-
-def test_cross_validation_without_probabilities():
-    clf = FairLogisticClassifierCV(loss="squared_hinge", kappas=[0.1, 0.05], max_gap=1.0, cv=2)
-    clf.fit(X, Y, sensitive_features=GROUPS)
-    assert not hasattr(clf, "predict_proba") and clf.kappa_ in (0.1, 0.05)
-    assert np.isfinite(clf.cv_results_["mean_test_loss"]).all()
 
 
 @pytest.mark.parametrize("name", LOSSES)

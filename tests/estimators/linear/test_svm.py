@@ -1,10 +1,8 @@
 """FairHingeClassifier, and how functions with kinks are minimised: rounded, then certified."""
 
-import warnings
-
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, classification
+from _support.problems import NON_SMOOTH
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -12,18 +10,12 @@ from scipy.optimize import minimize
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from fairconstrained import (
-    EqualizedOdds,
-    FairHingeClassifier,
-    IncompatibleSolverError,
-    make_biased_classification,
-)
-from fairconstrained.functions.base import Indicator, PlusParabola, Rounded, SubgradientError
-from fairconstrained.functions.losses import Hinge, Logistic
-from fairconstrained.functions.surrogates import PositivePart, Ramp, Sigmoid
+from fairconstrained import FairHingeClassifier, make_biased_classification
+from fairconstrained.functions.base import PlusParabola, SubgradientError
+from fairconstrained.functions.losses import Hinge
+from fairconstrained.functions.surrogates import PositivePart, Ramp
 from fairconstrained.penalties import L1, L2, SCAD, Leading, Sum
-from fairconstrained.problem.kkt import KKT
-from fairconstrained.solvers import AugmentedLagrangian, Smoothing, default_solver
+from fairconstrained.solvers import default_solver
 
 DATA = X, Y, GROUPS = make_biased_classification(600, 5, gap=0.4, random_state=0)
 
@@ -75,16 +67,6 @@ def test_it_is_linear_svc_without_a_constraint():
     assert np.mean(ours.predict(X) == theirs.predict(X)) >= 0.998
 
 
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity", EqualizedOdds()])
-@pytest.mark.parametrize("penalty", [1e-4, SCAD(0.02), L1(1e-3)], ids=repr)
-def test_a_default_fit_converges_and_does_not_warn(constraint, penalty):
-    classifier = fitted(DATA, constraint=constraint, kappa=0.05, alpha=penalty)
-    assert isinstance(classifier.result_.solver, Smoothing)
-    assert classifier.result_.converged and classifier.kkt_residual_ <= 1e-4
-    assert classifier.violation_ <= 1e-4
-    assert classifier.gap_ == pytest.approx(0.05, abs=1e-3), "the constraint is active"
-
-
 def test_no_feasible_neighbour_is_better(rng):
     """The certificate promises it: the point is compared with others that meet the constraint."""
     problem = NON_SMOOTH["hinge"]()
@@ -106,36 +88,8 @@ def test_scad_leaves_out_features():
     assert np.abs(classifier.coef_[0, 5:]).max() < 1e-3 < 0.1 < np.abs(classifier.coef_).max()
 
 
-@pytest.mark.parametrize("width", [1.0, 0.05, 0.01])
-@pytest.mark.parametrize("oracle", [None, AugmentedLagrangian()], ids=repr)
-def test_the_first_width_does_not_matter(width, oracle):
-    found = [fitted(DATA, solver=Smoothing(oracle, width=one), kappa=0.02) for one in (0.05, width)]
-    assert all(one.result_.converged for one in found)
-    assert_allclose(found[1].objective_, found[0].objective_, rtol=3e-4)
-
-
-def test_functions_that_cannot_be_smoothed_are_reported():
-    class Steps(Ramp):
-        kinks = ()
-
-    with pytest.raises(IncompatibleSolverError, match=r"functions whose kinks are known:.*ssg"):
-        fitted(DATA, surrogate=Steps(), solver="smoothing")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert "Smoothing" not in repr(fitted(DATA, surrogate=Steps(), max_iter=5).result_.solver)
-
-
 KINKED = [Hinge(), Ramp(), Ramp(2.5), PositivePart(-0.5, 2.0)]
 KINKED += [PlusParabola(PositivePart(0.5), 0.3)]
-
-
-@pytest.mark.parametrize("function", KINKED, ids=repr)
-@given(t=st.floats(-4.0, 4.0), width=st.sampled_from([0.01, 0.3, 1.0]))
-def test_rounding_is_the_mean_over_an_interval(function, t, width):
-    grid = t + width * (np.arange(4000) + 0.5 - 2000) / 4000
-    near = function.smoothed(width).value(np.array([t]))[0]
-    bend = getattr(function, "coefficient", 0.0)  # not a kink: stays
-    assert_allclose(near + bend * width**2 / 24, function.value(grid).mean(), atol=1e-6)
 
 
 @pytest.mark.parametrize("function", KINKED, ids=repr)
@@ -179,25 +133,3 @@ def test_penalties_are_rounded_at_zero(penalty):
         h = 1e-6
         slopes = [(rounded.value(w + h * e) - rounded.value(w - h * e)) / 2e-6 for e in np.eye(3)]
         assert_allclose(rounded.gradient(w), slopes, atol=1e-6)
-
-
-def test_smooth_functions_are_unchanged_by_smoothing():
-    for function in (Logistic(), Sigmoid()):
-        assert function.smoothed(0.1) is function
-    assert isinstance(Hinge().smoothed(1), Rounded)
-    assert not Indicator().smoothable
-    problem = classification()
-    at = problem.smoothed(0.1).at(np.full(5, 0.3))
-    assert at.subgradient_error(np.zeros(0)) == 0.0 and at.objective == problem.at(at.w).objective
-
-
-def test_the_subgradient_error_counts_as_complementarity():
-    problem = NON_SMOOTH["hinge"]()
-    w, multipliers = np.full(5, 0.3), np.ones(problem.n_constraints)
-    at, rounded = problem.at(w), problem.smoothed(0.5).at(w)
-    plain, kkt = KKT.of(at, multipliers), KKT.of(at, multipliers, rounded=rounded)
-    slack = rounded.subgradient_error(multipliers)
-    assert slack > 1e-4
-    assert kkt.complementarity == pytest.approx(plain.complementarity + slack)
-    gradient = rounded.gradient(multipliers)
-    assert kkt.stationarity == pytest.approx(float(np.linalg.norm(gradient)))

@@ -1,16 +1,15 @@
 """FairRanker with boosted scores: bounds, certificate, LightGBM's model, arguments."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
 
 from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
 from fairconstrained.data.labels import Queries
-from fairconstrained.data.validation import TrainingData, split
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.trees import PairLoss
 from fairconstrained.functions import Hinge
 from fairconstrained.metrics import query_parity_difference
@@ -65,10 +64,6 @@ class TestBounds:
         assert ranker.violation_ <= 1e-4
         assert ranker.multipliers_.max() > 1e-4
 
-    def test_trees_fit_what_linear_scores_cannot(self, ranker):
-        linear = FairRanker(kappa=0.1).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
-        assert ranker.objective_ < linear.objective_ - 0.03
-
 
 class TestCertificate:
     def test_it_is_recomputed_from_outside(self):
@@ -107,32 +102,12 @@ class TestCertificate:
 
 
 class TestLightGBM:
-    def test_it_predicts_alone(self, ranker):
-        booster = ranker.to_lightgbm()
-        assert_allclose(booster.predict(X), ranker.predict(X), atol=1e-12)
-        assert "fairconstrained" not in type(booster).__module__
-        assert booster.num_trees() == ranker.n_estimators_ == 15
-
     def test_only_boosted_scores_have_it(self):
         linear = FairRanker(kappa=0.25).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
         assert not hasattr(linear, "to_lightgbm")
         with pytest.raises(AttributeError, match=r"to_lightgbm") as error:
             linear.to_lightgbm()
         assert "model='boosted'" in str(error.value.__cause__)
-
-
-class TestRows:
-    def test_missing_values_and_categories(self, rng):
-        table = pd.DataFrame(X, columns=list("abcd"))
-        table["b"] = table["b"].mask(rng.random(len(Y)) < 0.2)
-        table["kind"] = pd.Categorical(rng.choice(["red", "green", "blue"], len(Y)))
-        ranker = fitted(X=table)
-        assert ranker.violation_ <= 1e-4
-        assert ranker.is_categorical_.tolist() == [False] * 4 + [True]
-        other = table.assign(kind=table["kind"].cat.reorder_categories(["red", "green", "blue"]))
-        assert_array_equal(ranker.predict(other), ranker.predict(table))
-        with pytest.raises(ValueError, match="NaN"):
-            FairRanker().fit(table[["b"]], Y, query=QUERY, sensitive_features=GROUPS)
 
 
 class TestEarlyStopping:
@@ -142,19 +117,6 @@ class TestEarlyStopping:
         ranker = fitted(None, trees=trees)
         assert 1 <= ranker.n_estimators_ < 60
         assert fitted("query_parity", 0.3, trees=trees).violation_ <= 1e-4
-
-    def test_queries_stay_whole(self):
-        data = rows()
-        kept, aside, positions = split(data, 0.25, 0)
-        assert len(aside.query) == 10
-        assert not set(kept.query.names) & set(aside.query.names)
-        assert_array_equal(np.unique(QUERY[positions]), np.sort(aside.query.names))
-        assert len(kept.y) + len(aside.y) == len(Y)
-
-    def test_two_queries_of_both_classes_are_needed(self):
-        one = np.zeros(len(Y), dtype=int)
-        with pytest.raises(ValueError, match="constraint_fraction set queries aside"):
-            boosted(None, trees={"early_stopping": True}).fit(X, Y, query=one)
 
 
 SHARE = {"constraint_fraction": 0.4}
@@ -175,27 +137,6 @@ class TestConstraintsOnOtherQueries:
         whole = bind(2 * Y - 1, GROUPS, np.ones(len(Y)), QUERY)  # what `gap_` refers to
         assert ranker.gap_ == pytest.approx(whole.gap(ranker.predict(X)).max(), abs=1e-9)
         assert ranker.multipliers_.max() > 1e-3
-
-    def test_bounds_carry_over_to_new_queries(self):
-        X, y, query, groups = make_biased_ranking(300, 6, n_documents=30, random_state=1)
-        seen = query < 150
-        new = query >= 150
-        term = QueryParity(0.0, average=True).bind(
-            2 * y[new] - 1, groups[new], np.ones(new.sum()), query[new]
-        )
-        gaps = []
-        for trees in ({}, {"constraint_fraction": 0.3, "n_fitted_trees": 5}):
-            trees |= {"n_estimators": 30, "num_leaves": 15}
-            ranker = boosted(AVERAGE, 0.02, trees=trees)
-            ranker.fit(X[seen], y[seen], query=query[seen], sensitive_features=groups[seen])
-            gaps.append(term.gap(ranker.predict(X[new])).max())
-        assert gaps[1] < 0.5 * gaps[0]
-
-    def test_early_stopping_counts_iterations_that_meet_the_bound_on_the_same_queries(self):
-        trees = SHARE | {"early_stopping": True, "n_iter_no_change": 3, "n_estimators": 60}
-        ranker = fitted(AVERAGE, 0.3, trees=trees)
-        assert 1 <= ranker.n_estimators_ < 60
-        assert ranker.violation_ <= 1e-4
 
     def test_paths_have_the_same_rows(self):
         ranker = boosted(AVERAGE, trees=SHARE)
@@ -233,11 +174,6 @@ class TestLoss:
             second = (ahead + behind - 2.0 * mean(scores)) / 1e-6
             assert curvatures[k] == pytest.approx(second, rel=1e-3, abs=1e-6)
 
-    def test_rows_of_constraints_have_the_mean_curvature(self):
-        loss, scores = PairLoss(rows(), QueryPairLoss()), np.zeros(len(Y) + 3)
-        curvatures = loss.derivatives(scores)[1]
-        assert_allclose(curvatures[-3:], curvatures[:-3].mean())
-
 
 class TestArguments:
     @pytest.mark.parametrize(
@@ -267,11 +203,3 @@ class TestArguments:
         ranker = FairRanker(**{"model": "boosted", **options})
         with pytest.raises(error, match=message):
             ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
-
-    def test_the_name_stands_for_the_defaults(self):
-        options = {"query": QUERY, "sensitive_features": GROUPS}
-        one = FairRanker(None, model="boosted", random_state=0).fit(X, Y, **options)
-        model = BoostedScores(n_jobs=1)
-        other = FairRanker(None, model=model, random_state=0).fit(X, Y, **options)
-        assert one.n_estimators_ == 100
-        assert_allclose(one.predict(X), other.predict(X), atol=1e-8)

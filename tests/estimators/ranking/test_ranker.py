@@ -13,21 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
-    BoostedScores,
     FairLogisticClassifier,
     FairRanker,
     VacuousConstraintWarning,
-    compare_rankers,
-    fairness_path,
     make_biased_ranking,
-    make_fairness_scorer,
 )
 from fairconstrained.constraints import QueryParity
-from fairconstrained.estimators import ranker_models as models
-from fairconstrained.functions import SquaredHinge
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
-from fairconstrained.objectives import QueryPairLoss
-from fairconstrained.solvers import PLADA, SOLVERS
 
 X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
 
@@ -143,52 +135,6 @@ class TestInvariance:
         score = other.score(table, np.array(["no", "yes"])[Y], query=QUERY)
         assert score == pytest.approx(ranker.score(X, Y, query=QUERY), abs=1e-2)
 
-    def test_a_number_added_to_the_features_of_a_query_changes_nothing(self, rng):
-        options = {"query": QUERY, "sensitive_features": GROUPS}
-        parity = QueryParity(0.05, loss="logistic")
-        moved = X + rng.normal(size=(12, 3))[QUERY]
-        one, other = (
-            FairRanker(parity, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved)
-        )
-        assert_allclose(one.coef_, other.coef_, atol=1e-3)
-
-
-class TestRelevantLabel:
-    """pos_label: with labels whose order is another, the same model."""
-
-    @pytest.mark.parametrize("model", ["layers", "boosted"])
-    def test_scores_do_not_depend_on_the_names_of_labels(self, model):
-        if model == "boosted":
-            pytest.importorskip("lightgbm", reason="LightGBM is not installed")
-        rows = {"query": QUERY, "sensitive_features": GROUPS}
-        names = np.array(["none", "click"])[Y]
-        options = {"model": model, "random_state": 0}
-        one = FairRanker(kappa=0.1, **options).fit(X, Y, **rows)
-        other = FairRanker(kappa=0.1, pos_label="click", **options).fit(X, names, **rows)
-        assert other.classes_.tolist() == ["click", "none"]
-        assert other.pos_label_ == "click"
-        assert_allclose(other.predict(X), one.predict(X), atol=1e-8)
-        assert other.score(X, names, query=QUERY) == pytest.approx(one.score(X, Y, query=QUERY))
-        scorer = make_fairness_scorer(mean_ndcg)
-        assert scorer(other, X, names, query=QUERY) == pytest.approx(
-            other.score(X, names, query=QUERY)
-        )
-        tables = [
-            compare_rankers({"a": ranker}, X, y, GROUPS, query=QUERY).summary
-            for ranker, y in ((one, Y), (other, names))
-        ]
-        assert_allclose(*(table.to_numpy(float) for table in tables), atol=1e-6)
-
-    def test_paths(self):
-        names = np.array(["none", "click"])[Y]
-        rows = {"query": QUERY, "sensitive_features": GROUPS, "kappas": [0.1]}
-        rows |= {"X_val": X, "query_val": QUERY, "sensitive_features_val": GROUPS}
-        path = fairness_path(FairRanker(pos_label="click"), X, names, y_val=names, **rows)
-        expected = fairness_path(FairRanker(), X, Y, y_val=Y, **rows)
-        assert_allclose(path.train_ndcg, expected.train_ndcg)
-        assert_allclose(path.validation["val_ndcg"], path.train_ndcg)
-        assert_allclose(path.validation["val_decision_gap"], path.decision_gaps)
-
 
 class TestArguments:
     def test_queries_are_needed(self, ranker):
@@ -232,21 +178,8 @@ class TestArguments:
         assert ranker.violation_ <= 1e-4
         assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())
 
-    def test_marginal_groups_have_constraints_of_their_own(self, rng):
-        table = pd.DataFrame({"quality": GROUPS, "age": rng.integers(0, 2, len(Y))})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
-            ranker = FairRanker(combine="marginal").fit(X, Y, query=QUERY, sensitive_features=table)
-        assert ranker.groups_.tolist() == ["quality=0", "quality=1", "age=0", "age=1"]
-        assert 24 < len(ranker.multipliers_) <= 48
-        assert ranker.violation_ <= 1e-4
-
 
 class TestInterface:
-    def test_it_is_no_classifier(self, ranker):
-        assert not sklearn.base.is_classifier(ranker)
-        assert not hasattr(ranker, "predict_proba")
-
     def test_a_search_routes_queries_and_keeps_them_whole(self):
         with sklearn.config_context(enable_metadata_routing=True):
             search = GridSearchCV(
@@ -266,34 +199,6 @@ class TestInterface:
         ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
         assert ranker.result_.converged
         assert ranker.result_.data_passes < first
-
-    def test_the_objective_may_count_queries_the_same(self):
-        ranker = fitted(loss=QueryPairLoss("squared_hinge", average="queries"), alpha=0.0)
-        scores, total, loss = ranker.predict(X), [], SquaredHinge()
-        for q in range(12):
-            high, low = (scores[(q == QUERY) & (label == Y)] for label in (1, 0))
-            total.append(np.mean(loss.value(high[:, None] - low[None, :])))
-        assert ranker.objective_ == pytest.approx(np.mean(total))
-
-
-class TestStochastic:
-    """PLADA with one query per step, which updates the multipliers of this query only."""
-
-    def test_it_removes_most_of_the_violation(self):
-        problem = FairRanker(kappa=0.1).bind(X, Y, None, GROUPS, query=QUERY).problem
-        free = SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
-        solver = PLADA.stochastic(batch_size=1, max_iter=120, check_every=40, polish=False)
-        result = solver.minimize(problem, random_state=0)
-        assert result.violation < 0.5 * problem.at(free).violation
-        assert result.objective < np.log(2.0), "better than equal scores"
-        assert np.all(result.multipliers >= 0.0) and result.multipliers.max() > 0.0
-        assert result.data_passes < 120 / 12 + 60
-
-    def test_a_polished_run_finds_the_solution(self, ranker):
-        solver = PLADA.stochastic(batch_size=1, max_iter=100, check_every=50)
-        found = fitted(solver=solver, random_state=0)
-        assert found.result_.converged
-        assert found.objective_ == pytest.approx(ranker.objective_, abs=1e-4)
 
 
 DOCUMENTS, RELEVANT, OF_DOCUMENTS, QUALITY = make_biased_ranking(25, 4, random_state=0)
@@ -323,38 +228,3 @@ def test_a_constraint_for_every_query_gives_the_gap_of_the_worst():
     assert fair.violation_ <= fair.tol
     assert fair.gap_ < problem.at(free.result_.w).gap - 0.05
     assert problem.at(fair.result_.w[:-1]).gap == pytest.approx(fair.gap_, abs=1e-9)
-
-
-def test_boosted_scores():
-    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
-    trees = BoostedScores(n_estimators=20, num_leaves=6, n_jobs=1)
-    free = FairRanker(None, model=trees, random_state=0).fit(*ROWS, query=OF_DOCUMENTS)
-    fair = fairest(model=trees, max_loss_increase=0.02)
-    problem = FairRanker(AVERAGE, kappa=0.25).bind(*ROWS, **GIVEN).problem
-    unfair = problem.constraints[0].term.value(free.predict(DOCUMENTS)).max() + 0.25
-    assert fair.result_.converged
-    assert fair.objective_ <= 1.02 * free.objective_ + 1e-4
-    assert fair.gap_ < 0.1 * unfair
-    assert np.isfinite(fair.predict(DOCUMENTS)).all()
-
-
-@pytest.mark.cases(0)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_gap_of_a_network_falls_within_the_loss_allowed(monkeypatch):
-    """With few steps: networks are not trained to the end."""
-    pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
-    monkeypatch.setattr(models, "_LEAST_STEPS", 200)
-    X, y, query, groups = make_biased_ranking(10, 3, n_documents=20, random_state=0)
-    given = {"query": query, "sensitive_features": groups}
-
-    def network(**options):
-        return FairRanker(AVERAGE, hidden_layer_sizes=(3,), random_state=0, **options)
-
-    fair = network(goal="fairness", max_loss_increase=0.05, max_iter=3).fit(X, y, **given)
-    fit = fair.bind(X, y, **given)
-    free = fit.unconstrained.result
-    assert fair.violation_ <= fair.tol
-    assert fair.objective_ <= 1.05 * free.objective + 1e-3
-    assert fair.gap_ < fit.problem.at(free.w).gap - 0.1
-    again = network().bind(X, y, **given)
-    assert again.unconstrained.result.objective == free.objective, "random_state is used"

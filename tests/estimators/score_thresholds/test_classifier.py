@@ -21,7 +21,6 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairThresholds,
     InfeasibleConstraintWarning,
-    InputWarning,
     MinorityRate,
     make_biased_classification,
 )
@@ -86,16 +85,6 @@ def test_reference_rows_are_refused(data):
         FairThresholds(LogisticRegression(), rule).fit(X, y, sensitive_features=groups)
 
 
-def test_several_constraints_hold_together(data, fitted):
-    X, y, groups = data
-    both = ["demographic_parity", EqualizedOdds(0.2)]
-    clf = FairThresholds(fitted, both, kappa=0.15, per_group=True, cv="prefit")
-    clf.fit(X, y, sensitive_features=groups)
-    decisions = clf.predict(X, sensitive_features=groups)
-    assert demographic_parity_difference(y, decisions, sensitive_features=groups) <= 0.15 + 1e-9
-    assert equalized_odds_difference(y, decisions, sensitive_features=groups) <= 0.2 + 1e-9
-
-
 def test_the_rows_that_choose(data):
     """Cross-validated scores, those of a held-out share, and those of a fitted classifier."""
     X, y, groups = data
@@ -138,19 +127,6 @@ def test_folds_in_a_list_are_of_the_rows_that_are_passed(data):
     assert base.threshold_ == other.threshold_
 
 
-def test_weights_stand_for_repeated_rows(data, fitted):
-    X, y, groups = (one[600:] for one in data)
-    weight = np.random.default_rng(0).integers(0, 4, len(y))
-    options = {"kappa": 0.05, "per_group": True, "cv": "prefit"}
-    weighted = FairThresholds(fitted, **options).fit(X, y, weight, sensitive_features=groups)
-    X, y, groups = (np.repeat(one, weight, axis=0) for one in (X, y, groups))
-    repeated = FairThresholds(fitted, **options).fit(X, y, sensitive_features=groups)
-    assert weighted.decision_search_.accuracy == pytest.approx(
-        repeated.decision_search_.accuracy, abs=1e-9
-    )
-    assert weighted.decision_gap_ <= 0.05 + 1e-9
-
-
 @pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
 @pytest.mark.parametrize("per_group", [False, True])
 def test_groups_that_are_missing(missing, per_group, data, fitted):
@@ -170,23 +146,6 @@ def test_groups_that_are_missing(missing, per_group, data, fitted):
         expected = fitted.predict_proba(X[~known])[:, 1] > clf.threshold_
         np.testing.assert_array_equal(decisions[~known], expected * 1)
     assert np.mean(decisions == y) == pytest.approx(clf.decision_search_.accuracy)
-
-
-def test_many_groups():
-    rng = np.random.default_rng(0)
-    n = 6000
-    groups = rng.integers(0, 60, n)
-    X = rng.normal(size=(n, 3))
-    y = (X[:, 0] + 0.03 * (groups - 30) + rng.normal(size=n) > 0).astype(int)
-    X[:, 1] += 0.05 * groups
-    base = LogisticRegression().fit(X, y)
-    clf = FairThresholds(base, kappa=0.1, per_group=True, cv="prefit")
-    clf.fit(X, y, sensitive_features=groups)
-    decisions = clf.predict(X, sensitive_features=groups)
-    assert demographic_parity_difference(y, decisions, sensitive_features=groups) <= 0.1 + 1e-9
-    assert clf.decision_search_.accuracy_bound == pytest.approx(clf.decision_search_.accuracy)
-    before = demographic_parity_difference(y, base.predict(X), sensitive_features=groups)
-    assert before > 0.3
 
 
 def test_a_bound_with_confidence(data):
@@ -251,14 +210,6 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group, data, fitted):
     assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="class_weight"):
         FairThresholds(fitted, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
-
-
-def test_a_kappa_that_no_constraint_uses(data, fitted):
-    X, y, groups = data
-    clf = FairThresholds(fitted, "disparate_impact", kappa=0.5, cv="prefit")
-    with pytest.warns(InputWarning, match="kappa=0.5 is not used: DisparateImpact") as found:
-        clf.fit(X, y, sensitive_features=groups)
-    assert found[0].filename == __file__
 
 
 @pytest.mark.parametrize("per_group", [False, True])

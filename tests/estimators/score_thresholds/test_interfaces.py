@@ -4,18 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.gaps import demographic_parity_difference
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairThresholds,
-    make_biased_classification,
-    make_fairness_scorer,
-)
+from fairconstrained import FairLogisticClassifier, FairThresholds, make_biased_classification
 
 
 def frame(data):
@@ -85,29 +78,6 @@ def test_missing_arguments(data):
         FairThresholds(LogisticRegression(), cv=twice).fit(X, y, sensitive_features=groups)
 
 
-def test_in_a_pipeline_and_a_search(data):
-    X, y = frame(data)
-    X["sex"] = (X["sex"] == "a").astype(int)
-    X = X.drop(columns="area")
-    clf = FairThresholds(
-        RandomForestClassifier(n_estimators=5, random_state=0),
-        per_group=True,
-        sensitive_columns=["sex"],
-        cv=2,
-    )
-    scoring = {
-        "accuracy": "accuracy",
-        "gap": make_fairness_scorer(
-            demographic_parity_difference, sensitive_columns=["sex"], greater_is_better=False
-        ),
-    }
-    grid = {"kappa": [0.02, 0.3], "estimator__max_depth": [2, 4]}
-    search = GridSearchCV(clf, grid, cv=2, scoring=scoring, refit="accuracy").fit(X, y)
-    gaps = -search.cv_results_["mean_test_gap"].reshape(2, 2)
-    assert gaps[1].min() < gaps.max()
-    assert search.best_estimator_.thresholds_.index.tolist() == [0, 1]
-
-
 def test_no_rows_are_an_error():
     with pytest.raises(ValueError, match="X has no rows"):
         FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
@@ -116,22 +86,6 @@ def test_no_rows_are_an_error():
 X, Y, CODES = make_biased_classification(400, 4, gap=0.3, random_state=0)
 SEX = pd.Series(np.where(CODES == 1, "m", "f"))
 TABLE = pd.DataFrame(X, columns=list("abcd")).assign(sex=SEX)
-
-
-@pytest.mark.parametrize("groups_missing", ["own_group", "ignore_in_constraint"])
-def test_a_classifier_without_a_constraint_needs_no_groups(groups_missing):
-    missing = SEX.mask(np.arange(400) % 7 == 0)
-    options = {"per_group": True, "groups_missing": groups_missing, "kappa": 0.1}
-    clf = FairThresholds(FairLogisticClassifier(None), **options)
-    clf.fit(X, Y, sensitive_features=missing)
-    assert clf.decision_search_.met
-    assert clf.decision_gap_ <= 0.1
-
-
-def test_a_classifier_with_a_constraint_gets_the_groups():
-    clf = FairThresholds(FairLogisticClassifier(kappa=0.05), kappa=0.1)
-    clf.fit(X, Y, sensitive_features=SEX)
-    assert clf.estimator_.groups_.tolist() == ["f", "m"]
 
 
 def test_columns_that_are_taken_out_of_x_are_named():

@@ -11,22 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import LinearSVC
 
 from fairconstrained import FairThresholds, fairness_report
 from fairconstrained.inspection.shown import GroupScores
-
-
-def test_scores_without_probabilities(data):
-    X, y, groups = data
-    clf = FairThresholds(LinearSVC(random_state=0), kappa=0.1, per_group=True)
-    clf.fit(X, y, sensitive_features=groups)
-    assert clf.response_method_ == "decision_function"
-    assert not hasattr(clf, "predict_proba")
-    margin = clf.decision_margin(X, sensitive_features=groups)
-    own = clf.thresholds_.loc[groups].to_numpy()
-    np.testing.assert_allclose(margin, clf.estimator_.decision_function(X) - own)
-    np.testing.assert_array_equal(clf.predict(X, sensitive_features=groups), (margin > 0) * 1)
 
 
 @pytest.mark.parametrize("per_group", [False, True])
@@ -135,10 +122,6 @@ def test_a_refit_keeps_nothing_of_the_thresholds_by_group(data, fitted):
     assert not hasattr(clf, "thresholds_")
 
 
-def _attributes(X, groups):
-    return pd.DataFrame({"sex": groups, "old": X[:, 0] > 0.0})
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_groups_are_matched_by_name(frame, data):
     """Two columns of the same values: in another order each would have the other's thresholds."""
@@ -159,21 +142,6 @@ def test_columns_of_groups_are_matched_by_name(frame, data):
     clf.fit(X, y, sensitive_features=table.to_numpy())
     assert not hasattr(clf, "sensitive_names_in_")
     np.testing.assert_array_equal(clf.predict(X, sensitive_features=frame(table)), expected)
-
-
-def test_groups_that_a_function_returns_are_matched_by_name(data):
-    X, y, groups = data
-    table = _attributes(X, groups)
-    order = ["sex", "old"]
-    clf = FairThresholds(
-        LogisticRegression(),
-        per_group=True,
-        kappa=0.2,
-        sensitive_columns=lambda X: table.loc[: len(X) - 1, order],
-    ).fit(X, y)
-    expected = clf.predict(X)
-    order.reverse()
-    np.testing.assert_array_equal(clf.predict(X), expected)
 
 
 def test_labels_that_a_fitted_classifier_does_not_know(data, fitted):
