@@ -43,7 +43,7 @@ def titles_of(columns: Sequence[Column], argument: str) -> list[str]:
 
 def names_of_columns(values: object) -> tuple[str, ...]:
     """Return the names of a frame's columns, if they are different strings; else none."""
-    names = tuple(getattr(split_strata(as_frame(values))[0], "columns", ()))
+    names = tuple(getattr(as_frame(values), "columns", ()))
     named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
     return names if named else ()
 
@@ -130,16 +130,15 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
 
     Groups without names of columns, here or in `fit`, are matched by position.
     """
-    values, strata = split_strata(as_frame(values))
     titles = names_of_columns(values) if names else ()
     if not titles or titles == names:
-        return with_strata(values, strata)
+        return values
     if set(titles) != set(names):
         raise ValueError(
             f"{name} has the columns {list(titles)}, and the groups in fit had {list(names)}: pass "
             "the columns of fit, or an array, whose columns are matched by position."
         )
-    return with_strata(values[list(names)], strata)
+    return as_frame(values)[list(names)]
 
 
 def group_columns(values: object, name: str) -> list[Column]:

@@ -66,10 +66,8 @@ def _says_nothing(index: pd.Index, other: pd.Index) -> bool:
 
 def _reordered(index: pd.Index, other: pd.Index) -> bool:
     """Return whether two different indexes of one length hold the same labels, as often."""
-    codes, levels = pd.factorize(index.append(other), use_na_sentinel=False)
-    first, second = np.split(codes, [len(index)])
-    n = len(levels)
-    return bool(np.array_equal(np.bincount(first, minlength=n), np.bincount(second, minlength=n)))
+    codes, _ = pd.factorize(index.append(other), use_na_sentinel=False)
+    return np.array_equal(np.sort(codes[: len(index)]), np.sort(codes[len(index) :]))
 
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")

@@ -200,19 +200,16 @@ class SensitiveColumns:
         positions = self.positions(estimator)
         names = getattr(estimator, "feature_names_in_", None)
         if positions and names is not None and hasattr(X, "columns"):
-            positions = self._found(names[positions].tolist(), list(X.columns))
+            has, wanted = list(X.columns), names[positions].tolist()
+            absent = [name for name in wanted if name not in has]
+            if absent:
+                raise self._absent(f"it has no column {', '.join(map(repr, absent))}")
+            positions = [has.index(name) for name in wanted]
         elif positions and X.shape[1] != estimator.n_features_in_:
             raise self._absent(
                 f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit"
             )
         return _safe_indexing(X, positions, axis=1) if positions else None
-
-    def _found(self, names: list[str], has: list[Any]) -> list[int]:
-        """Return where the columns of these names are among those that X has."""
-        absent = [name for name in names if name not in has]
-        if absent:
-            raise self._absent(f"it has no column {', '.join(map(repr, absent))}")
-        return [has.index(name) for name in names]
 
     def _absent(self, why: str) -> ValueError:
         """Return the error that X lacks sensitive columns."""
@@ -251,11 +248,12 @@ class SensitiveColumns:
             X = kind.encode(estimator, X, reset=reset)
             return numeric(X, partial(validate_data, estimator, reset=reset), kind, name)
         X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
-        there = None if reset else self._without_sensitive(estimator, X)
-        if there is not None:
-            return self._converted(estimator, _safe_indexing(X, there, axis=1), name)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return self._converted(estimator, _safe_indexing(X, self.kept(estimator), axis=1), name)
+        places: Any = None if reset else self._without_sensitive(estimator, X)
+        if places is None:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            places = self.kept(estimator)
+        convert = partial(check_array, estimator=estimator, input_name=name)
+        return numeric(_safe_indexing(X, places, axis=1), convert, kind, name)
 
     def _without_sensitive(self, estimator: BaseEstimator, X: Any) -> list[int] | None:
         """Return the positions of the model's features in an X that lacks sensitive columns.
@@ -271,9 +269,3 @@ class SensitiveColumns:
         has, sensitive = list(X.columns), set(np.delete(names, kept))
         there = [k for k, column in enumerate(has) if column not in sensitive]
         return there if [has[k] for k in there] == names[kept].tolist() else None
-
-    @staticmethod
-    def _converted(estimator: BaseEstimator, X: Any, name: str) -> Any:
-        """Return the columns that the model sees as numbers."""
-        convert = partial(check_array, estimator=estimator, input_name=name)
-        return numeric(X, convert, feature_kind(estimator), name)

@@ -22,7 +22,7 @@ from fairconstrained.data.labels import (
 )
 from fairconstrained.data.sensitive_columns import SensitiveColumns, feature_kind, seen_columns
 from fairconstrained.utils.numerics import MANY_ROWS, by_first_row
-from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike, RandomState
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +193,6 @@ class TrainingData:
             positions=rows if self.positions is None else self.positions[rows],
         )
 
-    def with_features(
-        self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None
-    ) -> TrainingData:
-        """Return the same rows with other features, and what makes them of other rows."""
-        return replace(self, X=X, expand=expand)
-
     def others(
         self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X", **options: Any
     ) -> tuple[Any, Groups | None]:
@@ -301,10 +295,9 @@ def groups_of(
         check_same_rows(X=X, sensitive_columns=passed)
     if passed is None and strata is None:
         return None
-    passed = with_strata(passed, strata)
     passed = in_order(passed, columns, options.get("name", "sensitive_features"))
     options |= {"combine": estimator.combine, "missing": estimator.groups_missing}
-    return check_groups(passed, n_rows, **options)
+    return check_groups(with_strata(passed, strata), n_rows, **options)
 
 
 FEW_ROWS = 10

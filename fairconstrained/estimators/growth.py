@@ -115,7 +115,7 @@ class Growth:
         """
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
-        placed = rows.with_features(positions[:, None], lambda features, X: space.add(features))
+        placed = replace(rows, X=positions[:, None], expand=lambda features, X: space.add(features))
         free = scores_by_row(partial(self._scores_of_free_trees, rows.X))
         with without_vacuous_warnings():
             parts = bound_parts(constraints, model, placed, free)

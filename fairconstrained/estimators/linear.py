@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -74,7 +74,7 @@ class LinearScores(FairEstimator):
             codes = self._group_codes(X, features.shape[0], names, titles)
             return feature_map.expand(features, codes)
 
-        return data.with_features(feature_map.expand(data.X, groups.codes), of_other_rows)
+        return replace(data, X=feature_map.expand(data.X, groups.codes), expand=of_other_rows)
 
     def _group_codes(
         self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]

@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from fairconstrained.data.attributes import in_order, names_in_fit, split_strata
-from fairconstrained.data.groups import check_groups
+from fairconstrained.data.attributes import names_in_fit, split_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import groups_of
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -183,22 +183,16 @@ class ThresholdPredictions(BaseEstimator):
         """Return the threshold of every row, or the one of all rows."""
         if not self.per_group:
             return self.threshold_
-        columns, name = SensitiveColumns.of(self), "sensitive_features"
-        columns.check_only_source(sensitive_features)
-        sensitive_features, _ = split_strata(sensitive_features)
-        if sensitive_features is None:
-            name = "sensitive_columns"
-            sensitive_features = columns.groups(self, X)
-        if sensitive_features is None:
+        SensitiveColumns.of(self).check_only_source(sensitive_features)
+        values, _ = split_strata(sensitive_features)
+        check_same_rows(X=X, sensitive_features=values)
+        groups = groups_of(self, X, values, _num_samples(X), names_in_fit(self))
+        if groups is None:
             raise ValueError(
                 "per_group=True: every group has a threshold of its own, so that the groups are "
                 "needed to predict. Pass sensitive_features, or name columns of X in "
                 "sensitive_columns when the estimator is made."
             )
-        check_same_rows(X=X, sensitive_features=sensitive_features)
-        values = in_order(sensitive_features, names_in_fit(self), name)
-        options = {"combine": self.combine, "missing": self.groups_missing}
-        groups = check_groups(values, _num_samples(X), name=name, **options)
         names, thresholds = self._by_group
         positions = groups.among(names, "there are thresholds for")
         return np.append(thresholds, self.threshold_)[positions]  # the last is of missing groups

@@ -63,13 +63,19 @@ class FairnessScorer:
     options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Ask for what the metric takes."""
-        groups = self.sensitive_columns is None and self._accepts("sensitive_features")
-        self.requests: dict[str, Any] = {"sensitive_features": self.requested} if groups else {}
-        if self.requested == "sensitive_features" and groups:
-            self.requests["sensitive_features"] = True
-        self.requests |= {"query": True} if self._accepts("query") else {}
-        self.requests |= {"sample_weight": True} if self._accept_sample_weight() else {}
+        """Ask for what the metric takes; ``**options`` stand for groups and weights."""
+        parameters = inspect.signature(self.metric).parameters
+        self.taken = set(parameters)
+        if "query" not in parameters:
+            self.taken.add("sensitive_features")
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            self.taken.add("sample_weight")
+        named = self.requested != "sensitive_features"
+        asked = {"sensitive_features": self.requested if named else True}
+        asked |= {"query": True, "sample_weight": True}
+        if self.sensitive_columns is not None:
+            del asked["sensitive_features"]
+        self.requests: dict[str, Any] = {k: asked[k] for k in asked if k in self.taken}
 
     def __call__(
         self,
@@ -115,9 +121,9 @@ class FairnessScorer:
             sample_weight=sample_weight, query=query
         )  # fmt: skip
         options = dict(self.options)
-        if self._accepts("sensitive_features"):
+        if "sensitive_features" in self.taken:
             options["sensitive_features"] = self._groups(X, sensitive_features)
-        if self._accepts("query"):
+        if "query" in self.taken:
             if query is None:
                 raise ValueError(
                     f"the scorer of {_name(self.metric)} has no queries: enable metadata routing "
@@ -153,7 +159,7 @@ class FairnessScorer:
         positive = options.get("pos_label")
         named = {name: options[name] for name in ("pos_label", "priority") if name in options}
         options |= {k: int(label == favourable) for k, label in named.items() if label in classes}
-        if "pos_label" not in inspect.signature(self.metric).parameters:  # it was for the scores
+        if "pos_label" not in self.taken:  # it was for the scores
             options.pop("pos_label", None)
         if getattr(final_estimator(estimator), "needs_queries", False):
             return self.metric(labels, output_of(estimator, method, X, groups), **options)
@@ -236,16 +242,6 @@ class FairnessScorer:
                 raise ValueError(f"{why}: do not request {name}.")
         self.requests |= {name: asked for name, asked in requests.items() if name in self.requests}
         return self
-
-    def _accept_sample_weight(self) -> bool:
-        """Return whether the metric takes weights, by name or among ``**options``."""
-        taken = inspect.signature(self.metric).parameters
-        return "sample_weight" in taken or any(p.kind is p.VAR_KEYWORD for p in taken.values())
-
-    def _accepts(self, name: str) -> bool:
-        """Return whether the metric takes an argument; ``**options`` stand for groups only."""
-        taken = inspect.signature(self.metric).parameters
-        return name in taken or (name == "sensitive_features" and "query" not in taken)
 
     def __repr__(self) -> str:
         """Return how the scorer was made."""

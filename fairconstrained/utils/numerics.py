@@ -18,8 +18,6 @@ from scipy.optimize import lsq_linear, nnls
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 SIDE_BY_SIDE = 64  # rows taken as one: NumPy is slow on rows of few columns
-_COUNTED = 1 << 12  # integers within such a range are counted
-_LARGE = 1 << 62
 MANY_ROWS = 1 << 16  # from here on rows are read in blocks, and take a byte each where they can
 _BLOCK = 1 << 15
 _ACCURATE = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)  # of nnls
@@ -119,27 +117,12 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
     """Return the sorted distinct values and the position of each value among them.
 
     This is ``np.unique(values, return_inverse=True)`` in linear time, for values without missing
-    ones; those that do not compare, such as strings and numbers, are sorted by their types first.
+    ones. Of values that do not compare, numbers come before strings.
     """
-    kind = values.dtype
-    if kind.kind in "iu" and values.size:
-        low, high = int(values.min()), int(values.max())
-        if high - low < _COUNTED and max(high, -low) < _LARGE:
-            offsets = values.astype(np.int64) - low
-            present = np.bincount(offsets) > 0
-            distinct = (np.flatnonzero(present) + low).astype(kind)
-            return distinct, (np.cumsum(present) - 1)[offsets]
-    if kind.kind not in "biufOU" or kind.itemsize == 2:  # pandas has no half precision
+    if values.dtype.kind not in "biufOU" or values.dtype.itemsize == 2:  # pandas has no others
         return np.unique(values, return_inverse=True)
-    codes, distinct = pd.factorize(values)
-    levels = np.asarray(distinct, dtype=kind)
-    try:
-        order = np.argsort(levels)
-    except TypeError:
-        order = np.argsort([f"{type(level).__name__} {level}" for level in levels])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return levels[order], rank[codes]
+    codes, distinct = pd.factorize(values, sort=True)
+    return np.asarray(distinct, dtype=values.dtype), codes
 
 
 def by_first_row(codes: Array) -> Array:
@@ -148,12 +131,7 @@ def by_first_row(codes: Array) -> Array:
     What is drawn code by code then does not depend on what the codes stand for, such as the names
     of groups.
     """
-    n = len(codes)
-    first = np.full(int(codes.max(initial=-1)) + 1, n)
-    first[codes[::-1]] = np.arange(n)[::-1]  # the last assignment counts: the first row
-    rank = np.empty_like(first)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    return rank[codes]
+    return pd.factorize(codes)[0]
 
 
 def joint_codes(codes: Sequence[Array]) -> Array:
@@ -174,19 +152,15 @@ def blocks(n_rows: int) -> Iterator[slice]:
 
 def codes_in_blocks(n_rows: int, values_of: Callable[[slice], Array]) -> tuple[Array, Array]:
     """Return `unique_codes` of values, with codes of the shortest signed integer type."""
-    codes, levels = np.empty(n_rows, np.int8), []
+    levels, parts = [], []
     for rows in blocks(n_rows):
-        values, part = unique_codes(values_of(rows))
-        codes = codes.astype(np.promote_types(codes.dtype, _signed(len(values))), copy=False)
-        codes[rows] = part
+        values, codes = unique_codes(values_of(rows))
         levels.append(values)
+        parts.append(codes.astype(_signed(len(values))))
     distinct, places = unique_codes(np.concatenate(levels))
-    codes = codes.astype(_signed(len(distinct)), copy=False)
     ends = np.cumsum([len(values) for values in levels])[:-1]
-    for rows, place in zip(blocks(n_rows), np.split(places, ends), strict=True):
-        if not np.array_equal(place, np.arange(len(place))):
-            codes[rows] = place.astype(codes.dtype)[codes[rows]]
-    return distinct, codes
+    each = zip(np.split(places.astype(_signed(len(distinct))), ends), parts, strict=True)
+    return distinct, np.concatenate([place[codes] for place, codes in each])
 
 
 def _signed(n: int) -> np.dtype:
