@@ -1,10 +1,9 @@
 """Data sets with two attributes, decisions and scores, and the figures of other packages on them.
 
-``python -m tests._support.impact_cases`` computes these figures anew. It needs the packages whose
-versions are in the file, and pandas.
+The figures are those of aedt-audit 0.3.0 and solas-ai 0.6.0; the code that computed them with these
+packages is in this file in the commit 53a04b44.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pandas as pd
 from sklearn import datasets
 
 FILE = Path(__file__).with_name("impact_cases.json")
-VERSIONS = {"aedt-audit": "0.3.0", "solas-ai": "0.6.0"}
 TOPS = (0.1, 0.25, 0.75)
 ATTRIBUTES = ["sex", "race"]
 
@@ -50,76 +48,3 @@ CASES = {
     "wine": lambda: _loaded("wine", 12, 0, 1),
     "digits": lambda: _loaded("digits", 10, 20, 28),
 }
-
-
-def _of_aedt(frame, kind):
-    """Return the tables of aedt-audit: rates, ratios, standard deviations, people."""
-    from aedt_audit import ll144_summary
-
-    how = {"outcome": "selected"} if kind == "selected" else {"score": "score"}
-    summary = ll144_summary(frame, race="race", significance=True, **how)
-    tables = {}
-    for name, table in zip(("sex", "race", "sex, race"), summary.tables.values(), strict=True):
-        columns = ["n", "rate", "share", "excluded", "impact_ratio", "z_score"]
-        columns += ["selections_to_four_fifths"]
-        groups = table[name.split(", ")].apply(list, axis=1).tolist()
-        tables[name] = [
-            [*row] for row in zip(groups, *table[columns].to_numpy(object).T, strict=True)
-        ]
-    return tables
-
-
-def _of_solas(frame, attribute):
-    """Return the tables of solas-ai, of all groups against the one of the most rows."""
-    import solas_disparity as sd
-
-    known = frame[frame[attribute].notna()].reset_index(drop=True)
-    sizes = known[attribute].value_counts()
-    reference, others = sizes.index[0], sorted(sizes.index[1:])
-    given = {
-        "group_data": pd.get_dummies(known[attribute]).astype(float),
-        "protected_groups": others,
-        "reference_groups": [reference] * len(others),
-        "group_categories": [attribute] * len(others),
-    }
-    limits = {"air_threshold": 0.8, "percent_difference_threshold": 0.0, "max_for_fishers": 10**9}
-    ratio = sd.adverse_impact_ratio(**given, **limits, outcome=known["selected"].astype(float))
-    table = ratio.summary_table.loc[others]
-    heads = {"ratio": "AIR", "p_value": "P-Values", "shortfall": "Shortfall"}
-    figures = {name: table[head].tolist() for name, head in heads.items()}
-    difference = sd.standardized_mean_difference(
-        **given,
-        outcome=known["score"],
-        smd_threshold=-30.0,
-        lower_score_favorable=False,
-        smd_denominator=sd.types.SMDDenominator.POPULATION,
-    )
-    figures["difference"] = difference.summary_table.loc[others, "SMD"].tolist()
-    tops = sd.adverse_impact_ratio_by_quantile(
-        **given,
-        **limits,
-        outcome=known["score"],
-        quantiles=list(TOPS),
-        lower_score_favorable=False,
-        merge_bins=False,
-    ).summary_table
-    for top in TOPS:
-        figures[f"top {top}"] = tops.xs(top, level="Quantile").loc[others, "AIR"].tolist()
-    return {"reference": reference, "groups": others, **figures}
-
-
-def main():
-    """Write the file."""
-    content = {"versions": VERSIONS}
-    for name, make in CASES.items():
-        frame = make()
-        content[name] = {
-            "selected": _of_aedt(frame, "selected"),
-            "score": _of_aedt(frame, "score"),
-            **{attribute: _of_solas(frame, attribute) for attribute in ATTRIBUTES},
-        }
-    FILE.write_text(json.dumps(content, separators=(",", ":"), default=float) + "\n")
-
-
-if __name__ == "__main__":
-    main()

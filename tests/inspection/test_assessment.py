@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from fairconstrained.constraints import (
     CLASSIFIER_CONSTRAINTS,
@@ -10,7 +9,6 @@ from fairconstrained.constraints import (
     Constraint,
     DemographicParity,
     DisparateImpact,
-    EqualizedOdds,
     MinorityRate,
     PartialDemographicParity,
     ROCParity,
@@ -63,15 +61,6 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
     assert found.low <= found.on_predictions <= found.high
 
 
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_a_gap_of_its_bound_has_an_output_of_zero(name):
-    some = rows()
-    term = bound(name).bind(some.labels, some.groups, some.weight).zero_one()
-    gaps, values = term.gap(some.values), term.value(some.values)
-    assert gaps.shape == term.gap_bounds.shape == values.shape
-    assert_allclose(np.sign(np.round(gaps - term.gap_bounds, 9)), np.sign(np.round(values, 9)))
-
-
 @pytest.mark.parametrize(
     ("constraint", "tolerance"),
     [
@@ -114,14 +103,3 @@ def test_a_new_constraint_needs_its_class_only():
     assert Precision().rates_compared == ("accuracy",) and not Precision().cannot_be_tested
     assert Precision(against="overall").rates_compared == ()
     assert isinstance(resolve_constraints(Precision(), kappa=0.1)[0], Constraint)
-
-
-def test_rank_range():
-    assert PartialDemographicParity(ranks=(0.1, 0.4)).rank_range == (0.1, 0.4)
-    assert PartialDemographicParity().rank_range is None and DemographicParity().rank_range is None
-
-
-def test_resolve_constraints():
-    named = resolve_constraints(["demographic_parity", EqualizedOdds(0.2)], kappa=0.1)
-    assert [one.kappa for one in named] == [0.1, 0.2]
-    assert resolve_constraints(None) == []

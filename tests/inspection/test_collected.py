@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.inspection.shown import choose_groups, stacked, with_others
+from fairconstrained.inspection.shown import choose_groups, stacked
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)
 
@@ -41,13 +40,6 @@ def test_the_other_class_as_the_positive_one_mirrors_all_outputs():
     assert np.array_equal(one.outputs[""].decided, ~other.outputs[""].decided)
     assert one.outputs[""].scores == pytest.approx(-other.outputs[""].scores)
     assert one.outputs[""].probability == pytest.approx(1.0 - other.outputs[""].probability)
-
-
-def test_a_moved_threshold_is_found():
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=0.8).fit(X, Y)
-    output = collect(model, X, Y, Z).against_rest(None).outputs[""]
-    assert output.threshold > 1.0
-    assert np.array_equal(output.centred > 0, output.decided)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +105,6 @@ def test_marginal_groups_list_every_row_once_per_attribute():
     ]  # fmt: skip
 
 
-def test_few_groups_are_all_shown_from_the_highest_down():
-    choice = choose_groups(np.array([0.2, np.nan, 0.9, 0.5]), np.ones(4))
-    assert choice.shown.tolist() == [2, 3, 0, 1] and len(choice.others) == 0
-
-
 @pytest.mark.parametrize("n_groups", [9, 30, 200])
 def test_many_groups_show_extremes_and_the_largest(n_groups, rng):
     values, sizes = rng.random(n_groups), rng.integers(1, 1000, n_groups)
@@ -131,21 +118,3 @@ def test_many_groups_show_extremes_and_the_largest(n_groups, rng):
     shown = values[choice.shown]
     assert np.all(np.diff(shown[~np.isnan(shown)]) <= 0.0)
     assert choice.label.startswith(f"{n_groups - 8} other")
-
-
-def test_certain_extremes_come_before_small_groups():
-    values = np.array([1.0, 0.99, 0.98, 0.8, 0.7, 0.5, 0.5, 0.5, 0.5, 0.2, 0.1, 0.0])
-    sizes = np.array([2, 2, 2, 500, 500, 5, 5, 5, 5, 300, 300, 2])
-    spread = 1.0 / np.sqrt(sizes)
-    limits = {"low": np.clip(values - spread, 0, 1), "high": np.clip(values + spread, 0, 1)}
-    choice = choose_groups(values, sizes, **limits)
-    assert {0, 3, 4, 9, 10, 11} <= set(choice.shown.tolist())
-    assert 1 not in choice.shown
-
-
-def test_remaining_groups_are_one_group_at_the_end():
-    codes = np.array([0, 1, 2, 3, -1, 3, 1])
-    groups = Groups(codes, np.array(["a", "b", "c", "d"]))
-    merged = with_others(groups, choose_groups(np.arange(4.0), np.array([1, 2, 1, 2]), limit=2))
-    assert merged.names.tolist() == ["d", "a", "2 others"]
-    assert merged.codes.tolist() == [1, 2, 2, 0, -1, 0, 2]

@@ -9,7 +9,6 @@ import pytest
 from fairconstrained import FairLogisticClassifier, fairness_report
 from fairconstrained.constraints import (
     CONSTRAINTS,
-    IntersectionalLossParity,
     MinorityRate,
     PartialDemographicParity,
     ROCParity,
@@ -56,25 +55,6 @@ def test_the_report_on_the_training_rows_is_the_fit(name, combine, groups_missin
     assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
     if name != "partial_dp":  # its thresholds are variables of the fit
         assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
-
-
-@pytest.mark.parametrize("membership", ["columns", "thresholds"])
-def test_memberships_in_numbers(membership):
-    numbers = np.random.default_rng(1).integers(0, 2, size=(N, 2))
-    thresholds = {"thresholds": [0.5]} if membership == "thresholds" else {}
-    constraint = IntersectionalLossParity(loss="logistic", membership=membership, **thresholds)
-    clf, found = first_row(X, Y, numbers, constraint, combine="marginal")
-    assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
-
-
-def test_reference_rows_without_a_group_are_in_no_constraint():
-    options = {"groups_missing": "ignore_in_constraint", "tol": 1e-8}
-    of_training = MinorityRate(0.5, minority="x")
-    reference = MinorityRate(0.5, minority="x", reference=X, reference_groups=GROUPS["a"])
-    one = FairLogisticClassifier(of_training, **options).fit(X, Y, sensitive_features=GROUPS["a"])
-    other = FairLogisticClassifier(reference, **options).fit(X, Y)
-    assert other.gap_ == pytest.approx(one.gap_, abs=1e-6)
-    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(OWN))

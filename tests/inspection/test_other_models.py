@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -181,53 +181,6 @@ def test_lightgbm_with_an_objective_of_its_own():
             fairness_report(model, X, Y, Z)
 
 
-class EveryThird:
-    """A sampler in the manner of imbalanced-learn: in `fit` it keeps every third row."""
-
-    def fit_resample(self, X, y):
-        self.sample_indices_ = np.arange(0, len(y), 3)
-        return X[self.sample_indices_], np.asarray(y)[self.sample_indices_]
-
-
-class SamplingPipeline(Pipeline):
-    """A pipeline in the manner of imbalanced-learn's: samplers are run in `fit` only."""
-
-    def _validate_steps(self):
-        pass
-
-    def _iter(self, with_final=True, filter_passthrough=True):
-        steps = super()._iter(with_final, filter_passthrough)
-        return (one for one in steps if not hasattr(one[2], "fit_resample"))
-
-    def fit(self, X, y, **params):
-        for _, step in self.steps[:-1]:
-            sampler = hasattr(step, "fit_resample")
-            X, y = step.fit_resample(X, y) if sampler else (step.fit(X, y).transform(X), y)
-        self.steps[-1][1].fit(X, y, **params)
-        return self
-
-
-def sampling(last):
-    return SamplingPipeline([("scale", StandardScaler()), ("sample", EveryThird()), ("last", last)])
-
-
-def test_samplers_in_pipelines_are_skipped_in_predict_and_run_in_fit():
-    with_groups = np.column_stack([X, Z])
-    model = sampling(FairLogisticClassifier(sensitive_columns=[-1])).fit(with_groups, Y)
-    report = fairness_report(model, with_groups, Y)  # groups are columns of what the model gets
-    expected = group_rates(Y, model.predict(with_groups), sensitive_features=Z)
-    assert report.groups["selection_rate"].tolist() == expected["selection_rate"].tolist()
-    path = fairness_path(
-        sampling(FairLogisticClassifier()), X, Y, sensitive_features=Z, kappas=[0.05]
-    )
-    scaled = StandardScaler().fit_transform(X)[::3]
-    alone = fairness_path(
-        FairLogisticClassifier(), scaled, Y[::3], sensitive_features=Z[::3], kappas=[0.05]
-    )
-    assert path.coefs == pytest.approx(alone.coefs)
-    assert path.estimator_at(0).predict(X).shape == Y.shape
-
-
 def test_stored_predictions_are_reported_as_their_model_is():
     models = {"before": MODEL, "after": Perceptron().fit(X, Y)}
     weight = np.arange(len(Y)) % 3
@@ -249,15 +202,6 @@ def test_stored_predictions_are_reported_as_their_model_is():
         FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
     with pytest.raises(ValueError, match="Pass predictions, not scores"):
         FairnessReport.from_predictions(Y, PROBABILITY, sensitive_features=Z)
-
-
-def test_stored_predictions_of_several_classes():
-    labels, predicted = np.arange(len(Y)) % 3, (np.arange(len(Y)) // 2) % 3
-    report = FairnessReport.from_predictions(labels, predicted, sensitive_features=Z)
-    expected = group_rates(labels == 2, predicted == 2, sensitive_features=Z, pos_label=True)
-    groups = report.groups.loc["2", expected.columns]
-    assert_frame_equal(groups, expected, check_names=False)
-    assert len(FairnessReport.from_predictions(None, predicted, sensitive_features=Z).to_html())
 
 
 def test_reports_without_labels_are_on_selection_rates():
@@ -304,12 +248,3 @@ def test_a_metric_that_returns_no_number_is_named(value):
     scorer = make_fairness_scorer(gaps_of_all, greater_is_better=False)
     with pytest.raises(TypeError, match=r"gaps_of_all returned .*must return one number"):
         scorer(MODEL, X, Y, sensitive_features=Z)
-
-
-def test_thresholds_of_a_fitted_model_need_no_fit():
-    methods = {name: getattr(MODEL, name) for name in ("predict", "predict_proba")}
-    model = SimpleNamespace(classes_=[0, 1], **methods)
-    prefit = FairThresholds(model, kappa=0.1, cv="prefit")
-    assert prefit.fit(X, Y, sensitive_features=Z).bound_met_
-    with pytest.raises(TypeError, match="a classifier with fit"):
-        FairThresholds(model, kappa=0.1, cv=3).fit(X, Y, sensitive_features=Z)

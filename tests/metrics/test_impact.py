@@ -129,14 +129,6 @@ def test_weights_are_free_of_units_and_equal_ones_are_none():
     assert (wider.dropna() > (table["ratio_high"] - table["ratio_low"]).dropna()).all()
 
 
-def test_without_a_selection_there_are_no_ratios():
-    table = impact_ratios(None, [0, 0, 0, 0], sensitive_features=list("aabb"))
-    assert table["ratio"].isna().all()
-    assert table["status"].tolist() == ["reference", ""]
-    with pytest.raises(ValueError, match="least_share must be a number between 0 and 1"):
-        impact_ratios(None, [0, 1], sensitive_features=["a", "b"], least_share=2)
-
-
 @pytest.mark.parametrize("measure", [impact_ratios, score_impact_ratios])
 def test_strata_have_the_tables_of_their_rows_below_those_of_all_rows(measure):
     frame = CASES[next(iter(CASES))]()

@@ -23,7 +23,7 @@ from fairconstrained import (
     make_biased_classification,
     make_biased_ranking,
 )
-from fairconstrained.metrics import mean_ndcg, pairwise_error, query_parity_difference, rate_gaps
+from fairconstrained.metrics import mean_ndcg, rate_gaps
 from fairconstrained.plotting import GroupMetricsDisplay
 
 
@@ -96,21 +96,6 @@ def test_the_cost_is_relative_to_the_reference(models):
     assert np.all(others["cost"] < others["cost_high"])
 
 
-def test_weights_and_missing_groups(models):
-    X, y, groups = (one[1500:] for one in DATA)
-    weight = np.where(np.arange(len(y)) % 3 > 0, 2.0, 0.0)
-    kept = weight > 0
-    del models["thresholds"]
-    weighted = compare(models, X, y, groups, sample_weight=weight)
-    pd.testing.assert_frame_equal(weighted, compare(models, X[kept], y[kept], groups[kept]))
-    some = np.where(np.arange(len(y)) % 5 == 0, None, groups)
-    table = compare(models, X, y, some, groups_missing="ignore_in_constraint")
-    known = some != None  # noqa: E711
-    for column in ("selection_rate_gap", "selection_rate_gap_high"):
-        inside = compare(models, X[known], y[known], groups[known])[column]
-        pd.testing.assert_series_equal(table[column], inside)
-
-
 def test_bad_arguments(models):
     with pytest.raises(ValueError, match="models must be a mapping"):
         compare(models["fair"], X, Y, GROUPS)
@@ -142,22 +127,6 @@ def found(rankers):
 
 
 class TestFigures:
-    def test_all_rows(self, rankers, found):
-        for name, model in rankers.items():
-            scores, row = model.predict(DOCUMENTS), found.summary.loc[name]
-            assert row["ndcg"] == pytest.approx(mean_ndcg(RELEVANT, scores, query=QUERY))
-            assert row["ndcg"] == pytest.approx(model.score(DOCUMENTS, RELEVANT, query=QUERY))
-            assert row["ndcg_low"] < row["ndcg"] < row["ndcg_high"]
-            assert row["pairwise_error"] == pytest.approx(
-                pairwise_error(RELEVANT, scores, query=QUERY)
-            )
-            difference = query_parity_difference(RELEVANT, scores, **RANKED)
-            assert row["largest_gap"] == pytest.approx(difference)
-        assert found.summary["queries_compared"].tolist() == [15, 15]
-        assert found.summary.loc["after", "gap_on_scores"] == pytest.approx(rankers["after"].gap_)
-        assert found.summary.loc["after", "kappa"] == 0.05
-        assert np.isnan(found.summary.loc["before", "kappa"])
-
     def test_errors_are_means_over_queries(self, rankers, found):
         scores, means = rankers["after"].predict(DOCUMENTS), {}
         for a in (0, 1):
@@ -175,31 +144,8 @@ class TestFigures:
         gap = abs(means[0, 1] - means[1, 0])
         assert found.summary.loc["after", "gap_of_means"] == pytest.approx(gap)
 
-    def test_groups(self, rankers, found):
-        scores, rows = rankers["before"].predict(DOCUMENTS), QUALITY == 1
-        row = found.groups.loc[("before", 1)]
-        assert row["rows"] == rows.sum()
-        assert row["relevant"] == RELEVANT[rows].sum()
-        expected = mean_ndcg(RELEVANT[rows], scores[rows], query=QUERY[rows])
-        assert row["ndcg"] == pytest.approx(expected)
-
 
 class TestGroups:
-    def test_marginal_groups_are_those_of_the_model(self, rng):
-        table = pd.DataFrame({"quality": QUALITY, "old": rng.random(len(RELEVANT)) < 0.5})
-        ranker = FairRanker(None, combine="marginal").fit(DOCUMENTS, RELEVANT, query=QUERY)
-        found = compare_rankers(ranker, DOCUMENTS, RELEVANT, table, query=QUERY)
-        names = found.groups.index.get_level_values("group").tolist()
-        assert names == ["quality=0", "quality=1", "old=False", "old=True"]
-        assert np.isnan(found.errors.loc[("FairRanker", "quality=0"), "old=True"])
-
-    def test_sensitive_columns(self, rankers, found):
-        table = np.column_stack([DOCUMENTS, QUALITY])
-        ranker = FairRanker(kappa=0.05, sensitive_columns=[3]).fit(table, RELEVANT, query=QUERY)
-        summary = compare_rankers({"after": ranker}, table, RELEVANT, query=QUERY).summary
-        expected = found.summary.loc["after", "largest_gap"]
-        assert summary.loc["after", "largest_gap"] == pytest.approx(expected, abs=1e-3)
-
     def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(self, rankers, rng):
         groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
         options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}

@@ -46,13 +46,6 @@ def test_target_and_favourable_label_are_named(pos_label):
     assert report.groups["selection_rate"].iloc[-1] == pytest.approx(selected)
 
 
-def test_a_target_without_a_name():
-    model = LogisticRegression().fit(X, Y)
-    report = fairness_report(model, X, Y.to_numpy(), GROUPS)
-    assert report.title.endswith("the positive class is 1")
-    assert json.loads(report.to_json())["target"] is None
-
-
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.InfeasibleConstraintWarning")
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_gaps_are_those_of_the_fit_and_have_their_title(name):
@@ -85,25 +78,6 @@ def test_columns_that_give_the_group_away_are_named():
         assert list(found) == (names or ["column 3", "column 5"])
 
 
-def test_a_column_that_no_model_sees_gives_nothing_away():
-    X, y, groups = DATA
-    X = X.assign(group=groups, same=np.where(groups == "x", "u", "v"))
-    hidden = FairLogisticClassifier(sensitive_columns=["group", "same"]).fit(X, y)
-    assert note_on_columns(fairness_report(hidden, X, y)) == []
-    X = X.assign(group=(groups == "x").astype(float), same=1.0)
-    both = {"free": LogisticRegression().fit(X, y), "fair": hidden.fit(X, y)}
-    (note,) = note_on_columns(fairness_report(both, X, y))
-    assert "alone: group (1.000)." in note
-
-
-@pytest.mark.parametrize("share", [0.5, 0.97])
-def test_a_guess_is_more_than_the_largest_group(share):
-    groups = np.where(np.arange(300) < 300 * share, "x", "y")
-    groups = np.random.default_rng(0).permutation(groups)
-    model = LogisticRegression().fit(X, Y)
-    assert note_on_columns(fairness_report(model, X, Y, groups)) == []
-
-
 ROWS, LABELS, CODES = make_biased_classification(400, 4, gap=0.3, random_state=0)
 WEIGHT = np.where(np.arange(400) % 3 == 0, 10.0, 1.0)
 
@@ -133,16 +107,6 @@ def test_constraints_of_one_name_are_all_shown():
     assert "<caption>demographic parity (2)" in report.to_html()
 
 
-def test_constraints_that_the_last_model_lacks_are_shown():
-    models = {
-        name: FairLogisticClassifier(name, kappa=0.2).fit(ROWS, LABELS, sensitive_features=CODES)
-        for name in ("equal_opportunity", "demographic_parity")
-    }
-    page = fairness_report(models, ROWS, LABELS, CODES).to_html()
-    for name in ("equal opportunity", "demographic parity"):
-        assert f"<caption>{name}<" in page
-
-
 def test_unknown_values_of_one_attribute_are_said_of_it():
     groups = pd.DataFrame({"a": CODES.astype(str), "b": np.arange(400) % 2})
     groups.loc[::4, "a"] = None
@@ -169,29 +133,6 @@ def test_sentences_use_the_effective_sample_size(weighted_model):
         assert low is not None
         lows = 100.0 * table["selection_rate_low"].to_numpy()
         assert np.abs(lows - float(low[1])).min() < 0.06
-
-
-def test_equal_weights_change_no_sentence(weighted_model):
-    plain = fairness_report(weighted_model, ROWS, LABELS, CODES)
-    twice = fairness_report(weighted_model, ROWS, LABELS, CODES, sample_weight=np.full(400, 2.0))
-    assert plain.to_markdown().split("### How")[0] == twice.to_markdown().split("### How")[0]
-    assert "would have to change" in plain.to_markdown()
-
-
-def test_alternative_texts_of_histograms_are_weighted(weighted_model):
-    page = fairness_report(weighted_model, ROWS, LABELS, CODES, sample_weight=WEIGHT).to_html()
-    decided = weighted_model.predict(ROWS) == 1
-    for k in (0, 1):
-        rate = np.average(decided[k == CODES], weights=WEIGHT[k == CODES])
-        assert re.search(rf"{k}, 200 rows: median [^<]* {rate:.3f} selected", page)
-
-
-def test_intervals_of_the_calibration_have_the_level_of_the_page(weighted_model):
-    def calibration(level):
-        page = fairness_report(weighted_model, ROWS, LABELS, CODES, confidence=level).to_html()
-        return page[page.index("Calibration</h3>") :].split("<h2>")[0]
-
-    assert calibration(0.5) != calibration(0.99)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])

@@ -9,9 +9,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 import fairconstrained
 from fairconstrained import FairLogisticClassifier, fairness_report, make_biased_classification
@@ -62,15 +59,6 @@ def test_rows_are_hashed_by_their_values():
     assert parameters[0] == parameters[1] != parameters[2]
     with pytest.raises(TypeError, match="sensitive_features is no text: rows are passed by posi"):
         provenance(MODEL, X, sensitive_features=GROUPS)
-
-
-def test_rows_of_dicts_have_a_report():
-    rows = [{"a": value} for value in X[:, 0]]
-    model = make_pipeline(DictVectorizer(), LogisticRegression()).fit(rows, Y)
-    hashes = {
-        fairness_report(model, given, Y, GROUPS).provenance["data"] for given in (rows, rows[::-1])
-    }
-    assert len(hashes) == 2
 
 
 @pytest.mark.parametrize("ending", ["joblib", "skops"])

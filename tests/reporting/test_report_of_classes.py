@@ -3,19 +3,11 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    compare,
-    fairness_path,
-    fairness_report,
-)
+from fairconstrained import DemographicParity, FairLogisticClassifier, compare, fairness_report
 from fairconstrained.constraints import ROCParity
 from fairconstrained.metrics.intervals import largest_gap
 
@@ -83,16 +75,6 @@ def test_every_class_and_all_of_them_are_measured(models):
         assert shown.to_dict() == pytest.approx(expected["demographic_parity"][label])
 
 
-def test_one_class_has_the_figures_of_the_report_of_that_class(models):
-    whole = report(models)
-    for label in CLASSES:
-        one = report(models, pos_label=label)
-        assert f"the positive class is {label}" in one.title
-        for table in ("groups", "gaps", "constraints"):
-            joint = whole.to_frame(table).xs(label, level="class")
-            pd.testing.assert_frame_equal(joint, one.to_frame(table))
-
-
 def test_training_rows_have_the_gaps_that_the_fit_reports():
     several = [DemographicParity(0.05), ROCParity(0.1, thresholds=[-1.0, 0.0, 1.0])]
     clf = FairLogisticClassifier(several).fit(X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN])
@@ -143,34 +125,6 @@ def test_measures_of_all_rows_are_those_of_scikit_learn(models):
     assert cost["accuracy"] == pytest.approx(np.mean(after == Y[TEST]) - np.mean(before == Y[TEST]))
     for label in CLASSES:
         assert cost[f"changed to {label}"] == np.sum((before != after) & (after == label))
-
-
-def test_models_of_any_library_without_a_bound():
-    several = {
-        "forest": RandomForestClassifier(5, random_state=0).fit(X[TRAIN], Y[TRAIN]),
-        "ridge": RidgeClassifier().fit(X[TRAIN], Y[TRAIN]),
-    }
-    found = report(several)
-    assert found.verdict.state == "no bound"
-    decided = several["ridge"].predict(X[TEST])
-    by_class = rates(decided, Z[TEST], lambda label: np.ones(len(TEST), bool))
-    worst = max(by_class, key=lambda label: gap(by_class[label]))
-    assert f"selection rates of class {worst} differ by" in found.verdict.sentence
-    assert np.isnan(found.summary.loc["log loss", "ridge"])
-    assert "Scores of class cold by group" in found.to_html()
-
-
-def test_a_path_is_the_frontier():
-    path = fairness_path(
-        FairLogisticClassifier(), X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN], n_kappas=3
-    )
-    frontier = report(path.estimator_at(-1), path=path).frontier
-    for k in range(3):
-        model = path.estimator_at(k)
-        decided = model.predict(X[TEST])
-        by_class = rates(decided, Z[TEST], lambda label: np.ones(len(TEST), bool))
-        assert frontier.loc[k, "accuracy"] == pytest.approx(np.mean(decided == Y[TEST]))
-        assert frontier.loc[k, "gap"] == pytest.approx(max(map(gap, by_class.values())))
 
 
 def test_all_forms(models):

@@ -88,13 +88,6 @@ def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
     assert f'class="verdict {look}"' in page and found.verdict.sentence in page
 
 
-def test_training_rows_give_no_statement_on_new_rows(models):
-    same = report(models["after"], TRAIN)
-    assert "These are the training rows" in same.verdict.sentence
-    assert "On new rows" not in same.verdict.sentence
-    assert "On new rows" in report(models["after"]).verdict.sentence
-
-
 def test_several_constraints_have_a_sentence_each(models):
     found = report(models, constraint=[DemographicParity(0.9), EqualizedOdds(1e-4)])
     assert found.verdict.sentence == "1 of 2 constraints are met on these rows."
@@ -161,13 +154,6 @@ def test_a_gap_of_zero_is_described_as_equal(models):
     assert (gaps[["highest", "lowest"]] == "all equal").all(axis=None)
     assert "selection rates are all equal" in found.verdict.sentence
     assert found.to_html().count("all equal") >= 4
-
-
-def test_cells_of_few_rows_are_marked_and_explained(models):
-    rare = np.where(np.arange(len(Z)) % 60 == 0, "rare", Z)
-    marked, plain = (report(models, groups=groups).to_html() for groups in (rare, Z))
-    assert "Fewer than 30 rows" in marked and 'class="interval m1 few"' in marked
-    assert "Fewer than 30 rows" not in plain and 'title="few rows"' not in plain
 
 
 def test_many_groups_show_extremes_the_largest_and_others(models, rng):
@@ -249,22 +235,6 @@ def test_marginal_groups_are_the_same_in_tables_and_pictures():
         assert "a, False" not in text
 
 
-def test_missing_groups_with_models_of_other_libraries(models):
-    some = np.where(np.arange(len(Z)) % 5 == 0, None, Z)
-    with pytest.raises(ValueError, match="missing values"):
-        report(models["before"], groups=some)
-    own = report(models["before"], groups=some, groups_missing="own_group")
-    assert own.groups.index.tolist() == ["a", "b", "c", "missing", "all rows"]
-    left_out = report(models["before"], groups=some, groups_missing="ignore_in_constraint")
-    assert left_out.groups.index.tolist() == ["a", "b", "c", "all rows"]
-    n_unknown = sum(one is None for one in some[TEST])
-    assert (
-        left_out.groups["rows"].iloc[-1] == N == left_out.groups["rows"].iloc[:3].sum() + n_unknown
-    )
-    assert f"The group of {n_unknown} rows is unknown" in str(left_out)
-    assert "Calibration" in left_out.to_html()
-
-
 def test_dictionary_and_json_hold_the_tables(models, tmp_path):
     found = report(models)
     text = found.to_json(tmp_path / "report.json")
@@ -290,15 +260,6 @@ def test_markdown_is_a_section_of_a_model_card(models, tmp_path):
     tables = [line for line in text.splitlines() if line.startswith("|")]
     widths = {line.replace("\\|", "").count("|") for line in tables}
     assert len(tables) > 10 and widths <= {4, 6, 7, 9, 10, 11}
-
-
-def test_pictures_have_titles_with_their_data(models):
-    page = report(models).to_html()
-    pictures = [one for one in page.split("<svg")[1:] if 'role="img"' in one.split(">")[0]]
-    assert len(pictures) > 20
-    for one in pictures:
-        title = one[one.index("<title>") + 7 : one.index("</title>")]
-        assert sum(character.isdigit() for character in title) >= 3, title
 
 
 def test_solver_and_certificate_are_collapsed_at_the_end(models):
