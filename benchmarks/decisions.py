@@ -1,0 +1,203 @@
+"""Bounds on decisions beside other methods: accuracy and gaps on training and on new rows.
+
+Splits are 70:30, stratified by group and label. Gaps on new rows are of rates of all splits
+together, with half the 95% interval of a jackknife. *fits* is CPU time in units of our fit on
+scores. `ExponentiatedGradient` and `ThresholdOptimizer` are fairlearn's, with logistic regression;
+both make random decisions, whose expectations are measured, and the latter sees the groups of new
+rows and asks for equal rates whatever the bound is.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+
+from benchmarks.harness.data import Data, encode, load
+from benchmarks.harness.fairground import load_scenario
+from benchmarks.harness.frontier import counts, jackknife_half_width
+from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.pages import Page, boxes
+from benchmarks.harness.peer_fits import plain
+from benchmarks.harness.tables import Row, write_table
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.constraints import DisparateImpact
+from fairconstrained.datasets import fetch_adult, fetch_compas
+
+MOMENTS = {
+    "demographic_parity": ("DemographicParity", "demographic_parity"),
+    "equalized_odds": ("EqualizedOdds", "equalized_odds"),
+    "error_rate_parity": ("ErrorRateParity", None),
+    "disparate_impact": ("DemographicParity", "demographic_parity"),
+}
+
+
+def adult(*columns: str) -> Data:
+    data, y = fetch_adult(), np.asarray(fetch_adult().target)
+    names = data.sensitive_features[list(columns)].astype(str).agg(" ".join, axis=1)
+    return encode(data.data), (y == y.max()).astype(int), names.to_numpy(str)
+
+
+def three_races() -> Data:
+    data = fetch_compas()
+    race = data.sensitive_features["race"].astype(str)
+    rows = race.isin(race.value_counts().index[:3])
+    y = np.asarray(data.target[rows])
+    return encode(data.data[rows]), (y == y.max()).astype(int), race[rows].to_numpy(str)
+
+
+CASES: dict[str, tuple[Callable[[], Data], str, float]] = {
+    "compas, races": (partial(load, "compas"), "demographic_parity", 0.02),
+    "compas, races, odds": (partial(load, "compas"), "equalized_odds", 0.05),
+    "compas, races, impact": (partial(load, "compas"), "disparate_impact", 0.8),
+    "compas, three races": (three_races, "demographic_parity", 0.03),
+    "law school, race": (partial(load, "law_school"), "demographic_parity", 0.02),
+    "law school, race, odds": (partial(load, "law_school"), "equalized_odds", 0.02),
+    "bank, age": (partial(load, "bank"), "demographic_parity", 0.02),
+    "bank, age, errors": (partial(load, "bank"), "error_rate_parity", 0.005),
+    "adult, sex": (partial(adult, "sex"), "demographic_parity", 0.02),
+    "adult, sex, odds": (partial(adult, "sex"), "equalized_odds", 0.02),
+    "adult, race, odds": (partial(adult, "race"), "equalized_odds", 0.05),
+    "adult, sex and race": (partial(adult, "sex", "race"), "demographic_parity", 0.05),
+    **{
+        f"{name}, {rule}": (partial(load_scenario, name), rule, kappa)
+        for name, rule, kappa in (
+            ("folktables_acspubliccoverage_small:RAC1P", "equalized_odds", 0.02),
+            ("folktables_acsmobility_small:RAC1P", "equalized_odds", 0.02),
+            ("folktables_acstraveltime_small:RAC1P", "error_rate_parity", 0.01),
+            ("nursery:finance;parents", "demographic_parity", 0.02),
+            ("communities:racePctAsian", "equalized_odds", 0.05),
+        )
+    },
+}
+
+
+def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.ndarray], Any]:
+    """Return the chances of positive decisions on rows, for a method fitted to training rows."""
+    X, y, groups = train
+    moment, post = MOMENTS[rule]
+    if method in ("scores", "decisions"):
+        bound = DisparateImpact(kappa) if rule == "disparate_impact" else rule
+        options = {} if rule == "disparate_impact" else {"kappa": kappa}
+        ours = FairLogisticClassifier(bound, enforce=method[:-1], **options)
+        ours.fit(X, y, sensitive_features=groups)
+        return lambda X, groups: ours.predict(X)
+    from fairlearn import postprocessing, reductions
+
+    if method == "ExponentiatedGradient":
+        name = "ratio_bound" if rule == "disparate_impact" else "difference_bound"
+        model = reductions.ExponentiatedGradient(
+            plain(), getattr(reductions, moment)(**{name: kappa})
+        )
+        model.fit(X, y, sensitive_features=groups)
+        return lambda X, groups: model._pmf_predict(X)[:, 1]
+    post_model = postprocessing.ThresholdOptimizer(
+        estimator=plain(), constraints=post, predict_method="predict_proba"
+    )
+    post_model.fit(X, y, sensitive_features=groups)
+    return lambda X, groups: post_model._pmf_predict(X, sensitive_features=groups)[:, 1]
+
+
+def gap(rule: str, rates: list[Any]) -> float:
+    """Return the largest gap of rates of all splits together, or 1 less the smallest ratio."""
+    positive, rows = np.moveaxis(np.sum(np.array(rates, dtype=float), axis=0), -1, 0)
+    shares = positive / rows
+    if rule == "disparate_impact":
+        return float(1.0 - (shares.min(axis=1) / shares.max(axis=1)).min())
+    return float(np.ptp(shares, axis=1).max())
+
+
+def measured(case: str, method: str, splits: list[int]) -> Row:
+    """Return the figures of a method on the splits of a case."""
+    (X, y, groups), (_, rule, kappa) = CASES[case][0](), CASES[case]
+    cells, seconds, accuracy, rates = np.char.add(groups, y.astype(str)), [], [], []
+    for seed in splits:
+        ends = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=cells)
+        clock = time.process_time()
+        chances = fit(method, rule, kappa, (X[ends[0]], y[ends[0]], groups[ends[0]]))
+        seconds.append(time.process_time() - clock)
+        each = [(rows, chances(X[rows], groups[rows])) for rows in ends]
+        wrong = [(rows, np.abs(chance - y[rows])) for rows, chance in each]
+        notion = "equalized_odds" if rule == "equalized_odds" else "demographic_parity"
+        compared = wrong if rule == "error_rate_parity" else each
+        accuracy.append([1.0 - float(each.mean()) for _, each in wrong])
+        rates.append([counts(y[rows], groups[rows], some, notion) for rows, some in compared])
+    bound = 1.0 - kappa if rule == "disparate_impact" else kappa
+    new = [one[1] for one in rates]
+    noise = jackknife_half_width(
+        lambda some: gap(rule, [new[k] for k in some]), tuple(range(len(splits))), 3.0 / 7.0
+    )
+    return {
+        "case": case,
+        "bound": bound,
+        "method": method,
+        "met": float(np.mean([gap(rule, [one[0]]) <= bound + 1e-9 for one in rates])),
+        "train accuracy": float(np.mean(accuracy, axis=0)[0]),
+        "accuracy": float(np.mean(accuracy, axis=0)[1]),
+        "gap": gap(rule, new),
+        "+-": noise,
+        "seconds": float(np.median(seconds)),
+    }
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for every case: accuracies in per cent, gaps on new rows, cost in fits."""
+    accuracy = {"train accuracy": "train", "accuracy": "new"}
+    shown = rows.assign(**{name: (100.0 * rows[name]).round(1) for name in accuracy})
+    shown = shown.assign(gap=rows.gap.round(3), fits=rows.fits.round(1)).rename(columns=accuracy)
+    columns = ["train", "new", "gap", "fits"]
+    by_method = shown.set_index(["case", "bound", "method"])[columns].unstack()
+    order = [
+        (column, method)
+        for method, some in (
+            ("decisions", columns),
+            ("ExponentiatedGradient", columns),
+            ("ThresholdOptimizer", columns[1:3]),
+            ("scores", columns[1:3]),
+        )
+        for column in some
+    ]
+    by_method = by_method[order].loc[list(dict.fromkeys(zip(rows.case, rows.bound, strict=True)))]
+    by_method.columns = pd.Index([f"{method}: {column}" for column, method in order])
+    return by_method.reset_index()
+
+
+def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
+    """Draw the gaps on new rows in units of the bound, and the cost."""
+    boxes(left, rows.gap / rows.bound, rows.method, "gap on new rows / bound", ("decisions",))
+    priced = rows[rows.method != "ThresholdOptimizer"]
+    boxes(right, priced.fits, priced.method, "CPU time in fits on scores", ("decisions",))
+    right.set_xscale("log")
+
+
+PAGES = (Page("decisions", table, draw, ("decisions",)),)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add cases and splits."""
+    add_choice(parser, "--cases", CASES, quick=["compas, races"], help="data and constraint")
+    parser.add_argument("--splits", type=int, default=Default(10, 2), help="train and test splits")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first split")
+
+
+def run(options: Namespace) -> None:
+    """Write decisions.md and decisions.csv, again after every case."""
+    warnings.simplefilter("ignore")  # of constant decisions and of few rows: the table tells
+    rows: list[Row] = []
+    splits = list(range(options.first, options.first + options.splits))
+    methods = ("scores", "decisions", "ExponentiatedGradient", "ThresholdOptimizer")
+    with threadpool_limits(1):
+        for case in options.cases:
+            asked = [m for m in methods if MOMENTS[CASES[case][1]][1] or m != methods[-1]]
+            some = [measured(case, method, splits) for method in asked]
+            unit = some[0]["seconds"]
+            rows += [{**row, "fits": row["seconds"] / unit} for row in some]
+            write_table(rows, "decisions", "Bounds on decisions", options.out)
