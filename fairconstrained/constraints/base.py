@@ -52,6 +52,8 @@ class Constraint(Parametrized):
     ----------
     needs_groups : bool
         Whether the training rows must have groups.
+    needs_labels : bool
+        Whether the rows that it is on must have labels.
     needs_queries : bool
         Whether they must belong to queries, so that only rankers take it.
     subtracts_kappa : bool
@@ -93,6 +95,7 @@ class Constraint(Parametrized):
     """
 
     needs_groups: ClassVar[bool] = True
+    needs_labels: bool = True
     needs_queries: ClassVar[bool] = False
     subtracts_kappa: ClassVar[bool] = False
     cannot_be_tested: str = "its gap is not one of rates of predictions"

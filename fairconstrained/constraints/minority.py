@@ -50,7 +50,8 @@ class MinorityRate(FieldParameters, Constraint):
         fitted model on other rows are about this group and this c.
     reference : array-like, DataFrame, sparse matrix or None, default=None
         The rows S, with the columns that X has in `fit`, including the sensitive ones. None takes
-        the training rows. Reference rows have no sample weights.
+        the training rows, or the `constraint_data` of `fit`, which all constraints can be on.
+        Reference rows have no sample weights.
     reference_groups : array-like or None, default=None
         The groups of the reference rows, like `sensitive_features` in `fit`, or booleans that are
         True for the minority (with ``minority=True``). None takes them from the estimator's
@@ -95,6 +96,7 @@ class MinorityRate(FieldParameters, Constraint):
     bounds_rates = True
     gap_title = "share of the positive predictions that are not of the minority"
     cannot_be_tested = "the minority's share of the population is not known"
+    needs_labels = False
     joins_attributes = True  # the minority is a group of one of the attributes
     _chosen: ClassVar = {"c": "ratio", "minority": "minority"}
     _in_training_rows = False  # whether the minority is known to be a group of the training rows
@@ -115,17 +117,15 @@ class MinorityRate(FieldParameters, Constraint):
             if self.reference_groups is not None:
                 raise ValueError("MinorityRate: reference_groups are given without reference.")
             return super().build(model, data)
-        X, groups = data.others(
-            self.reference, self.reference_groups, "reference_groups", "reference"
-        )
-        if groups is None:
+        given, names = (self.reference, None, self.reference_groups), ("reference", "y")
+        rows = data.of_constraint(*given, *names, "reference_groups")
+        if rows.groups is None:
             raise ValueError(
                 "MinorityRate: the reference rows have no groups: pass reference_groups, or name "
                 "columns of X in the estimator's sensitive_columns."
             )
-        known = np.flatnonzero(self.known_rows(groups))
-        term = self.bind(None, groups.take(known), np.ones(len(known)))
-        return CompositeFunction(model.on(X[known]), term)
+        rows = rows.take(np.flatnonzero(self.known_rows(rows.groups)))
+        return super().build(model.on(rows.X), rows)
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
         minority, name, members = self._members(groups, weight)

@@ -74,6 +74,11 @@ class RateParity(FieldParameters, Constraint):
     compares_ratios = property(lambda self: self.ratio is not None)
 
     @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether an event is about labels, or a subclass has measures of its own."""
+        return self.events != (None,) or type(self)._measures is not RateParity._measures
+
+    @property
     def tolerance(self) -> str:  # type: ignore[override]
         """The ratio, where it takes the place of kappa."""
         return "kappa" if self.ratio is None else "ratio"

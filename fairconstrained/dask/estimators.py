@@ -62,6 +62,7 @@ class DaskLinearClassifier:
         sensitive_features: Collection | None = None,
         control_features: Collection | None = None,
         *,
+        constraint_data: None = None,
         path: bool = False,
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers.
@@ -70,10 +71,17 @@ class DaskLinearClassifier:
         ----------
         X, y, sample_weight, sensitive_features, control_features
             See `fit`.
+        constraint_data : None
+            Refused.
         path : bool, default=False
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         check_options(self)
+        if constraint_data is not None:
+            raise ValueError(
+                "constraint_data is for rows in memory: the constraints of estimators on dask "
+                "collections are on the rows of X. Leave it out."
+            )
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         given |= {"control_features": control_features}
         partitions = _data.partitions_of(**given, sample_weight=sample_weight)

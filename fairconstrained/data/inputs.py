@@ -259,3 +259,14 @@ def _columns(titles: Sequence[object]) -> str:
     shown = ", ".join(repr(title) for title in titles[:5])
     more = f" and {len(titles) - 5} more" if len(titles) > 5 else ""
     return f"the column{'s' * (len(titles) > 1)} {shown}{more}"
+
+
+def check_three(constraint_data: Any) -> tuple[Any, Any, Any]:
+    """Return the three parts of `constraint_data`."""
+    if isinstance(constraint_data, tuple | list) and len(constraint_data) == 3:
+        X, y, groups = constraint_data
+        return X, y, groups
+    raise ValueError(
+        "constraint_data must be (X, y, groups) of the rows that the constraints are on; y may be "
+        f"None for constraints that need no labels. Got {type(constraint_data).__name__}."
+    )

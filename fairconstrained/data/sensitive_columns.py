@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
 
-from fairconstrained.data.attributes import split_strata
-from fairconstrained.data.inputs import check_features, check_held, explain_text
+from fairconstrained.data.attributes import in_order, split_strata, with_strata
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import check_features, check_held, check_same_rows, explain_text
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -269,3 +270,22 @@ class SensitiveColumns:
         has, sensitive = list(X.columns), set(np.delete(names, kept))
         there = [k for k, column in enumerate(has) if column not in sensitive]
         return there if [has[k] for k in there] == names[kept].tolist() else None
+
+
+def groups_of(
+    estimator: Any, X: Any, passed: Any, n_rows: int, columns: tuple[str, ...] = (), **options: Any
+) -> Groups | None:
+    """Return the groups that are passed or in the sensitive columns of X, None without any.
+
+    `columns` are the names that their columns had in `fit`; `options` are those of `check_groups`.
+    """
+    passed, strata = split_strata(passed)
+    if passed is None:
+        options["name"] = "sensitive_columns"
+        passed = SensitiveColumns.of(estimator).groups(estimator, X)
+        check_same_rows(X=X, sensitive_columns=passed)
+    if passed is None and strata is None:
+        return None
+    passed = in_order(passed, columns, options.get("name", "sensitive_features"))
+    options |= {"combine": estimator.combine, "missing": estimator.groups_missing}
+    return check_groups(with_strata(passed, strata), n_rows, **options)

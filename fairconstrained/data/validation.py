@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairconstrained.data.attributes import in_order, split_strata, with_strata
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_squares, check_weight
 from fairconstrained.data.labels import (
     Queries,
@@ -20,7 +20,12 @@ from fairconstrained.data.labels import (
     encoded,
     positions_of,
 )
-from fairconstrained.data.sensitive_columns import SensitiveColumns, feature_kind, seen_columns
+from fairconstrained.data.sensitive_columns import (
+    SensitiveColumns,
+    feature_kind,
+    groups_of,
+    seen_columns,
+)
 from fairconstrained.utils.numerics import MANY_ROWS, by_first_row
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 
@@ -52,6 +57,41 @@ class TrainingData:
     # the positions of the rows among those passed to `fit`; None if these are all of them, in their
     # order, (n_rows,)
     positions: Array | None = field(default=None, kw_only=True)
+    # X, labels or None, and groups of the rows that the constraints are on, as passed, and which of
+    # them these are; None where the constraints are on the rows themselves
+    constraint_data: tuple[Any, Any, Any, Array | None] | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def asked(self) -> TrainingData:
+        """The rows that the constraints are on."""
+        if self.constraint_data is None:
+            return self
+        names = (f"{part} of constraint_data" for part in ("X", "y", "groups"))
+        *rows, kept = self.constraint_data
+        asked = self.of_constraint(*rows, *names)
+        return asked if kept is None else asked.take(kept)
+
+    def of_constraint(
+        self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
+    ) -> TrainingData:
+        """Return the rows of a constraint, perhaps without labels, by the names of arguments."""
+        check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
+        features, encoded_groups = self.others(X, groups, of_groups, of_X, probable=True)
+        n_rows = features.shape[0]
+        labels = np.zeros(n_rows) if y is None else self._labels(of_y, y, n_rows, of_X)
+        without: dict[str, Any] = dict.fromkeys(
+            ("constraint_data", "query", "counts", "squares", "positions")
+        )
+        rows = replace(self, X=features, y=labels, groups=encoded_groups, **without)
+        return replace(rows, sample_weight=np.ones(n_rows)).spread()
+
+    def _labels(self, name: str, y: Any, n_rows: int, rows: str) -> Array:
+        """Return the labels of other rows, encoded as those of the training rows are."""
+        labels = check_labels(name, y, n_rows, rows=rows)
+        unknown = np.setdiff1d(labels, self.classes)
+        if unknown.size:
+            raise ValueError(f"{name} has labels that y does not have: {unknown.tolist()}.")
+        return encoded(labels, self.classes)
 
     @property
     def n_rows(self) -> int:
@@ -234,10 +274,7 @@ class TrainingData:
         named = "sensitive_features_val", "X_val"
         features, groups = self.others(X, sensitive_features, *named, probable=True)
         n_rows = features.shape[0]
-        labels = check_labels("y_val", y, n_rows, rows="X_val")
-        unknown = np.setdiff1d(labels, self.classes)
-        if unknown.size:
-            raise ValueError(f"y_val has labels that y does not have: {unknown.tolist()}.")
+        labels = self._labels("y_val", y, n_rows, "X_val")
         if groups is None and self.groups is not None:
             raise ValueError(
                 "sensitive_features_val is missing: the gaps of X_val need its groups."
@@ -260,8 +297,9 @@ class TrainingData:
         rows = replace(
             self,
             X=features,
-            y=encoded(labels, self.classes),
+            y=labels,
             groups=groups,
+            constraint_data=self.constraint_data if groups is None else None,
             sample_weight=check_weight("sample_weight_val", sample_weight, n_rows),
             query=None if query is None else Queries.encode(query, n_rows, rows="X_val"),
             positions=None,
@@ -279,25 +317,6 @@ _WITHOUT_GROUPS = {
 
 Split = tuple[TrainingData, TrainingData]
 """The rows that are trained on, and those that choose when training stops."""
-
-
-def groups_of(
-    estimator: Any, X: Any, passed: Any, n_rows: int, columns: tuple[str, ...] = (), **options: Any
-) -> Groups | None:
-    """Return the groups that are passed or in the sensitive columns of X, None without any.
-
-    `columns` are the names that their columns had in `fit`; `options` are those of `check_groups`.
-    """
-    passed, strata = split_strata(passed)
-    if passed is None:
-        options["name"] = "sensitive_columns"
-        passed = SensitiveColumns.of(estimator).groups(estimator, X)
-        check_same_rows(X=X, sensitive_columns=passed)
-    if passed is None and strata is None:
-        return None
-    passed = in_order(passed, columns, options.get("name", "sensitive_features"))
-    options |= {"combine": estimator.combine, "missing": estimator.groups_missing}
-    return check_groups(with_strata(passed, strata), n_rows, **options)
 
 
 FEW_ROWS = 10

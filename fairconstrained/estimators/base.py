@@ -185,7 +185,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     pos_label: object = None
     bound: bool = True
 
-    __metadata_request__fit: ClassVar = {"sensitive_features": True, "control_features": True}
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("sensitive_features", "control_features", "constraint_data"), True
+    )
     needs_queries: ClassVar[bool] = False  # whether rows belong to queries: for rankers
     most_thresholds: ClassVar[int] = 12
 
@@ -199,6 +201,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         *,
         query: ArrayLike | None = None,
         validation: tuple[Any, ...] = (),
+        constraint_data: tuple[Any, Any, Any] | None = None,
         path: bool = False,
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers; sets n_features_in_.
@@ -208,7 +211,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features, control_features, query
+        X, y, sample_weight, sensitive_features, control_features, query, constraint_data
             See `fit`.
         validation : tuple, default=()
             X_val, y_val, sample_weight_val, groups with their strata, and query_val of `fit`.
@@ -217,7 +220,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """
         groups = with_strata(sensitive_features, control_features)
         rows = X, y, groups, sample_weight, query
-        data, constraints, split, held_out = check_rows(self, rows, validation, path=path)
+        data, constraints, split, held_out = check_rows(
+            self, rows, validation, constraint_data, path=path
+        )
         fit = Fit.bind(self, data, constraints, split, path=path)
         if held_out is None:
             return fit
@@ -233,6 +238,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         sensitive_features: MatrixLike | None = None,
         control_features: MatrixLike | None = None,
         query: ArrayLike | None = None,
+        constraint_data: tuple[Any, Any, Any] | None = None,
         gap: BelowOne = 0.005,
         seconds: Positive = 10.0,
     ) -> OptimalityGap:
@@ -246,7 +252,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features, control_features, query
+        X, y, sample_weight, sensitive_features, control_features, query, constraint_data
             The rows that the model was fitted to.
         gap : float, default=0.005
             The gap that suffices.
@@ -267,7 +273,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         check_arguments(type(self).certify, gap=gap, seconds=seconds)
         passed, before = (X, y, sample_weight), self.optimality_gap_
         with limited_threads(X):
-            fit = copy(self).bind(*passed, sensitive_features, control_features, query=query)
+            others: dict[str, Any] = {"query": query, "constraint_data": constraint_data}
+            fit = copy(self).bind(*passed, sensitive_features, control_features, **others)
         at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
         if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
             raise ValueError(

@@ -128,6 +128,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         *,
         sensitive_features: MatrixLike | None = None,
         control_features: MatrixLike | None = None,
+        constraint_data: tuple[Any, Any, Any] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -145,6 +146,11 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         control_features : array-like or DataFrame or None, default=None
             Strata, such as income bands: groups are compared among the rows of a stratum, in each
             of them. Rows of equal values in all columns are a stratum.
+        constraint_data : tuple of (X, y or None, groups) or None, default=None
+            Rows that the constraints are on in place of these, such as later applicants. `y` may be
+            None for constraints that need no labels, `groups` with `sensitive_columns`. They count
+            equally. X is what this estimator gets, after the steps of a pipeline before it. With
+            `confidence` the rows to test are held out of these.
 
         Returns
         -------
@@ -156,7 +162,8 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        return self._fit(X, y, sample_weight, sensitive_features, control_features)
+        groups = sensitive_features, control_features
+        return self._fit(X, y, sample_weight, *groups, constraint_data=constraint_data)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, and which label is favourable if that was not chosen."""
@@ -184,12 +191,13 @@ class EarlyStoppedClassifier(FairClassifier):
         sample_weight_val: ArrayLike | None = None,
         sensitive_features_val: MatrixLike | None = None,
         control_features_val: MatrixLike | None = None,
+        constraint_data: tuple[Any, Any, Any] | None = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X, y, sample_weight, sensitive_features, control_features
+        X, y, sample_weight, sensitive_features, control_features, constraint_data
             See :meth:`FairLogisticClassifier.fit`.
         X_val, y_val, sample_weight_val, sensitive_features_val, control_features_val : array-like
             The rows that choose when training stops, in place of a share of X. They need
@@ -203,7 +211,8 @@ class EarlyStoppedClassifier(FairClassifier):
         groups = sensitive_features, control_features
         groups_val = with_strata(sensitive_features_val, control_features_val)
         rows = X_val, y_val, sample_weight_val, groups_val
-        return self._fit(X, y, sample_weight, *groups, validation=rows)
+        others = {"validation": rows, "constraint_data": constraint_data}
+        return self._fit(X, y, sample_weight, *groups, **others)
 
 
 def _gives_log_odds(estimator: Any) -> bool:

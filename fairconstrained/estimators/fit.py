@@ -21,6 +21,7 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask, searc
 from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.rows import (
     Unconstrained,
+    asked_of,
     bound_parts,
     choices,
     constraints_of,
@@ -110,6 +111,7 @@ class Fit:
         if self.split is not None and self.estimator._follows_others:
             data = self.split[1]
             model = model.on(data.X)
+        model, data = asked_of(model, data)
         solved = self.unconstrained
         free = solved.weighted_scores if model is self.model else solved.on(model)
         parts = bound_parts(constraints, model, data, free)
@@ -126,7 +128,7 @@ class Fit:
         test = HeldOut.of(
             self.constraints,
             problem=self.problem,
-            training=self.data,
+            training=self.data.asked,
             held_out=replace(held_out, convention=self.data.convention),
             rows=held_out.positions,
             model=model,
@@ -190,7 +192,7 @@ class Fit:
         parts = iter(self.problem.constraints)
         slopes = [np.zeros(0)]
         for slope, constraint in zip(declared, self.constraints, strict=True):
-            of_groupings = islice(parts, len(constraint.groupings(self.data)))
+            of_groupings = islice(parts, len(constraint.groupings(self.data.asked)))
             slopes.append(np.full(sum(part.n_outputs for part in of_groupings), slope))
         return np.concatenate(slopes)
 
@@ -200,6 +202,7 @@ class Fit:
         objective = loss_part(self.estimator, model, data).add(penalty or Zero())
         if not self.constraints:
             return Problem(objective)
+        model, data = asked_of(model, data)
         scores, like = self.unconstrained.on(model), self.problem.constraints
         return Problem(objective, tuple(bound_parts(self.constraints, model, data, scores, like)))
 
@@ -238,7 +241,7 @@ class Fit:
         """
         data, problem = self.data, self.problem
         in_memory = all(model.in_memory for model in problem.models)
-        if not in_memory or data.several_classes or data.groups is None:
+        if not in_memory or data.several_classes or data.groups is None or data.asked is not data:
             return None
         if data.y.min() == data.y.max() or not has_few_rows(problem):
             return None
@@ -260,7 +263,7 @@ class Fit:
             limited = replace(self, problem=problem)
             first = replace(result, multipliers=multipliers)
         search, certificate = self.estimator._decided(limited, first)
-        data, at = self.data, self.problem.uncounted().at(search.w)
+        data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)
         search = replace(search, w=at.w, expected_gaps=gaps)
@@ -290,7 +293,7 @@ class Fit:
     @cached_property
     def _names(self) -> dict[str, Any]:
         """The fitted attributes that do not depend on the solution."""
-        return names_in_data(self.data) | decision_attributes(self.estimator, self.data)
+        return names_in_data(self.data.asked) | decision_attributes(self.estimator, self.data)
 
     def searched(
         self, task: DecisionTask, held_out: HeldOut | None
@@ -314,7 +317,9 @@ class Fit:
             **measures(problem, solution, like, on_loss=self.estimator.goal == "fairness"),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
-            "constraint_choices_": choices(self.constraints, self.problem.constraints, self.data),
+            "constraint_choices_": choices(
+                self.constraints, self.problem.constraints, self.data.asked
+            ),
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes

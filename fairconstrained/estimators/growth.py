@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smoothing import steeper_part
-from fairconstrained.estimators.rows import bound_parts, scores_by_row
+from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import import_lightgbm
 from fairconstrained.estimators.trees import Trees, as_lightgbm_data
@@ -116,9 +116,9 @@ class Growth:
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
         placed = replace(rows, X=positions[:, None], expand=lambda features, X: space.add(features))
-        free = scores_by_row(partial(self._scores_of_free_trees, rows.X))
+        free = scores_by_row(partial(self._scores_of_free_trees, rows.asked.X))
         with without_vacuous_warnings():
-            parts = bound_parts(constraints, model, placed, free)
+            parts = bound_parts(constraints, *asked_of(model, placed), free) if constraints else []
         if self.zero_one:
             parts = [steeper_part(part, _STEEPER) for part in parts]
         return Problem(CompositeFunction(model, loss), tuple(parts))

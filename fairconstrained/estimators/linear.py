@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import names_in_fit
 from fairconstrained.data.feature_map import FeatureMap
-from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.data.validation import TrainingData, groups_of
+from fairconstrained.data.sensitive_columns import SensitiveColumns, groups_of
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator

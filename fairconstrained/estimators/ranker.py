@@ -213,6 +213,7 @@ class FairRanker(TreeScores):
         query_val: ArrayLike | None = None,
         sensitive_features_val: MatrixLike | None = None,
         control_features_val: MatrixLike | None = None,
+        constraint_data: tuple[Any, Any, Any] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -235,6 +236,9 @@ class FairRanker(TreeScores):
             need boosted scores with ``early_stopping=True``.
         sensitive_features_val, control_features_val : array-like or DataFrame or None, default=None
             Their groups and strata.
+        constraint_data : tuple of (X, y or None, groups) or None, default=None
+            Rows that the constraints are on, see :meth:`FairLogisticClassifier.fit`; constraints
+            within queries have none.
 
         Returns
         -------
@@ -250,7 +254,8 @@ class FairRanker(TreeScores):
         groups = sensitive_features, control_features
         groups_val = with_strata(sensitive_features_val, control_features_val)
         rows = X_val, y_val, sample_weight_val, groups_val, query_val
-        return self._fit(X, y, sample_weight, *groups, query=query, validation=rows)
+        others = {"query": query, "validation": rows, "constraint_data": constraint_data}
+        return self._fit(X, y, sample_weight, *groups, **others)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the scores: rows of a query are ranked by decreasing scores.

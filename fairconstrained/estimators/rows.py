@@ -14,6 +14,7 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import FreeScores
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import advice_on_groups, check_shared
+from fairconstrained.data.inputs import check_three
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import hold_out
@@ -104,7 +105,13 @@ def constraints_of(
     if kappa is None:
         kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
     given = resolve_constraints(estimator.constraint)
-    if any(constraint.needs_groups for constraint in given) and data.groups is None:
+    asked = data.constraint_data
+    unlabelled = asked is not None and asked[1] is None
+    for constraint in () if asked is None else given:
+        if constraint.needs_queries or (constraint.needs_labels and unlabelled):
+            lacks = "queries" if constraint.needs_queries else "labels"
+            raise ValueError(f"constraint_data has no {lacks}, and {constraint!r} needs them.")
+    if any(constraint.needs_groups for constraint in given) and data.asked.groups is None:
         raise ValueError(
             f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
             "pipelines and searches by metadata routing), or name columns of X in "
@@ -117,6 +124,12 @@ def constraints_of(
     if data.several_classes:
         return complete
     return [constraint.naming(data.classes) for constraint in complete]
+
+
+def asked_of(model: Model, data: TrainingData) -> tuple[Model, TrainingData]:
+    """Return the model of the rows that constraints are on, and these rows."""
+    asked = data.asked
+    return (model if asked is data else model.on(asked.X)), asked
 
 
 def loss_part(estimator: Any, model: Model, data: TrainingData) -> CompositeFunction:
@@ -331,7 +344,12 @@ def penalty_of(alpha: float | Penalty) -> Penalty:
 
 
 def check_rows(
-    estimator: Any, passed: tuple[Any, ...], validation: tuple[Any, ...], *, path: bool
+    estimator: Any,
+    passed: tuple[Any, ...],
+    validation: tuple[Any, ...],
+    constraint_data: Any = None,
+    *,
+    path: bool,
 ) -> tuple[TrainingData, list[Constraint], Split | None, TrainingData | None]:
     """Return the rows to train on, the constraints, the rows that stop training, those held out.
 
@@ -341,9 +359,11 @@ def check_rows(
     if estimator.needs_queries:
         given_queries(estimator, passed[-1], "fit")
     check_options(estimator)
-    narrow = not path and estimator._reads_by_atom()
+    narrow = not path and constraint_data is None and estimator._reads_by_atom()
     data = TrainingData.check(estimator, *passed, narrow=narrow)
     data = replace(data, convention=score_convention(estimator, data))
+    if constraint_data is not None:
+        data = replace(data, constraint_data=(*check_three(constraint_data), None))
     others = data.validation_rows(*validation) if validation else None
     if others is not None and not estimator._stops_early:
         raise ValueError(
@@ -353,7 +373,7 @@ def check_rows(
     constraints = constraints_of(estimator, data)
     if data.several_classes:
         check_several_classes(estimator, constraints)
-    check_group_sizes(constraints, data)
+    check_group_sizes(constraints, data.asked)
     data = estimator._prepared(data)
     if data.narrow:
         averages = all(constraint.averages_atoms for constraint in constraints)
@@ -367,10 +387,13 @@ def without_held_out(
 ) -> tuple[TrainingData, TrainingData | None]:
     """Return the rows to train on, and those held out for `confidence`, if it is given.
 
-    Without constraints nothing is held out.
+    Without constraints nothing is held out, and of rows that only constraints are on these alone.
     """
     if estimator.confidence is None or not constraints:
         return data, None
     check_testable(constraints)
-    share, random_state = estimator.holdout, estimator.random_state
-    return hold_out(data, share, random_state, constraints)[:2]
+    share, random_state, asked = estimator.holdout, estimator.random_state, data.asked
+    kept, held_out, _ = hold_out(asked, share, random_state, constraints)
+    if data.constraint_data is not None:
+        kept = replace(data, constraint_data=(*data.constraint_data[:3], kept.positions))
+    return kept, held_out

@@ -192,7 +192,7 @@ def far_predictions(
     parts = iter(at.decided.gaps)
     pairs: list[tuple[float, float]] = []
     for constraint in constraints:
-        for gaps, bounds in islice(parts, len(constraint.groupings(data))):
+        for gaps, bounds in islice(parts, len(constraint.groupings(data.asked))):
             if constraint.bounds_rates:
                 pairs += zip(gaps.tolist(), bounds.tolist(), strict=True)
     return farthest(pair for pair in pairs if pair[0] > pair[1] + _FAR)

@@ -166,6 +166,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         *,
         sensitive_features: MatrixLike | None = None,
         control_features: MatrixLike | None = None,
+        constraint_data: tuple[Any, Any, Any] | None = None,
         **params: Any,
     ) -> Self:
         """Choose kappa and alpha, and fit the model with them to all rows.
@@ -182,6 +183,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             The groups; see :meth:`FairLogisticClassifier.fit`.
         control_features : array-like or DataFrame or None, default=None
             Strata in which groups are compared; see :meth:`FairLogisticClassifier.fit`.
+        constraint_data : tuple of (X, y or None, groups) or None, default=None
+            Rows that the constraints are on, in all folds; see :meth:`FairLogisticClassifier.fit`.
+            Without `sensitive_features` the measured gaps are those of these rows.
         **params : object
             Further arguments of the `split` of `cv`, such as `groups` for `GroupKFold`.
 
@@ -201,9 +205,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         passed = {"sample_weight": sample_weight, "sensitive_features": groups}
         splitting = splitter_params(self, params, **passed)
         with all_or_nothing(self):
-            return self._search((X, y, sample_weight, groups), splitting)
+            return self._search((X, y, sample_weight, groups), constraint_data, splitting)
 
-    def _search(self, given: tuple[Any, ...], splitting: dict[str, Any]) -> Self:
+    def _search(self, given: tuple[Any, ...], asked: Any, splitting: dict[str, Any]) -> Self:
         """Choose among all candidates, for the arguments of `fit`."""
         X, y, sample_weight, sensitive_features = given
         check_same_rows(
@@ -214,7 +218,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
         base, alphas = clone(FairLogisticClassifier(**fixed)), self._alphas()
         on_path = clone(base).set_params(enforce="score", confidence=None)
-        self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas)
+        self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas, asked)
         weight = sample_weight
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
@@ -222,14 +226,15 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
-        measured = self._measured(on_path, alphas, rows, folds, progress)
+        measured = self._measured(on_path, alphas, rows, asked, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = self._chosen()
         best = self.cv_results_["params"][self.best_index_]
         self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
         self.best_estimator_ = clone(base).set_params(**best)
         with progress.last_fit(self.best_estimator_):
-            self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
+            groups = {"sensitive_features": sensitive_features, "constraint_data": asked}
+            self.best_estimator_.fit(X, y, sample_weight, **groups)
         copy_fitted(self, self.best_estimator_, (*_FITTED, "best_estimator_"))
         progress.close(partial(fitted_attributes, self.best_estimator_))
         return self
@@ -243,12 +248,15 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         base: FairLogisticClassifier,
         alphas: list[Any],
         rows: tuple[Any, ...],
+        asked: Any,
         folds: list[tuple[Array, Array]],
         progress: SearchProgress,
     ) -> list[tuple[dict[str, Array], list[Result]]]:
         """Return what the paths of every alpha and fold are worth, see `_measure`."""
         runs = workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
-            delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
+            delayed(_measure)(
+                clone(base).set_params(alpha=alpha), rows, asked, self.kappas_, train, test
+            )
             for alpha, (train, test) in product(alphas, folds)
         )
         measured = []
@@ -290,14 +298,19 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
 
 def _measure(
-    base: FairLogisticClassifier, rows: tuple[Any, ...], kappas: Array, train: Array, test: Array
+    base: FairLogisticClassifier,
+    rows: tuple[Any, ...],
+    asked: Any,
+    kappas: Array,
+    train: Array,
+    test: Array,
 ) -> tuple[dict[str, Array], list[Result]]:
     """Return what the points of a fold's path are worth, and how they ended."""
     inside, outside = (
         [None if part is None else _safe_indexing(part, some) for part in rows]
         for some in (train, test)
     )
-    path, _ = follow(base, inside, kappas=kappas, held_out=outside)
+    path, _ = follow(base, inside, kappas=kappas, held_out=outside, constraint_data=asked)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
     return measures, [model.result_.without_arrays() for model in path.estimators]
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.attributes import with_strata
-from fairconstrained.data.inputs import check_same_rows
+from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.selection_rate import rate_of, solved
@@ -71,6 +71,7 @@ def fairness_path(
     sensitive_features_val: MatrixLike | None = None,
     control_features_val: MatrixLike | None = None,
     query_val: ArrayLike | None = None,
+    constraint_data: tuple[Any, Any, Any] | None = None,
     bound: bool = False,
 ) -> FairnessPath:
     r"""Fit an estimator for a decreasing sequence of tolerances.
@@ -115,6 +116,9 @@ def fairness_path(
         place.
     sensitive_features_val, control_features_val : array-like, DataFrame or None
         Their groups and strata.
+    constraint_data : tuple of (X, y or None, groups) or None, default=None
+        Rows that the constraints are on, as in `fit`; a pipeline transforms their X. Gaps of
+        validation rows that have no groups are those of these rows.
     bound : bool, default=False
         Whether to compute the `optimality_gap_` of every model.
 
@@ -161,9 +165,12 @@ def fairness_path(
         y, sample_weight, groups, query = rows.values()
         estimator = pipeline.steps[-1][1]
         X_val = None if X_val is None else last_step(pipeline, X_val)[1]
+        if constraint_data is not None:
+            asked, *labels = check_three(constraint_data)
+            constraint_data = last_step(pipeline, asked)[1], labels[0], labels[1]
     path, far = follow(
         estimator, (X, y, sample_weight, groups), kappas=kappas, n_kappas=n_kappas,
-        min_ratio=min_ratio, query=query,
+        min_ratio=min_ratio, query=query, constraint_data=constraint_data,
         held_out=(X_val, y_val, sample_weight_val, groups_val, query_val), bound=bound,
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
@@ -193,12 +200,13 @@ def follow(
     n_kappas: int = 30,
     min_ratio: float = _MIN_RATIO,
     query: ArrayLike | None = None,
+    constraint_data: tuple[Any, Any, Any] | None = None,
     held_out: Sequence[Any] = (None, None, None, None),
     bound: bool = False,
 ) -> tuple[FairnessPath, _Far]:
     """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
     with limited_threads(rows[0]):
-        fit = _bound(estimator, rows, query, held_out)
+        fit = _bound(estimator, rows, query, held_out, constraint_data)
         chosen = _grid(fit, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
         if rate_of(fit) is None:
@@ -222,28 +230,38 @@ def follow(
 
 
 def tolerances(
-    estimator: FairEstimator, rows: Sequence[Any], kappas: ArrayLike | None, n_kappas: int
+    estimator: FairEstimator,
+    rows: Sequence[Any],
+    kappas: ArrayLike | None,
+    n_kappas: int,
+    constraint_data: tuple[Any, Any, Any] | None,
 ) -> Array:
     """Return the tolerances of the path on these rows, see :func:`follow`."""
     with limited_threads(rows[0]):
-        return _grid(_bound(estimator, rows, None, ()), kappas, n_kappas, _MIN_RATIO)
+        fit = _bound(estimator, rows, None, (), constraint_data)
+        return _grid(fit, kappas, n_kappas, _MIN_RATIO)
 
 
 def _bound(
-    estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | None, held_out: Sequence[Any]
+    estimator: FairEstimator,
+    rows: Sequence[Any],
+    query: ArrayLike | None,
+    held_out: Sequence[Any],
+    constraint_data: tuple[Any, Any, Any] | None,
 ) -> Fit:
     """Return the fit with kappa = 0; training that stops early does so by the held-out rows."""
     _check_followed(estimator)
-    queries: dict[str, Any] = {} if query is None else {"query": query}
-    if queries and not estimator.needs_queries:
+    options: dict[str, Any] = {} if query is None else {"query": query}
+    options["constraint_data"] = constraint_data
+    if query is not None and not estimator.needs_queries:
         raise ValueError(
             f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
         )
     strict = clone(estimator)
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
     if estimator._stops_early:
-        queries["validation"] = tuple(held_out)
-    fit: Fit = strict.bind(*rows, **queries, path=True)
+        options["validation"] = tuple(held_out)
+    fit: Fit = strict.bind(*rows, **options, path=True)
     return fit
 
 

@@ -1,0 +1,143 @@
+"""Constraints on rows of their own, which need no labels where the constraint needs none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _support.registry_of_objects import CONSTRAINTS, distinct, label
+from numpy.testing import assert_allclose
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairNetworkClassifier,
+    FairRanker,
+    fairness_path,
+    make_biased_classification,
+)
+from fairconstrained.constraints import MinorityRate
+
+X, Y, GROUPS = make_biased_classification(1200, 5, gap=0.5, random_state=0)
+X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
+ASKED = Z, None, SEX  # training rows have no groups
+ON_SCORES = pytest.mark.filterwarnings("ignore:The bound of .* is one on scores")
+
+
+def gap_of(values):
+    """Return the difference of the means of the two groups of the other rows."""
+    return abs(values[SEX == 0].mean() - values[SEX == 1].mean())
+
+
+@ON_SCORES
+@pytest.mark.filterwarnings("ignore:kappa=0.1 is not used")
+@pytest.mark.parametrize("name", ["equalized_odds", "minority_rate", "roc_parity", "group_auc"])
+def test_the_training_rows_passed_again_change_nothing(name: str) -> None:
+    clf = FairLogisticClassifier(name, kappa=0.1, tol=1e-6)
+    again = clf.fit(Z, LATER, constraint_data=(Z, LATER, SEX)).coef_
+    assert_allclose(again, clf.fit(Z, LATER, sensitive_features=SEX).coef_, atol=1e-4)
+
+
+@ON_SCORES
+@pytest.mark.parametrize(
+    "make",
+    [
+        FairLogisticClassifier,
+        pytest.param(FairBoostingClassifier, marks=pytest.mark.slow),
+        pytest.param(FairNetworkClassifier, marks=pytest.mark.slow),
+    ],
+)
+def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
+    clf = make(kappa=0.03, random_state=0).fit(X, Y, constraint_data=ASKED)
+    assert gap_of(clf.predict_proba(Z)[:, 1]) == pytest.approx(clf.gap_, abs=1e-6)
+    assert clf.gap_ <= 0.0301
+    assert clf.groups_.tolist() == [0, 1]
+
+
+def test_decisions_on_these_rows_and_their_certificate() -> None:
+    clf = FairHingeClassifier(kappa=0.15, enforce="decision").fit(X, Y, constraint_data=ASKED)
+    assert gap_of(clf.predict(Z)) == pytest.approx(clf.decision_gap_)
+    assert clf.bound_met_
+    clf.set_params(confidence=0.8, kappa=0.25).fit(X, Y, constraint_data=ASKED)
+    kept = np.setdiff1d(np.arange(len(Z)), clf.holdout_indices_)
+    assert 0 < len(kept) < len(Z)
+    decided, sex = clf.predict(Z)[kept], SEX[kept]
+    gap = abs(decided[sex == 0].mean() - decided[sex == 1].mean())
+    assert gap == pytest.approx(clf.decision_gap_)
+    assert clf.certificate_.n_held_out == len(clf.holdout_indices_)
+
+
+def test_it_is_the_mechanism_of_reference_rows() -> None:
+    clf = FairLogisticClassifier("minority_rate").fit(X, Y, constraint_data=ASKED)
+    own = MinorityRate(reference=Z, reference_groups=SEX)
+    assert_allclose(clf.coef_, FairLogisticClassifier(own).fit(X, Y).coef_, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
+@pytest.mark.parametrize("constraint", distinct(CONSTRAINTS), ids=label)
+def test_constraints_that_need_no_labels_do_not_look_at_them(constraint) -> None:
+    if constraint.needs_queries or constraint.needs_labels:
+        asked = (Z, LATER if constraint.needs_queries else None, SEX)
+        with pytest.raises(ValueError, match=r"constraint_data has no (labels|queries)"):
+            FairLogisticClassifier(constraint).bind(X, Y, constraint_data=asked)
+        return
+    one, other = (constraint.bind(y, SEX, np.ones(600)) for y in (2.0 * LATER - 1.0, np.zeros(600)))
+    scores = np.random.default_rng(0).standard_normal(600)
+    start = one.auxiliary_start
+    assert_allclose(one.forward(scores, start)[0], other.forward(scores, start)[0])
+
+
+@ON_SCORES
+def test_paths_searches_and_pipelines() -> None:
+    clf = FairLogisticClassifier(kappa=0.03)
+    path = fairness_path(clf, X, Y, constraint_data=ASKED, kappas=[0.03], X_val=X, y_val=Y)
+    assert path.estimators[0].gap_ == pytest.approx(0.03, abs=1e-4)
+    assert path.validation["val_gap"][0] == pytest.approx(0.03, abs=1e-4)
+    pipeline = make_pipeline(StandardScaler(), clf)
+    scaled = fairness_path(pipeline, X, Y, constraint_data=ASKED, kappas=[0.03])
+    probabilities = scaled.estimator_at(kappa=0.03).predict_proba(Z)[:, 1]
+    assert gap_of(probabilities) == pytest.approx(0.03, abs=1e-3)
+    search = FairLogisticClassifierCV(kappas=[0.1, 0.03], cv=2, max_gap=0.5)
+    search.fit(X, Y, constraint_data=ASKED)
+    assert search.gap_ == pytest.approx(search.kappa_, abs=1e-4)
+    with config_context(enable_metadata_routing=True):
+        grid = GridSearchCV(clf, {"kappa": [0.03]}, cv=2).fit(X, Y, constraint_data=ASKED)
+    assert_allclose(grid.best_estimator_.coef_[0], path.coefs[0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((Z, SEX), r"must be \(X, y, groups\)"),
+        ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
+        ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
+        ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),
+        ((Z, None, None), "needs groups"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FairLogisticClassifier().fit(X, Y, constraint_data=asked)
+
+
+def test_rankers_have_constraints_without_queries_on_them() -> None:
+    query = np.arange(600) // 20
+    ranker = FairRanker("group_auc", kappa=0.05).fit(
+        X, Y, query=query, constraint_data=(Z, LATER, SEX)
+    )
+    assert ranker.bound_met_
+    with pytest.raises(ValueError, match="constraint_data has no queries"):
+        FairRanker("query_parity").fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
+
+
+def test_estimators_on_dask_collections_refuse_them() -> None:
+    pytest.importorskip("dask")
+    from fairconstrained.dask import FairLogisticClassifier as OnDask
+
+    with pytest.raises(ValueError, match="constraint_data is for rows in memory"):
+        OnDask().fit(X, Y, constraint_data=ASKED)
