@@ -14,6 +14,7 @@ from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
@@ -103,8 +104,7 @@ def _weights(part: CompositeFunction, outputs: Array) -> tuple[Array, ...]:
     """Return, for outputs of a part, the attributes of a Lagrangian from `of_loss` to `level`."""
     term = cast("CellMeans", part.term)
     zero, none = np.zeros(term.n_statistics), np.zeros((0, term.n_rows))
-    rows = [term._spread(term.vjp_of(zero, outputs, unit)) for unit in np.eye(len(outputs))]
-    weights = np.reshape(rows, (len(outputs), term.n_rows))
+    weights = term._spread(as_array(term.rows_of(zero, outputs)))
     level = term.values_of(zero, outputs) + part.level_of(outputs)
     positive = np.ones(term.n_rows) if term.signs is None else (term.signs > 0.0).astype(float)
     up, down = weights * positive, weights * (1.0 - positive)

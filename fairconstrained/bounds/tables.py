@@ -27,6 +27,7 @@ from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array
@@ -182,7 +183,7 @@ def _of_kinds(part: CompositeFunction, outputs: Array, first: Array, unit: Array
     term: Any = part.term
     thresholds = term.thresholds if isinstance(term, ThresholdRates) else np.array([-term.shift])
     zero = np.zeros(term.n_statistics)
-    rows = [term.vjp_of(zero, outputs, unit_vector) for unit_vector in np.eye(len(outputs))]
+    rows = as_array(term.rows_of(zero, outputs))
     weights = np.reshape(rows, (len(outputs), term.cells.shape[0], len(thresholds)))
     of_kinds = np.einsum("oct,cs->ots", weights, term.cells[:, first].toarray() / unit[first])
     signs = _signs(term)[first]

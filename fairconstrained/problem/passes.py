@@ -16,7 +16,7 @@ from fairconstrained.shards.scores import ShardedScores, of_distribution
 from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
 from fairconstrained.terms.cell_means import MeansPullback
-from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.numerics import same_values, score_below_share
 from fairconstrained.utils.typing import Array
 
@@ -113,7 +113,7 @@ class ModelPass:
         """Return the gradients of some outputs of a term."""
         slopes, weights = self.slopes(of, len(outputs)), of.term.rows_of(of.statistics, outputs)
         if slopes is None:
-            weights = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
+            weights = as_array(weights)
             used = np.flatnonzero(weights.any(axis=0))
             table, weights = np.eye(weights.shape[1])[used], weights[:, used]
             if len(used) >= len(weights):  # no fewer than the outputs

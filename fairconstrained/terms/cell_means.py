@@ -173,11 +173,6 @@ class CellMeans(OnCells, FunctionAverages):
         cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
         return replace(self, cells=cells, signs=signs)
 
-    @property
-    def weakly_convex(self) -> bool:
-        """Whether phi has bounded curvature, or `weak_curvature` is finite."""
-        return bool(np.all(np.isfinite(self.function.curvature))) or super().weakly_convex
-
     def _bend(self) -> Array:
         return self._cells_transposed @ self._largest_bend()
 

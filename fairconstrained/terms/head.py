@@ -73,9 +73,8 @@ class AffineHead(Term):
     @cached_property
     def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
-        dense = isinstance(self._small, np.ndarray)
-        combination = self._small if dense else as_csr(self._small)
-        size = abs(combination)
+        combination = self._small if isinstance(self._small, np.ndarray) else as_csr(self._small)
+        size: Any = abs(combination)
         return 0.5 * (size + combination), 0.5 * (size - combination)
 
     @property
@@ -110,6 +109,8 @@ class AffineHead(Term):
 
     def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
         """Return the gradient of <v, some outputs> with respect to the statistics."""
+        if self._pairs is None:  # rows of sparse matrices are found slowly
+            return super().vjp_of(statistics, outputs, v)
         return np.asarray(self.averages_vjp(statistics, v @ self._small[outputs]))
 
     def rows_of(self, statistics: Array, outputs: Array) -> Any:

@@ -205,6 +205,11 @@ def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
     return sp.csr_array(matrix)
 
 
+def as_array(matrix: Matrix | OrderedPairs) -> Array:
+    """Return a matrix as a dense array."""
+    return matrix if isinstance(matrix, np.ndarray) else as_csr(matrix).toarray()
+
+
 def identity(n: int) -> SparseMatrix:
     """Return the combination whose outputs are the statistics themselves."""
     return sp.csr_array(sp.eye_array(n, format="csr"))

@@ -27,6 +27,9 @@ from fairconstrained.utils.numerics import ranges
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pair = tuple[Ranked, Ranked]
+_FEW = (
+    1 << 11
+)  # pairs times cells for which a dense table takes less time to make than a sparse one
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +117,7 @@ class QuadraticPairs(PairMeans):
     function: ScalarFunction = field(default=ShiftedSquare(), kw_only=True)
     shardable = factored = True
 
-    @property
-    def n_statistics(self) -> int:  # type: ignore[override]
-        """The mean and the mean square of every cell."""
-        return 2 * int(self.cells.shape[0])
+    n_statistics = property(lambda term: 2 * int(term.cells.shape[0]))  # means, mean squares
 
     @cached_property
     def _masses(self) -> Array:
@@ -139,6 +139,10 @@ class QuadraticPairs(PairMeans):
         mu, (a, b), m = statistics[: len(self._masses)], self.pairs.T, self._masses
         slopes = np.array([m[b] - mu[b], -m[a] - mu[a], 0.5 * m[b], 0.5 * m[a]])
         moments = np.array([a, b, len(m) + a, len(m) + b])
+        if len(a) * len(m) <= _FEW:
+            table = np.zeros((len(a), 2 * len(m)))
+            table[np.arange(len(a)), moments] = slopes
+            return weights @ table
         entries = slopes.T.ravel(), moments.T.ravel(), 4 * np.arange(len(a) + 1)
         return weights @ sp.csr_array(entries, shape=(len(a), 2 * len(m)))
 

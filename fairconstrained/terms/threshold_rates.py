@@ -90,10 +90,7 @@ class ThresholdRates(OnCells, FunctionAverages):
         pullback = self._pullback(scores, auxiliary)
         return pullback.averages().ravel(), pullback
 
-    @property
-    def factored(self) -> bool:  # type: ignore[override]
-        """Whether phi is smooth, so that sums over rows go through a few nodes."""
-        return self.function.knots is None
+    factored = property(lambda term: term.function.knots is None)
 
     def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
@@ -232,10 +229,7 @@ class FunctionOfRates(OnCells, FunctionAverages):
     def _rates(self) -> CellMeans:
         return averages(self, self.function)
 
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Only without outputs."""
-        return self.n_outputs == 0
+    convex = property(lambda term: term.n_outputs == 0)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates of the cells and their pullback."""
