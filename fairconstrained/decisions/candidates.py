@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.special import logit
 
 from fairconstrained.decisions.score_line import (
+    ClassScores,
     Line,
     Rows,
     Scores,
@@ -20,10 +21,10 @@ from fairconstrained.decisions.score_line import (
     largest_outputs,
     points_between,
 )
-from fairconstrained.decisions.smoothing import smooth_parts
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.models.base import Model
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -31,6 +32,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of_distribution
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.utils.numerics import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
@@ -42,7 +44,7 @@ _EVALUATED_SCORES = 1e5  # up to which more points than the least number are eva
 _LEAST_POINTS = 24  # of a line at which constraints that cannot be counted are evaluated
 _N_EVEN = 9  # points at equal distances
 _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
-_WHOLE = 1e-6  # the rounding of the sum of all weights, with which no row has a score of zero
+_CYCLES = 2  # how often the intercepts of several classes are changed one after another
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,8 @@ class CandidateSearch:
     problem : Problem
         The problem, with the estimates among the constraints.
     parts : list of CompositeFunction
-        The share of correct predictions, then these constraints with the indicator.
+        The share of correct predictions, of several classes that of each among all rows, then these
+        constraints with the indicator.
     counted : bool
         Whether all of them are affine functions of shares of decisions.
     decisions : Problem
@@ -149,8 +152,8 @@ class CandidateSearch:
         strict = [_strict(part) for part in self.problem.constraints]
         self.parts = [CompositeFunction(self.model, self._correct()), *strict]
         self.counted = all(is_counted(part.term) for part in self.parts)
-        ends = [CompositeFunction(self.model, term) for term in self._ends()]
-        self.decisions = self.problem.with_constraints([*self.parts, *ends])
+        shares = [CompositeFunction(self.model, term) for term in self._selected()]
+        self.decisions = self.problem.with_constraints([*self.parts, *shares])
         self.shifts = self._shifts(problem.unit_shift())
         first, *others = map(self.evaluate, self._constants() if constants is None else constants)
         self.best = first
@@ -162,9 +165,9 @@ class CandidateSearch:
         """Return the share of correct predictions."""
         return correct_predictions(*self.rows)
 
-    def _ends(self) -> list[Term]:
-        """Return the shares of positive and of negative scores."""
-        return [self._mean(Indicator(), sign) for sign in (1.0, -1.0)]
+    def _selected(self) -> list[Term]:
+        """Return the share of positive predictions."""
+        return [self._mean(Indicator(), 1.0)]
 
     def _mean(self, function: ScalarFunction, sign: float) -> Term:
         """Return the mean of a function of the scores times a sign."""
@@ -207,14 +210,15 @@ class CandidateSearch:
     def _figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return accuracy, violation and excess, (n_points,), from outputs of the parts."""
         right, *others = outputs
-        strict, estimates = others[: self.n_strict], others[self.n_strict : len(self.parts) - 1]
+        strict, estimates = others[: self.n_strict], others[self.n_strict :]
         violation = np.vstack([right[:0], *strict]).max(axis=0, initial=-np.inf)
-        return right[0], violation, np.vstack([right[:0], *estimates]).max(axis=0, initial=0.0)
+        excess = np.vstack([right[:0], *estimates]).max(axis=0, initial=0.0)
+        return right.sum(axis=0), violation, excess
 
     def _is_constant(self, at: Evaluation) -> bool:
         """Return whether the same class is predicted for every row."""
-        positive, negative = (at.statistics_of(part)[0] for part in self.decisions.constraints[-2:])
-        return bool(positive == 0.0 or (negative == 0.0 and positive > 1.0 - _WHOLE))
+        (share,) = at.statistics_of(self.decisions.constraints[-1])
+        return bool(min(share, 1.0 - share) <= ROUNDING)
 
     def spread(self, one: Candidate) -> float:
         """Return the standard deviation of scores s.
@@ -248,8 +252,11 @@ class CandidateSearch:
         self.offer(one)
         return self.sweep_intercept(one)
 
-    def follow(self, line: Line, points: Array) -> Candidate:
+    def follow(
+        self, line: Line, reach: tuple[float, float] = (-np.inf, np.inf), center: float | None = 0.0
+    ) -> Candidate:
         """Return the best candidate on a line; if it is the best so far, its scores are exact."""
+        points = self.points_on(line, reach, center)
         accuracy, violation, excess = self._figures(line.outputs(points))
         merit, met = accuracy - _PRICE * excess, at_most(violation)
         near = _ACCURACY_WEIGHT * merit - violation
@@ -266,20 +273,12 @@ class CandidateSearch:
 
         Rankings change elsewhere as well: points at equal distances are added.
         """
-        points = points_between(line.flips(reach), self._many(line), center)
-        if center is not None:
-            return points
-        points = np.clip(points, *reach)
-        if not line.exact:
+        affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
+        many = _N_POINTS if line.exact else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
+        points = np.clip(points_between(line.flips(reach), many, center), *reach)
+        if center is None and not line.exact:
             points = np.union1d(points, np.linspace(*reach, _N_EVEN))
         return points
-
-    def _many(self, line: Line) -> int:
-        """Return about the number of points of a line that are evaluated."""
-        if line.exact:
-            return _N_POINTS
-        affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
-        return int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant.
@@ -287,8 +286,7 @@ class CandidateSearch:
         Of several classes the intercepts are changed one after another.
         """
         for shift in self.shifts:
-            line = self.line(one, *shift)
-            one = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
+            one = self.follow(self.line(one, *shift))
         return one
 
     def line(
@@ -333,22 +331,59 @@ class CandidateSearch:
             return one
         line = self.line(one, other.w - one.w, to=other)
         reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
-        return self.follow(line, self.points_on(line, reach, None))
+        return self.follow(line, reach, None)
 
-    def smooth_parts(self) -> list[CompositeFunction]:
-        """Return the share of errors and the constraints as smooth functions.
 
-        Where constraints are on rankings, which say little about decisions, the loss is before
-        them.
+class ClassCandidateSearch(CandidateSearch):
+    """Keeps the best candidate, for models with one score per class; y are the classes 0, 1, ..."""
+
+    def _rows(self, at: Array, by: Array) -> ClassScores:
+        """Return the scores of rows on a line."""
+        return ClassScores(at, by)
+
+    def _correct(self) -> ByClass:
+        """Return the shares of all rows that are of a class and predicted so."""
+        labels, weight = self.rows
+        assert isinstance(self.model, LinearModel)
+        terms = [
+            CellMeans(sp.csc_array((weight * (labels == k) / weight.sum())[None, :]), Indicator())
+            for k in range(self.model.n_outputs)
+        ]
+        return ByClass(tuple(terms), ("",) * len(terms))
+
+    def spread(self, one: Candidate) -> float:
+        """Return the standard deviation of scores about the mean score of a row."""
+        scores, weight = one.scores[self.model], self.rows[1]
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        centred -= np.average(centred, axis=0, weights=weight)
+        return float(np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean())
+
+    def _selected(self) -> list[Term]:
+        """Return nothing: the scores are in memory."""
+        return []
+
+    def _is_constant(self, at: Evaluation) -> bool:
+        """Return whether the same class is predicted for every row."""
+        return len(np.unique(at.model_pass(self.model).scores.argmax(axis=1))) == 1
+
+    def _constants(self) -> Iterator[Array]:
+        """Yield the constant models, the one that predicts the largest class first."""
+        every = [[direction] for direction, _ in self.shifts[: len(self.shifts) // _CYCLES]] or [[]]
+        return (self._zero(*some) for some in every)
+
+    def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
+        """Return the directions of the classes' intercepts, twice, that of the largest class first.
+
+        Of equal classes that of the first row is first. The order is not that of their names, on
+        which nothing should depend.
         """
-        parts = [CompositeFunction(self.model, self.errors), *self.problem.constraints]
-        smooth = smooth_parts(parts, self.rows[1], self.model.n_rows)
-        return smooth if self.counted else [self.problem.objective, *smooth]
-
-    @property
-    def errors(self) -> Term:
-        """The share of wrong predictions."""
-        return wrong_predictions(*self.rows)
+        if unit is None:
+            return []
+        shares = np.bincount(self.rows[0].astype(int), self.rows[1])
+        classes, first = np.unique(self.rows[0].astype(int), return_index=True)
+        every = np.eye(len(unit))[np.flatnonzero(unit)]
+        order = classes[np.lexsort((first, -shares[classes]))]
+        return [(every[k], np.eye(len(every))[k]) for k in order] * _CYCLES
 
 
 def _strict(part: CompositeFunction) -> CompositeFunction:

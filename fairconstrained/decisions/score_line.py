@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +13,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
-from fairconstrained.terms.class_losses import ErrorRates
-from fairconstrained.terms.class_scores import ByClass, counts_predictions
+from fairconstrained.terms.class_scores import class_terms, counts_predictions
 from fairconstrained.utils.typing import Array
 
 Scores = Mapping[Model, Array]
@@ -39,12 +39,13 @@ class ScoresOnLine:
 
     def zeros(self, reach: tuple[float, float]) -> Array:
         """Return the t within reach at which predictions for some of many rows change, sorted."""
-        t = self._zeros(slice(None, None, max(len(self.at) // _MOST_FLIPS, 1)))
+        t = self._changes[:: max(len(self._changes) // _MOST_FLIPS, 1)]
         return np.sort(t[np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])])
 
-    def _zeros(self, rows: slice) -> Array:
-        """Return the t at which predictions for rows change, in any order."""
-        return zeros_on_line(self.at[rows], self.by[rows])
+    @cached_property
+    def _changes(self) -> Array:
+        """The t at which predictions change, in any order."""
+        return zeros_on_line(self.at, self.by)
 
     def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
         """Return the rates of decisions in the cells of terms, (n_cells, n_points) each.
@@ -64,6 +65,53 @@ class ScoresOnLine:
             )
             for term, each in requests
         ]
+
+
+class ClassScores(ScoresOnLine):
+    """The scores of rows on a line, one for every class; that of the largest is predicted.
+
+    A class is predicted for a row in one interval of t, so that two histograms give its counts at
+    all t.
+    """
+
+    @cached_property
+    def _intervals(self) -> list[tuple[Array, Array]]:
+        """Where each class has the largest score, the first class of several: both ends."""
+        intervals, order = [], np.arange(self.at.shape[1])
+        for k in order:
+            lead, slope = self.at[:, [k]] - self.at, self.by[:, [k]] - self.by
+            t = zeros_on_line(lead, slope)
+            low = np.where(slope > 0.0, t, -np.inf).max(axis=1)
+            high = np.where(slope < 0.0, t, np.inf).min(axis=1)
+            behind = (slope == 0.0) & ((lead < 0.0) | ((lead == 0.0) & (order < k)))
+            never = behind.any(axis=1) | (low >= high)
+            low[never] = high[never] = np.inf
+            intervals.append((low, high))
+        return intervals
+
+    @cached_property
+    def _changes(self) -> Array:
+        """The t at which predictions change, in any order."""
+        return np.concatenate([low for low, _ in self._intervals])
+
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the shares of predictions in the cells of every class of the terms."""
+        by_class = [class_terms(term) for term in terms]
+        each = [
+            self._shares(some, *ends, points)
+            for some, ends in zip(zip(*by_class, strict=True), self._intervals, strict=True)
+        ]
+        return list(zip(*each, strict=True))
+
+    def _shares(self, terms: Sequence[Any], low: Array, high: Array, points: Array) -> list[Array]:
+        """Return the shares of one class, those of t > low and of t < high less those of all."""
+        ones = np.ones(len(low))
+        above, below = (
+            rates_on_line(terms, -low, ones, points),
+            rates_on_line(terms, high, -ones, points),
+        )
+        whole = [one.cells @ (ones if one.signs is None else one.signs > 0.0) for one in terms]
+        return [a + b - c[:, None] for a, b, c in zip(above, below, whole, strict=True)]
 
 
 Rows = ScoresOnLine | ShardedScores
@@ -141,10 +189,7 @@ class Line:
 
 def is_counted(term: Term) -> bool:
     """Return whether a term is an affine function of the shares of predictions in cells of rows."""
-    of_classes = isinstance(term, ErrorRates) or (
-        isinstance(term, ByClass) and term.counts_predictions
-    )
-    return of_classes or counts_predictions(term)
+    return all(map(counts_predictions, class_terms(term)))
 
 
 def largest_outputs(part: CompositeFunction, statistics: Array) -> Array:

@@ -9,9 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
+from fairconstrained.decisions.candidates import (
+    Candidate,
+    CandidateSearch,
+    ClassCandidateSearch,
+    most_promising,
+)
 from fairconstrained.decisions.new_rows import ExpectedGap
-from fairconstrained.decisions.several_classes import ClassCandidateSearch
 from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
@@ -264,7 +268,7 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
 
     Among models that meet the constraints the more accurate one is better, then the one of smaller
     loss. Rates of few rows are estimated from more rows as well, see
-    :class:`~fairconstrained.decisions.soft_labels.SoftLabels`: the amount by which the estimates
+    :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
     exceed the bound has a price in accuracy, and the problems below bound them, too.
 
     From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds` minimise

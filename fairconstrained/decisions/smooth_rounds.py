@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import block_diag, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.smoothing import steeper_part
+from fairconstrained.decisions.new_rows import effective_rows
+from fairconstrained.functions.base import Indicator
+from fairconstrained.functions.surrogates import Sigmoid, Surrogate
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import drawn
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.class_scores import ByClass, counts_predictions
+from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
 from fairconstrained.utils.numerics import by_first_row
 from fairconstrained.utils.typing import Array
 
@@ -34,6 +44,9 @@ _ROWS_OF_CURVATURE = 10_000
 _LEAST_SPREAD = 1e-12
 _N_SAMPLED = 4  # rounds on a sample of many rows
 _MOST_ROWS, _FEW_ROWS = 50_000, 2000  # of a smooth problem; of a cell, all of which are taken
+
+_RATE = 0.2  # widths of density estimates fall with this power of the number of rows
+_STEEPER = 4.0  # the factor for surrogates of rankings
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +115,7 @@ class SmoothRounds:
     r"""Minimises the share of errors under constraints on decisions, from a model.
 
     Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see
-    :func:`~fairconstrained.decisions.smoothing.smooth_parts`, with widths h that shrink from round
+    :func:`smooth_parts`, with widths h that shrink from round
     to round. A round is some steps of L-BFGS, in the metric of the constraints near the bound, on
     the augmented Lagrangian, plus a price for the distance from the first model,
     :math:`10\, d / n` times its square in d whitened variables.
@@ -135,14 +148,15 @@ class SmoothRounds:
             size = min(size, float(np.linalg.norm(self.start)))
         self.unit = max(size, _LEAST_SPREAD)
         self.start /= self.unit
-        self.parts = search.smooth_parts()
+        # minus the share of correct predictions; with constraints on rankings after the loss
+        self.parts = smooth_parts(search)
         self.sampled, self.rows = self._sample()
         self.multipliers = np.zeros(problem.n_constraints)
-        n_errors = search.errors.n_outputs  # one for every class
-        self.objective, self.penalty = np.append(1.0, np.full(n_errors, 3.0)), _WITH_LOSS
+        correct = np.ones(search.parts[0].n_outputs)
+        self.objective, self.penalty = np.append(1.0, -3.0 * correct), _WITH_LOSS
         self.anchor = 0.0
         if search.counted:
-            self.objective, self.penalty = np.ones(n_errors), _PENALTY
+            self.objective, self.penalty = -correct, _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
 
     def _sample(self) -> tuple[list[CompositeFunction], Array | None]:
@@ -243,3 +257,93 @@ class SmoothRounds:
         value = float(self.objective @ first) + float(active @ active) / (2.0 * self.penalty)
         value += 0.5 * self.anchor * float(moved @ moved)
         return value, self.unit * gradient + self.anchor * moved
+
+
+class SmoothRates(CellMeans):
+    """Rates of decisions with sigmoids in their place, of other widths for other rows.
+
+    Its `signs` are the inverse widths.
+    """
+
+    @classmethod
+    def of(cls, term: CellMeans, rows: Array) -> SmoothRates:
+        """Return the rates of a term; a row counts as `rows` of it in the sizes of cells."""
+        indices, lengths = term.cells.indices, np.diff(term.cells.indptr)
+        sizes = np.bincount(indices, np.repeat(rows, lengths), minlength=term.n_statistics)
+        smallest, inside = np.full(term.n_rows, rows.sum()), lengths > 0
+        if inside.any():
+            smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
+        kept: Any = {name: getattr(term, name) for name in ("combination", "offset", "constant")}
+        return cls(term.cells, Sigmoid(), smallest**_RATE, **kept)
+
+
+def smooth_parts(search: CandidateSearch) -> list[CompositeFunction]:
+    r"""Return the accuracy and the constraints with :math:`1 / (1 + e^{-s / h})` for decisions.
+
+    The width is :math:`h = n^{-1/5}` for the n rows of a cell, as in an estimate of the density of
+    its scores at 0, where decisions change; a row in several cells has that of the smallest. Rates
+    of the same scores become one function, whose sigmoids are computed once. Of several classes
+    there are soft-max probabilities, of one width. Constraints on rankings, which say little about
+    decisions, get steeper surrogates, and the loss is before them. :func:`steeper_part` gives other
+    widths.
+    """
+    weights = search.rows[1] * (search.model.n_rows / search.rows[1].sum())
+    parts = _stacked([search.parts[0], *search.problem.constraints])
+    smooth = [_smooth(part, weights) for part in parts]
+    return smooth if search.counted else [search.problem.objective, *smooth]
+
+
+def _stacked(parts: Sequence[CompositeFunction]) -> Sequence[CompositeFunction]:
+    """Return rates of decisions of the same scores as one function; others as they are."""
+    strict = [part.zero_one() for part in parts]
+    rates = [part.term for part in strict if isinstance(part.term, CellMeans)]
+    if not all(map(counts_predictions, rates)) or len(rates) < len(parts):
+        return parts
+    if len({part.model for part in parts}) > 1:
+        return parts
+    each = zip(rates, strict, strict=True)
+    levels = [one.head(np.zeros(one.n_statistics)) + part.level for one, part in each]
+    term = CellMeans(
+        sp.csc_array(sp.vstack([as_csr(one.cells) for one in rates])),
+        Indicator(),
+        combination=sp.csr_array(sp.block_diag([as_csr(one.combination) for one in rates])),
+        constant=np.concatenate(levels),
+    )
+    return [replace(parts[0], term=term, level=0.0)]
+
+
+def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
+    """Return a smooth function."""
+    strict = part.term.zero_one()
+    if isinstance(strict, CellMeans) and counts_predictions(strict):
+        rows = weights if strict.n_rows == len(weights) else np.ones(strict.n_rows)
+        return replace(part, term=SmoothRates.of(strict, rows))
+    if isinstance(strict, ByClass) and strict.counts_predictions:
+        sizes = np.concatenate([effective_rows(one) for one in strict.by_class])
+        terms = tuple(replace(one, function=Sigmoid()) for one in strict.by_class)
+        soft = replace(strict, terms=terms, sharpness=float(np.median(sizes)) ** _RATE)
+        return replace(part, term=soft)
+    return steeper_part(part, _STEEPER)
+
+
+def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
+    """Return a function of rates with a surrogate that is steeper by a factor; others unchanged.
+
+    Parameters
+    ----------
+    part : CompositeFunction
+        The function.
+    factor : float
+        What the surrogate's scale is divided by.
+    """
+    return replace(part, term=_steeper(part.term, factor))
+
+
+def _steeper(term: Term, factor: float) -> Term:
+    """Return a term with a surrogate that is steeper; others unchanged."""
+    if isinstance(term, ByClass) and term.zero_one().counts_predictions:
+        return replace(term, sharpness=factor * term.sharpness)
+    if not isinstance(term, CellMeans | ThresholdRates | ClippedRates):
+        return term
+    steep = term.function.steeper(factor) if isinstance(term.function, Surrogate) else term.function
+    return replace(term, function=steep)

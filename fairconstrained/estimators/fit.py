@@ -15,10 +15,9 @@ from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import HeldOut
-from fairconstrained.decisions.new_rows import expected_gaps
+from fairconstrained.decisions.new_rows import SoftLabels, expected_gaps, has_few_rows
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
-from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.rows import (
     Unconstrained,
     asked_of,

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.smoothing import steeper_part
+from fairconstrained.decisions.smooth_rounds import steeper_part
 from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.tree_parameters import import_lightgbm

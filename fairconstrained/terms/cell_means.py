@@ -132,22 +132,6 @@ class CellMeans(OnCells, FunctionAverages):
         value = self.function.value(margins)
         return self._sums(value), MeansPullback(self, margins, value)
 
-    def shares(self, decided: Array) -> Array:
-        """Return the averages of a term with the indicator, for decisions.
-
-        Parameters
-        ----------
-        decided : ndarray of bool of shape (n_rows, n_points)
-            Whether the score of a row is positive.
-
-        Returns
-        -------
-        shares : ndarray of shape (n_cells, n_points)
-        """
-        if self.signs is not None:
-            decided = decided == (self.signs > 0.0)[:, None]
-        return np.asarray(self.cells @ decided.astype(float))
-
     def outputs_at(self, shares: Array) -> Array:
         """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
         level = np.broadcast_to(self._level, self.n_outputs)

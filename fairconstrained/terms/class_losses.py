@@ -9,12 +9,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from fairconstrained.functions.base import Indicator, ScalarFunction
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
-from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
+from fairconstrained.terms.cell_means import OnCells, cell_matrix
 from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -114,21 +113,6 @@ class ErrorRates(ClassTerm):
     def _losses(self, scores: Array) -> Losses:
         wrong = scores.argmax(axis=1) != self._own[1]
         return wrong.astype(float), lambda weights: np.zeros(scores.shape)
-
-    @cached_property
-    def by_class(self) -> tuple[CellMeans, ...]:
-        """For every class, the share of all rows that are of this class and predicted so."""
-        weights = np.asarray(self.cells.sum(axis=0))
-        return tuple(
-            CellMeans(sp.csc_array((weights * (self.labels == k))[None, :]), Indicator())
-            for k in range(int(self.labels.max()) + 1)
-        )
-
-    def outputs_at(self, shares: Sequence[Array]) -> Array:
-        """Return the outputs for shares of predictions, (n_outputs, n_points)."""
-        wrong = self.cells.sum() - sum(share[0] for share in shares)
-        level = self.head(np.zeros(1))
-        return np.asarray(level[:, None] + (self.head(np.ones(1)) - level)[:, None] * wrong)
 
 
 @dataclass(frozen=True, eq=False)

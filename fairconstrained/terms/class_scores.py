@@ -145,8 +145,8 @@ class ByClass(Term):
 
     def _scores(self, scores: Array) -> list[Array]:
         """Return the scores of every term: log odds, or +1 where the class is predicted."""
-        odds = log_odds(scores)
         on_predictions = list(map(of_predictions, self.terms))
+        odds = scores if all(on_predictions) else log_odds(scores)
         decided = predicted(scores) if any(on_predictions) else odds
         return [(decided if on else odds)[:, k] for k, on in enumerate(on_predictions)]
 

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, GeneralizationWarning
 from fairconstrained.constraints import DisparateImpact, MinorityRate
-from fairconstrained.decisions.score_line import Line
-from fairconstrained.decisions.several_classes import ClassScores, OneClassScores
-from fairconstrained.decisions.smoothing import steeper_part
+from fairconstrained.decisions.score_line import ClassScores, Line
+from fairconstrained.decisions.smooth_rounds import smooth_parts, steeper_part
 
 N, K = 300, 3
 RATES = [
@@ -61,7 +60,7 @@ def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
         assert_allclose(accuracy[some], [one.accuracy for one in found], atol=1e-12)
         assert_allclose(violations.max(axis=0)[some], [one.violation for one in found], atol=1e-12)
         kinds.append(type(line.rows[search.model]))
-    assert kinds == [ClassScores, OneClassScores]
+    assert kinds == [ClassScores, ClassScores]
 
 
 def test_sharp_soft_max_rates_are_those_of_predictions():
@@ -69,7 +68,7 @@ def test_sharp_soft_max_rates_are_those_of_predictions():
     one = search.evaluate(fit.unconstrained.result.w)
     errors = []
     for factor in (1.0, 8.0, 1e4):
-        part = steeper_part(search.smooth_parts()[1], factor)
+        part = steeper_part(smooth_parts(search)[1], factor)
         values = part.term.value(one.scores[search.model])
         errors.append(np.abs(values - search.outputs(one)[0]).max())
     assert errors[0] > errors[1] > errors[2]
@@ -81,7 +80,7 @@ def test_smooth_errors_and_constraints_have_the_derivatives_of_their_values(numb
     fit, search = searched("demographic_parity")
     w = fit.unconstrained.result.w
     scores = fit.model.forward(w)[0]
-    part = search.smooth_parts()[number]
+    part = smooth_parts(search)[number]
     statistics, pullback = part.term.forward(scores)
     random = np.random.default_rng(0)
     v, direction = random.standard_normal(part.term.n_outputs), random.standard_normal(scores.shape)

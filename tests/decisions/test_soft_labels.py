@@ -13,8 +13,8 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.decisions import candidates
+from fairconstrained.decisions.new_rows import SoftLabels, effective_rows, has_few_rows
 from fairconstrained.decisions.search import search_decisions
-from fairconstrained.decisions.soft_labels import SoftLabels
 
 
 def drawn(n_rows, seed, share=0.03, shift=-1.0):
