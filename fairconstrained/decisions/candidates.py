@@ -108,24 +108,6 @@ class CandidateSearch:
     expected : sequence of CompositeFunction, default=()
         Estimates of constraints on new rows. Their violation is not forbidden, but has a price.
 
-    Attributes
-    ----------
-    problem : Problem
-        The problem, with the estimates among the constraints.
-    parts : list of CompositeFunction
-        The share of correct predictions, of several classes that of each among all rows, then these
-        constraints with the indicator.
-    counted : bool
-        Whether all of them are affine functions of shares of decisions.
-    decisions : Problem
-        The problem whose constraints are these parts and what says whether a model is constant.
-    shifts : list of (ndarray of shape (n_variables,), float or ndarray)
-        The directions of intercepts, and what they add to the scores of a row.
-    best : Candidate
-        The best one so far.
-    constant : Candidate
-        The best constant one, whose coefficients are zero.
-
     Raises
     ------
     ValueError
@@ -146,20 +128,23 @@ class CandidateSearch:
                 "one of them is on reference rows in memory. Use enforce='score', or the estimator "
                 "of fairconstrained on data in memory."
             )
+        # the estimates are the last constraints
         self.problem = problem.with_constraints([*problem.constraints, *expected])
         self.rows, self.model = (y, sample_weight), problem.objective.model
         self.n_strict = len(problem.constraints)
+        # the share of correct predictions, of several classes that of each among all rows, then
+        # these constraints with the indicator; whether all are affine in shares of decisions
         strict = [_strict(part) for part in self.problem.constraints]
         self.parts = [CompositeFunction(self.model, self._correct()), *strict]
         self.counted = all(is_counted(part.term) for part in self.parts)
         shares = [CompositeFunction(self.model, term) for term in self._selected()]
         self.decisions = self.problem.with_constraints([*self.parts, *shares])
+        # the directions of intercepts, and what they add to the scores of a row
         self.shifts = self._shifts(problem.unit_shift())
         first, *others = map(self.evaluate, self._constants() if constants is None else constants)
-        self.best = first
-        for one in others:
-            self.best = one if one.better_than(self.best) else self.best
-        self.constant = self.best
+        for other in others:
+            first = other if other.better_than(first) else first
+        self.best = self.constant = first
 
     def _correct(self) -> Term:
         """Return the share of correct predictions."""
@@ -196,7 +181,7 @@ class CandidateSearch:
         at = self.decisions.at(w).with_scores(scores or {})
         statistics = [at.statistics_of(part) for part in self.parts]
         figures = self._figures([*map(largest_outputs, self.parts, statistics)])
-        (accuracy,), (violation,), (excess,) = (one.tolist() for one in figures)
+        accuracy, violation, excess = (figure.item() for figure in figures)
         in_memory = (model for model in self.decisions.models if model.in_memory)
         kept = {model: at.model_pass(model).scores for model in in_memory}
         constant, loss = self._is_constant(at), at.objective
@@ -262,11 +247,11 @@ class CandidateSearch:
         near = _ACCURACY_WEIGHT * merit - violation
         t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
         w, scores = line.model(t), line.scores(t)
-        found = self.evaluate(w, scores)
-        if scores and found.better_than(self.best):
-            found = self.evaluate(w)
-        self.offer(found)
-        return found
+        candidate = self.evaluate(w, scores)
+        if scores and candidate.better_than(self.best):
+            candidate = self.evaluate(w)
+        self.offer(candidate)
+        return candidate
 
     def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
         """Return where a line is evaluated, between the points at which decisions change.
@@ -405,12 +390,6 @@ def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:
     return replace(mean, cells=cells, signs=None, constant=negative)
 
 
-def wrong_predictions(y: Array, sample_weight: Array) -> CellMeans:
-    """Return the share of wrong predictions."""
-    correct = correct_predictions(y, sample_weight)
-    return replace(correct, combination=-np.ones((1, 1)), constant=1.0 - correct.constant)
-
-
 def most_promising(candidates: Sequence[Candidate], n: int) -> list[Candidate]:
     """Return the `n` candidates of the largest promise, the most promising first."""
-    return sorted(candidates, key=lambda one: -one.promise)[:n]
+    return sorted(candidates, key=lambda candidate: -candidate.promise)[:n]

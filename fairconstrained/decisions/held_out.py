@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,11 +73,10 @@ class HeldOut:
         parts, claims, before = [], [], []
         bound = iter(problem.constraints)
         with without_vacuous_warnings():
-            for one in constraints:
-                pairs = zip(one.groupings(training), one.groupings(held_out), strict=True)
-                for seen, unseen in pairs:
-                    part = next(bound)
-                    fixed = one.as_bound(part.term).for_all_groups()
+            for constraint in constraints:
+                sides = constraint.groupings(training), constraint.groupings(held_out)
+                for (seen, unseen), part in zip(zip(*sides, strict=True), bound, strict=False):
+                    fixed = constraint.as_bound(part.term).for_all_groups()
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
                     claims.append(_asked(part, fixed.claims_on(unseen, parts[-1].term.n_rows)))
@@ -105,35 +104,31 @@ class HeldOut:
 
     def accepted(self, w: Array, delta: float) -> bool:
         """Return whether all statements are accepted for a model, each with error delta."""
-        scored = zip(scores_of(self.constraints, w), self.claims, strict=True)
-        return all(one.accepts(scores, delta) for scores, part in scored for one in part)
+        scored = _scored(self.constraints, self.claims, w)
+        return all(claim.accepts(scores, delta) for claim, scores in scored)
 
     def limits(self, w: Array, delta: float) -> Array:
         """Return the upper confidence limits of all statements for a model, each valid alone."""
-        scored = zip(scores_of(self.constraints, w), self.claims, strict=True)
-        return np.array([one.limit(scores, delta) for scores, part in scored for one in part])
+        scored = _scored(self.constraints, self.claims, w)
+        return np.array([claim.limit(scores, delta) for claim, scores in scored])
 
     def risk(self, problem: Problem, w: Array, delta: float) -> float:
         """Return the largest of normal limits from the training rows, which compare models."""
-        scored = zip(
-            scores_of(problem.constraints[: len(self.training)], w), self.training, strict=True
+        deviations = norm.isf(delta)
+        return max(
+            claim.excess(scores) + deviations * claim.deviation(scores)
+            for claim, scores in _scored(problem.constraints, self.training, w)
         )
-        limits = [
-            one.excess(scores) + norm.isf(delta) * one.deviation(scores)
-            for scores, part in scored
-            for one in part
-        ]
-        return max(limits)
 
     def constants(self, decision: bool) -> Array | None:
         """Return the left-hand sides less b for constant predictions, None if they are not known.
 
         Error rates of constant predictions depend on the population.
         """
-        found = [one for part in self.training for one in part]
-        if not all(one.of_decisions for one in found):
+        claims = [claim for part in self.training for claim in part]
+        if not all(claim.of_decisions for claim in claims):
             return None
-        return np.array([one.at_constant(decision) for one in found])
+        return np.array([claim.at_constant(decision) for claim in claims])
 
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -146,20 +141,24 @@ def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
 
     They are arrays, or where rows are in shards, their distributions in the atoms.
     """
-    known: dict[Model, Any] = {}  # freed with this call; models compare by identity
-    found = []
-    for part in parts:
-        if part.model not in known:
-            known[part.model] = _scores(part.model, w[: part.model.n_parameters])
-        found.append(known[part.model])
-    return found
+    scores = {model: _scores(model, w) for model in {part.model for part in parts}}
+    return [scores[part.model] for part in parts]
 
 
-def _scores(model: Model, w: Array) -> Array | ShardedScores:
+def _scores(model: Model, w: Array) -> Any:
     """Return the scores of a model's rows."""
+    parameters = w[: model.n_parameters]
     if isinstance(model, ShardedLinearModel):
-        return ShardedScores(model, w)
-    return model.forward(w)[0]
+        return ShardedScores(model, parameters)
+    return model.forward(parameters)[0]
+
+
+def _scored(
+    parts: Sequence[CompositeFunction], claims: Claims, w: Array
+) -> Iterator[tuple[Claim, Any]]:
+    """Yield all claims with the scores of their rows; the last parts may have none."""
+    for scores, some in zip(scores_of(parts[: len(claims)], w), claims, strict=True):
+        yield from ((claim, scores) for claim in some)
 
 
 def predicts_positive(part: CompositeFunction, w: Array) -> bool:

@@ -145,19 +145,19 @@ def search_with_confidence(
     accepted, tested, needed = [], 0, None
     if held_out.complete:
         margins = Margins.of(held_out, problem, plain.w, delta)
-        for found in _safer_models(task, held_out, plain, margins, delta):
+        for model in _safer_models(task, held_out, plain, margins, delta):
             tested += 1
-            if not held_out.accepted(found.w, delta):
+            if not held_out.accepted(model.w, delta):
                 break
-            accepted.append(found)
+            accepted.append(model)
         needed = margins.rows_needed(total)
     constant = plain.with_model(task.candidates().constant)
     best = max(accepted, key=lambda one: one.accuracy, default=constant)
     if accepted:
         bounds = held_out.limits(best.w, delta)
     else:
-        known = held_out.constants(predicts_positive(problem.constraints[0], best.w))
-        bounds = np.full(len(held_out.names), np.inf) if known is None else known
+        stated = held_out.constants(predicts_positive(problem.constraints[0], best.w))
+        bounds = np.full(len(held_out.names), np.inf) if stated is None else stated
     certificate = Certificate(
         confidence=confidence,
         certified=bool(np.all(at_most(bounds))),
@@ -169,7 +169,8 @@ def search_with_confidence(
         smallest=held_out.smallest,
         rows_needed=needed,
     )
-    return replace(best, data_passes=task.first_passes + problem.passes - begin), certificate
+    passes = plain.data_passes_on_scores + problem.passes - begin
+    return replace(best, data_passes=passes), certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,24 +198,21 @@ class Margins:
         delta : float
             The error of the test.
         """
-        rows: list[tuple[float, ...]] = []
-        untested = [()] * (len(problem.constraints) - len(held_out.claims))  # limits of the search
-        sides = zip(
-            problem.constraints,
-            [*held_out.training, *untested],
-            [*held_out.claims, *untested],
-            strict=True,
-        )
-        scores = scores_of(problem.constraints, w)
-        for (part, training, claims), seen in zip(sides, scores, strict=True):
-            found = []
+        parts, table = problem.constraints, [np.zeros((0, 3))]
+        each = zip(parts, scores_of(parts, w), held_out.training, held_out.claims, strict=False)
+        for part, scores, training, claims in each:
+            rows = []
             for before, after in zip(training, claims, strict=True):
-                own = before.deviation(seen)
-                tested = own * after.deviation() / before.deviation()
-                found.append((norm.isf(delta) * tested, np.hypot(own, tested), before.room(seen)))
-            one_by_one = [one.name for one in training] == list(part.term.names)
-            rows += found if one_by_one else _widest(found, part.term.n_outputs)
-        return cls(*np.array(rows).reshape(-1, 3).T)
+                deviation = before.deviation(scores)
+                tested = deviation * after.deviation() / before.deviation()
+                width, noise = norm.isf(delta) * tested, np.hypot(deviation, tested)
+                rows.append((width, noise, before.room(scores)))
+            if [claim.name for claim in training] != list(part.term.names):  # the widest for all
+                width, noise, room = np.transpose(rows or [(0.0, 0.0, 0.0)])
+                rows = [(width.max(), noise.max(), room.min())] * part.term.n_outputs
+            table.append(np.reshape(rows, (-1, 3)))
+        untested = problem.n_constraints - sum(map(len, table))  # limits of the search
+        return cls(*np.concatenate([*table, np.zeros((untested, 3))]).T)
 
     def shifts(self, deviations: float) -> Array:
         """Return the margins at which each gap is accepted up to so many standard deviations.
@@ -242,14 +240,6 @@ class Margins:
         wanted = (self.width + _SUFFICIENT * self.noise)[asked]
         ratio = float(np.max(wanted / (_MAX_MARGIN * self.room[asked])))
         return int(np.ceil(n_rows * max(ratio**2, 1.0)))
-
-
-def _widest(found: list[tuple[float, float, float]], n_outputs: int) -> list[tuple[float, ...]]:
-    """Return the largest width and noise and the smallest room for every output."""
-    if not found:
-        return [(0.0, 0.0, 0.0)] * n_outputs
-    width, noise, room = np.transpose(found)
-    return [(width.max(), noise.max(), room.min())] * n_outputs
 
 
 def _safer_models(

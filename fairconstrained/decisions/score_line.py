@@ -171,7 +171,7 @@ class Line:
             counted = [part for part in here if is_counted(part.term)]
             others = [part for part in here if part not in counted]
             rates = rows.rates([part.term for part in counted], points)
-            outputs |= zip(counted, map(_outputs_at, counted, rates), strict=True)
+            outputs |= zip(counted, map(outputs_at, counted, rates), strict=True)
             asked = [(part.term, variables[:, part.auxiliary]) for part in others]
             for part, values in zip(others, rows.statistics(asked, points), strict=True):
                 outputs[part] = np.column_stack([part.term.head(v) + part.level for v in values])
@@ -195,11 +195,11 @@ def is_counted(term: Term) -> bool:
 def largest_outputs(part: CompositeFunction, statistics: Array) -> Array:
     """Return outputs of a part for statistics, the largest among them, (n_some, 1)."""
     if isinstance(part.term, CellMeans):
-        return _outputs_at(part, statistics[:, None])
+        return outputs_at(part, statistics[:, None])
     return np.asarray(part.term.head(statistics) + part.level)[:, None]
 
 
-def _outputs_at(part: CompositeFunction, rates: Any) -> Array:
+def outputs_at(part: CompositeFunction, rates: Any) -> Array:
     """Return outputs of a counted part for rates, the largest among them, (n_some, n_points)."""
     term = cast("CellMeans", part.term)
     if isinstance(term, CellMeans) and np.size(part.level) == 1:

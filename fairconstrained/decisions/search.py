@@ -64,14 +64,54 @@ class DecisionTask:
         kind = ClassCandidateSearch if of_classes else CandidateSearch
         return kind(self.problem, self.y, self.sample_weight, expected=self.expected)
 
-    @property
-    def first_passes(self) -> float:
-        """The data passes of the fit on scores."""
-        return self.first.data_passes
-
     def search(self) -> DecisionSearch:
-        """Return the model of :func:`search_decisions`."""
-        return search_decisions(self)
+        r"""Return a model whose decisions meet the constraints, the best one that was found.
+
+        Among models that meet the constraints the more accurate one is better, then the one of
+        smaller loss. Rates of few rows are estimated from more rows as well, see
+        :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
+        exceed the bound has a price in accuracy, and the problems below bound them, too.
+
+        From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
+        minimise the share of errors with narrowing sigmoids in place of decisions. All intercepts
+        of every model on the way and the lines between models are searched by counting. Where only
+        constant models meet the bound, rounds begin at the model without constraints as well. The
+        constant models are candidates, so that the answer is never worse than a constant one that
+        meets the constraints.
+        """
+        search = self.candidates()
+        begin, start = search.problem.passes, search.evaluate(self.first.w)
+        auxiliary = self.first.w[len(self.unconstrained) :]  # the variables of constraints' terms
+        free = search.evaluate(np.append(self.unconstrained, auxiliary))
+        seen = [start, free, search.add(start), search.add(free)]
+        n_solves = 0
+        if not free.met or free.excess > 0.0:
+            n_solves = _run_rounds(search, seen, start, self.anchor)
+            if search.best.constant or not search.best.met:
+                n_solves += _run_rounds(search, seen, free, self.anchor)
+            for other in most_promising(seen, _N_JOINED):
+                search.sweep_between(search.best, other)
+            search.sweep_intercept(search.best)
+        return DecisionSearch(
+            **figures(search.best),
+            accuracy_on_scores=start.accuracy,
+            accuracy_unconstrained=free.accuracy,
+            n_solves=n_solves,
+            data_passes=self.first.data_passes + search.problem.passes - begin,
+            data_passes_on_scores=self.first.data_passes,
+        )
+
+    def without_search(self) -> DecisionSearch:
+        """Return the fit on scores as it is, with its predictions measured; it is the only one."""
+        passes = self.first.data_passes
+        return DecisionSearch(
+            **figures(self.candidates().evaluate(self.first.w)),
+            accuracy_on_scores=np.nan,
+            accuracy_unconstrained=np.nan,
+            n_solves=0,
+            data_passes=passes,
+            data_passes_on_scores=passes,
+        )
 
     def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
         """Yield a model for each of the shifts, the largest first.
@@ -90,10 +130,10 @@ class DecisionTask:
         for shift in shifts:
             search = replace(self, problem=self.problem.shifted(shift)).candidates()
             candidates = [search.evaluate(w) for w in models]
-            for one in candidates:
-                search.offer(one)
-            for one, other in combinations(candidates, 2):
-                search.sweep_between(one, other)
+            for candidate in candidates:
+                search.offer(candidate)
+            for pair in combinations(candidates, 2):
+                search.sweep_between(*pair)
             yield plain.with_model(search.best)
 
 
@@ -190,8 +230,8 @@ class DecisionSearch:
     @property
     def _far_gaps(self) -> list[ExpectedGap]:
         """The gaps that are expected to be more than twice their bound on new rows."""
-        gaps = [one for one in self.expected_gaps if one.expected > _MOST_EXPECTED * one.bound]
-        return sorted(gaps, key=lambda one: one.bound - one.expected)
+        gaps = [gap for gap in self.expected_gaps if gap.expected > _MOST_EXPECTED * gap.bound]
+        return sorted(gaps, key=lambda gap: gap.bound - gap.expected)
 
     @property
     def accuracy_cost(self) -> float:
@@ -244,66 +284,6 @@ def figures(best: Candidate) -> dict[str, Any]:
     }
 
 
-def without_search(task: DecisionTask) -> DecisionSearch:
-    """Return the model of the fit on scores as it is, with its predictions measured.
-
-    Parameters
-    ----------
-    task : DecisionTask
-        Its first result is the model. No other one was fitted; other accuracies are nan.
-    """
-    passes = task.first.data_passes
-    return DecisionSearch(
-        **figures(task.candidates().evaluate(task.first.w)),
-        accuracy_on_scores=np.nan,
-        accuracy_unconstrained=np.nan,
-        n_solves=0,
-        data_passes=passes,
-        data_passes_on_scores=passes,
-    )
-
-
-def search_decisions(task: DecisionTask) -> DecisionSearch:
-    r"""Return a model whose decisions meet the constraints, the best one that was found.
-
-    Among models that meet the constraints the more accurate one is better, then the one of smaller
-    loss. Rates of few rows are estimated from more rows as well, see
-    :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
-    exceed the bound has a price in accuracy, and the problems below bound them, too.
-
-    From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds` minimise
-    the share of errors with narrowing sigmoids in place of decisions. All intercepts of every model
-    on the way and the lines between models are searched by counting. Where only constant models
-    meet the bound, rounds begin at the model without constraints as well. The constant models are
-    candidates, so that the answer is never worse than a constant one that meets the constraints.
-
-    Parameters
-    ----------
-    task : DecisionTask
-        What the search starts from.
-    """
-    search = task.candidates()
-    problem, begin = search.problem, search.problem.passes
-    start = search.evaluate(task.first.w)
-    auxiliary = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
-    free = search.evaluate(np.append(task.unconstrained, auxiliary))
-    seen = [start, free, search.add(start), search.add(free)]
-    n_solves = 0
-    if not free.met or free.excess > 0.0:
-        n_solves = _run_rounds(search, seen, start, task.anchor)
-        if search.best.constant or not search.best.met:
-            n_solves += _run_rounds(search, seen, free, task.anchor)
-        _join(search, seen)
-    return DecisionSearch(
-        **figures(search.best),
-        accuracy_on_scores=start.accuracy,
-        accuracy_unconstrained=free.accuracy,
-        n_solves=n_solves,
-        data_passes=task.first.data_passes + problem.passes - begin,
-        data_passes_on_scores=task.first.data_passes,
-    )
-
-
 def _run_rounds(
     search: CandidateSearch, seen: list[Candidate], start: Candidate, anchor: float
 ) -> int:
@@ -329,11 +309,4 @@ def _run_rounds(
 
 def _promising(seen: Sequence[Candidate]) -> Candidate:
     """Return the most promising model, one that is not constant if there is one."""
-    return most_promising([one for one in seen if not one.constant] or seen, 1)[0]
-
-
-def _join(search: CandidateSearch, seen: Sequence[Candidate]) -> None:
-    """Search lines between the best model and others."""
-    for other in most_promising(seen, _N_JOINED):
-        search.sweep_between(search.best, other)
-    search.sweep_intercept(search.best)
+    return most_promising([model for model in seen if not model.constant] or seen, 1)[0]

@@ -1,26 +1,36 @@
-"""The decisions that thresholds on given scores can make, counted for every threshold."""
+"""The decisions that thresholds on given scores can make, and the best by an integer program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fairconstrained.decisions.candidates import correct_predictions
+from fairconstrained.decisions.score_line import outputs_at
 from fairconstrained.functions.base import Indicator
 from fairconstrained.models.scores import ThresholdModel
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, rates_on_line
+from fairconstrained.terms.class_scores import counts_predictions
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOST_ENTRIES = 2**24  # of a table of rates; with more, not every threshold is a choice
-_MOST_OUTPUTS = 2**22  # of constraints at several thresholds that are evaluated at once
+_BLOCK = 2**12  # choices of a single threshold whose constraints are evaluated at once
+_MOST_CHOICES = 600  # of all groups together in one program
+_LEAST_CHOICES = 12  # of a group
+_NODES = 60_000  # times choices: what branch and bound may cost
+_GAP, _WIDE_GAP = 1e-9, 3e-4  # relative, at which a program with all choices, and with some, ends
+_MARGINS = (0.0, 2e-6)  # the second one exceeds the tolerance of the program's solver
+_FINER = 4  # how much nearer to each other the next choices are
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +47,8 @@ class Band:
     >>> import numpy as np
     >>> from fairconstrained.decisions.threshold_choices import Band
     >>> band = Band(np.array([0, 1, 2]), alpha=1.0, beta=1.0, level=-0.1)
-    >>> round(float(band.top(0.3)), 6), band.violation(np.array([0.3, 0.35, 0.45])).round(6)
-    (0.4, np.float64(0.05))
+    >>> round(float(band.top(0.3)), 6)
+    0.4
     """
 
     cells: Array  # the cells, at least two, (n_cells,)
@@ -50,38 +60,6 @@ class Band:
     def top(self, bottom: Array | float) -> Array:
         """Return h(t), the largest rate that goes with a smallest one."""
         return np.asarray((self.beta * np.asarray(bottom) - self.level) / self.alpha)
-
-    def violation(self, rates: Array) -> Array:
-        """Return the largest constraint for rates of shape (n_cells, ...)."""
-        largest, least = rates.max(axis=0), rates.min(axis=0)
-        return np.asarray(self.alpha * largest - self.beta * least + self.level)
-
-
-def bands_of(terms: Sequence[CellMeans], levels: Sequence[Array]) -> tuple[Band, ...] | None:
-    """Return the bands that constraints on rates are; None if some are others.
-
-    Parameters
-    ----------
-    terms : sequence of CellMeans
-        The constraints; their cells follow each other.
-    levels : sequence of ndarray of shape (n_outputs,)
-        Their values for rates of zero.
-    """
-    bands, below = [], 0
-    for term, level in zip(terms, levels, strict=True):
-        pairs: Any = term.combination
-        if not isinstance(pairs, OrderedPairs):
-            return None
-        numbers, stop = as_csr(pairs.numbers), 0
-        for a, b in pairs.families:
-            rows, start, stop = numbers[list(a)], stop, stop + n_pairs(a, b)
-            if a != b or np.any(rows.sum(axis=1) != 1.0) or np.any(np.diff(rows.indptr) != 1):
-                return None
-            if start < stop:
-                factors = max(pairs.first, pairs.second), -min(pairs.first, pairs.second)
-                bands.append(Band(below + rows.indices, *factors, float(level[start:stop].max())))
-        below += term.n_statistics
-    return tuple(bands)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +79,10 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdChoices:
-    r"""All choices, and constraints :math:`R \sum_k \mathrm{rates}_k(p_k) + l \le 0` on them."""
+    """All choices, and the constraints on the rates that they add up to."""
 
     groups: tuple[Choices, ...]  # one entry for every threshold
-    combination: SparseMatrix  # r, (n_constraints, n_cells)
-    level: Array  # l, (n_constraints,)
-    bands: tuple[Band, ...] | None  # the constraints as bands, None if some are not
+    parts: tuple[CompositeFunction, ...]  # the constraints, whose cells follow each other
 
     @classmethod
     def of(
@@ -115,7 +91,7 @@ class ThresholdChoices:
         y: Array,
         sample_weight: Array,
         limits: tuple[float, float],
-        fixed: Mapping[int, float] | None = None,
+        fixed: Mapping[int, float],
     ) -> ThresholdChoices:
         """Return the choices of the thresholds of a problem.
 
@@ -129,41 +105,55 @@ class ThresholdChoices:
             The weights of the rows.
         limits : tuple of float
             The thresholds that select no row and all rows.
-        fixed : mapping from int to float or None, default=None
+        fixed : mapping from int to float
             Thresholds that are given.
+
+        Raises
+        ------
+        ValueError
+            If a constraint is not a function of the decisions.
         """
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
-        terms = counted_terms(problem)
-        counted = [
-            correct_predictions(y, sample_weight),
-            *terms,
-        ]  # the first cell is the accuracy's
-        cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in counted]))
-        scores, codes = model.given[model.rows], model.codes[model.rows]
-        known, groups = {} if fixed is None else fixed, []
+        parts = tuple(_counted(part, model) for part in problem.constraints)
+        terms = [correct_predictions(y, sample_weight), *map(_term, parts)]
+        cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in terms]))
+        scores, codes, groups = model.given[model.rows], model.codes[model.rows], []
         for k in range(model.n_thresholds):
             rows = np.flatnonzero(codes == k)
             at = _between(np.sort(scores[rows])[::-1], limits)
-            groups.append(_choices(scores, rows, cells, [known[k]] if k in known else at))
-        blocks = [as_csr(one.combination) for one in terms] or [sp.csr_array((0, 0))]
-        combination = as_csr(sp.block_diag(blocks))
-        asked = zip(terms, problem.constraints, strict=True)
-        levels = [term.head(np.zeros(term.n_statistics)) + part.level for term, part in asked]
-        level = np.concatenate([np.zeros(0), *levels])
-        return cls(tuple(groups), combination, level, bands_of(terms, levels))
+            groups.append(_choices(scores[rows], cells[:, rows], [fixed[k]] if k in fixed else at))
+        return cls(tuple(groups), parts)
+
+    @cached_property
+    def ends(self) -> Array:
+        """The first cell of every constraint, and the number of cells."""
+        return np.cumsum([0, *(part.term.n_statistics for part in self.parts)])
 
     @property
     def n_cells(self) -> int:
         """The number of cells."""
-        return int(self.combination.shape[1])
+        return int(self.ends[-1])
 
-    def rates(self, positions: Sequence[int]) -> Array:
-        """Return the rates of the cells, (n_cells,), for a choice in every group."""
-        total = np.zeros(self.n_cells)
-        for one, p in zip(self.groups, positions, strict=True):
-            total[one.cells] += one.rates[:, p]
-        return total
+    @cached_property
+    def bands(self) -> tuple[Band, ...] | None:
+        """The constraints as bands; None if some are others."""
+        bands = []
+        for part, below in zip(self.parts, self.ends, strict=False):
+            level, stop = _level(part), 0
+            pairs: Any = _term(part).combination
+            if not isinstance(pairs, OrderedPairs):
+                return None
+            numbers = as_csr(pairs.numbers)
+            for a, b in pairs.families:
+                rows, start, stop = numbers[list(a)], stop, stop + n_pairs(a, b)
+                if a != b or np.any(rows.sum(axis=1) != 1.0) or np.any(np.diff(rows.indptr) != 1):
+                    return None
+                if start < stop:
+                    factors = max(pairs.first, pairs.second), -min(pairs.first, pairs.second)
+                    largest = float(level[start:stop].max())
+                    bands.append(Band(int(below) + rows.indices, *factors, largest))
+        return tuple(bands)
 
     def correct(self, positions: Sequence[int]) -> float:
         """Return what the choices add to the accuracy."""
@@ -175,51 +165,45 @@ class ThresholdChoices:
 
     def violations(self, rates: Array) -> Array:
         """Return the largest constraint at rates of shape (n_cells, n_points), (n_points,)."""
-        if self.bands is not None:
-            values = [band.violation(rates[band.cells]) for band in self.bands]
-            return np.max([np.full(rates.shape[1], -np.inf), *values], axis=0)
-        step = max(_MOST_OUTPUTS // max(len(self.level), 1), 1)
-        blocks = [
-            self.combination @ rates[:, k : k + step] + self.level[:, None]
-            for k in range(0, rates.shape[1], step)
-        ]
-        return np.concatenate([one.max(axis=0, initial=-np.inf) for one in blocks])
+        blocks = []
+        for k in range(0, rates.shape[1], _BLOCK):
+            each = np.split(rates[:, k : k + _BLOCK], self.ends[1:-1])
+            outputs = [outputs_at(part, one) for part, one in zip(self.parts, each, strict=False)]
+            blocks.append(np.vstack([each[0][:0], *outputs]).max(axis=0, initial=-np.inf))
+        return np.concatenate(blocks)
 
     def rank(self, positions: Sequence[int]) -> tuple[bool, float]:
         """Return what is larger for better choices: the bound first, then the accuracy."""
-        (violation,) = self.violations(self.rates(positions)[:, None])
+        rates = np.zeros((self.n_cells, 1))
+        for one, p in zip(self.groups, positions, strict=True):
+            rates[one.cells, 0] += one.rates[:, p]
+        (violation,) = self.violations(rates)
         met = bool(at_most(violation))
         return met, self.correct(positions) if met else -float(violation)
 
 
-def counted_terms(problem: Problem) -> list[CellMeans]:
-    """Return the constraints' terms with the indicator, which count decisions in cells of rows.
-
-    Raises
-    ------
-    ValueError
-        If a constraint is not a function of the decisions.
-    """
-    found = []
-    for part in problem.constraints:
-        term = part.term.zero_one()
-        if not _is_counted(term) or part.model is not problem.objective.model:
-            name = str(term.names[0]) if term.n_outputs else "a constraint"
-            raise ValueError(
-                f"thresholds bound the decisions, and {name!r} is not a bound on rates of "
-                "decisions in groups of the rows: use a constraint such as 'demographic_parity', "
-                "'equal_opportunity' or 'equalized_odds'."
-            )
-        assert isinstance(term, CellMeans)
-        found.append(term)
-    return found
+def _counted(part: CompositeFunction, model: ThresholdModel) -> CompositeFunction:
+    """Return a constraint with the indicator, which counts decisions in cells of rows."""
+    strict = part.zero_one()
+    signs = getattr(strict.term, "signs", None)
+    if not counts_predictions(strict.term) or signs is not None or part.model is not model:
+        name = str(strict.term.names[0]) if strict.n_outputs else "a constraint"
+        raise ValueError(
+            f"thresholds bound the decisions, and {name!r} is not a bound on rates of "
+            "decisions in groups of the rows: use a constraint such as 'demographic_parity', "
+            "'equal_opportunity' or 'equalized_odds'."
+        )
+    return strict
 
 
-def _is_counted(term: Term) -> bool:
-    """Return whether a term is affine in rates of decisions."""
-    return (
-        isinstance(term, CellMeans) and isinstance(term.function, Indicator) and term.signs is None
-    )
+def _level(part: CompositeFunction) -> Array:
+    """Return the outputs for rates of zero."""
+    return np.asarray(part.term.head(np.zeros(part.term.n_statistics)) + part.level)
+
+
+def _term(part: CompositeFunction) -> CellMeans:
+    """Return the term of a constraint that counts decisions."""
+    return cast("CellMeans", part.term)
 
 
 def _between(ordered: Array, limits: tuple[float, float]) -> Array:
@@ -232,20 +216,115 @@ def _between(ordered: Array, limits: tuple[float, float]) -> Array:
     return np.concatenate([[none], inner, [every]])[: None if len(ordered) else 1]
 
 
-def _choices(
-    scores: Array, rows: Array, cells: SparseMatrix, thresholds: Sequence[float] | Array
-) -> Choices:
+def _choices(scores: Array, cells: SparseMatrix, thresholds: Sequence[float] | Array) -> Choices:
     """Return the choices of the threshold of some rows; the first cell is the accuracy's."""
-    own = sp.csc_array(cells[:, rows])
-    present, place = np.unique(np.append(0, own.indices), return_inverse=True)
+    present = np.unique(np.append(0, cells.indices))
     falling = np.asarray(thresholds, dtype=float)
     most = max(_MOST_ENTRIES // len(present), 256)
     if len(falling) > most:
         falling = falling[np.linspace(0, len(falling) - 1, most).astype(int)]
-    n = len(falling)
-    first = np.searchsorted(-falling, -scores[rows], side="right")  # the choice that selects it
-    column = np.repeat(first, np.diff(own.indptr))
-    size = len(present) * (n + 1)
-    added = np.bincount(place[1:].astype(np.int64) * (n + 1) + column, own.data, minlength=size)
-    rates = np.cumsum(added.reshape(len(present), n + 1)[:, :n], axis=1)
+    term = CellMeans(sp.csc_array(as_csr(cells)[present]), Indicator())
+    (rates,) = rates_on_line([term], scores, np.ones(len(scores)), -falling)
     return Choices(falling, rates[0], present[1:] - 1, rates[1:])
+
+
+def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[list[int], float]:
+    r"""Return accurate choices that meet the constraints, and a bound on what choices can add.
+
+    With :math:`x_{kp} = 1` where group k has choice p, the accuracy and the constraints are linear:
+
+    .. math::
+        \max \sum_{kp} \mathrm{correct}_{kp}\, x_{kp} \quad \text{s.t.} \quad
+        \sum_p x_{kp} = 1, \quad R \sum_{kp} \mathrm{rates}_{kp}\, x_{kp} + l \le 0.
+
+    With few rows the program has all choices, and its answer is the best one. With many rows it has
+    choices at equal distances, then those near its answer, until these are next to each other.
+
+    Parameters
+    ----------
+    choices : ThresholdChoices
+        The choices and the constraints.
+    starts : sequence of sequences of int
+        Choices that the answer is compared with.
+
+    Returns
+    -------
+    positions : list of int
+        A choice for every group.
+    bound : float
+        No choices that meet the constraints add more to the accuracy; infinity if there is no
+        proof, as with many rows.
+    """
+    best = max(map(list, starts), key=choices.rank)
+    lengths = np.array([len(one) for one in choices.groups])
+    most = max(_MOST_CHOICES // len(lengths), _LEAST_CHOICES)
+    if lengths.sum() <= _MOST_CHOICES or lengths.max() <= most:
+        found, bound = _solved(choices, [np.arange(n) for n in lengths])
+        return max([best, *found], key=choices.rank), bound
+    steps = np.maximum(lengths // most, 1)
+    kept = [
+        np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(lengths, steps, strict=True)
+    ]
+    while True:
+        found, _ = _solved(choices, kept)
+        best = max([best, *found], key=choices.rank)
+        if steps.max() == 1:
+            return best, np.inf
+        steps = np.maximum(steps // _FINER, 1)
+        near = np.arange(-(most // 2), most // 2 + 1)
+        kept = [
+            np.unique(np.clip([0, *(p + s * near), n - 1], 0, n - 1))
+            for p, s, n in zip(best, steps, lengths, strict=True)
+        ]
+
+
+def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[list[int]], float]:
+    """Return the best of some choices in a list, empty if none was found, and the bound on them."""
+    bound, whole = np.inf, sum(map(len, kept)) == sum(map(len, choices.groups))
+    for margin in _MARGINS:
+        shares, limit = _program(choices, kept, margin, _GAP if whole else _WIDE_GAP)
+        bound = limit if margin == 0.0 else bound
+        found = [int(rows[np.argmax(part)]) for rows, part in zip(kept, shares, strict=False)]
+        if not found or choices.rank(found)[0]:
+            return [found] if found else [], bound
+    return [], bound
+
+
+def _program(
+    choices: ThresholdChoices, kept: Sequence[Array], margin: float, gap: float
+) -> tuple[list[Array], float]:
+    """Return the share of every choice in its group, nothing if there is no answer, and the bound.
+
+    The last variables are the cells' rates.
+    """
+    sizes = [len(one) for one in kept]
+    n, n_cells = sum(sizes), choices.n_cells
+    combination = as_csr(sp.block_diag([as_csr(_term(part).combination) for part in choices.parts]))
+    level = np.concatenate([_level(part) for part in choices.parts])
+    pairs = list(zip(choices.groups, kept, strict=True))
+    cost = -np.concatenate([one.correct[rows] for one, rows in pairs])
+    one_each = sp.block_diag([as_csr(np.ones((1, size))) for size in sizes])
+    places = [sp.eye_array(n_cells, format="csc")[:, one.cells] for one in choices.groups]
+    rates = [sp.csr_array(one.rates[:, rows]) for one, rows in pairs]
+    added = sp.hstack([place @ some for place, some in zip(places, rates, strict=True)])
+    nothing = sp.csr_array((len(sizes), n_cells))
+    fixed = sp.vstack([sp.hstack([one_each, nothing]), sp.hstack([added, -sp.eye_array(n_cells)])])
+    target = np.append(np.ones(len(sizes)), np.zeros(n_cells))
+    limits = sp.hstack([sp.csr_array((len(level), n)), combination])
+    answer = milp(
+        np.append(cost, np.zeros(n_cells)),
+        constraints=[
+            LinearConstraint(sp.csc_array(fixed), target, target),
+            LinearConstraint(sp.csc_array(limits), -np.inf, -level - margin),
+        ],
+        bounds=Bounds(
+            np.append(np.zeros(n), np.full(n_cells, -np.inf)),
+            np.append(np.ones(n), np.full(n_cells, np.inf)),
+        ),
+        integrality=np.append(np.ones(n), np.zeros(n_cells)),
+        options={"node_limit": max(_NODES // n, 1), "mip_rel_gap": gap},
+    )
+    limit = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)
+    if answer.x is None:
+        return [], limit
+    return np.split(answer.x[:n], np.cumsum(sizes)[:-1]), limit

@@ -9,14 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.decisions.band_search import BandSearch, can_be_searched
-from fairconstrained.decisions.candidates import CandidateSearch
-from fairconstrained.decisions.choice_program import choose
+from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
 from fairconstrained.decisions.search import DecisionSearch, figures
-from fairconstrained.decisions.threshold_choices import ThresholdChoices
+from fairconstrained.decisions.threshold_choices import Band, Choices, ThresholdChoices, choose
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.numerics import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
+
+_BATCH = 2048  # boxes that are divided at the same time
+_MOST_BOUNDS = 3_000_000  # of boxes, summed over groups, that are computed
+_MARGIN = 0.25 * ROUNDING  # on either side of a band
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +54,6 @@ class ThresholdTask:
     # thresholds that are given, by their positions
     fixed: Mapping[int, float] = field(default_factory=dict)
 
-    @property
-    def first_passes(self) -> float:
-        """Zero: the scores are given."""
-        return 0.0
-
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant decisions only."""
         constants = [np.full(self.problem.n_variables, one) for one in self.limits]
@@ -67,8 +65,33 @@ class ThresholdTask:
             yield replace(self, problem=self.problem.shifted(shift)).search()
 
     def search(self) -> ThresholdSearch:
-        """Return the thresholds of :func:`search_thresholds`."""
-        return search_thresholds(self)
+        """Return the most accurate thresholds found whose decisions meet the constraints.
+
+        A single threshold is the best of all: the constraints are counted for every one. Of one
+        threshold for each group the best ones are found by :class:`BandSearch` where the
+        constraints ask rates of groups to be close to each other, and by a mixed-integer program
+        (:func:`~fairconstrained.decisions.threshold_choices.choose`) under others. Constant
+        decisions are candidates, so that the answer is never worse than they are.
+        """
+        choices, search = self.choices, self.candidates()
+        free = [int(np.argmax(group.correct)) for group in choices.groups]
+        unconstrained = search.evaluate(choices.thresholds(free))
+        search.offer(unconstrained)
+        bound = np.inf
+        if not unconstrained.met:
+            positions, bound = _constrained(choices, free, self.resolution)
+            bound += unconstrained.accuracy - choices.correct(free)  # the constant part of both
+            search.offer(search.evaluate(choices.thresholds(positions)))
+        best = search.best
+        return ThresholdSearch(
+            **figures(best),
+            accuracy_on_scores=unconstrained.accuracy,
+            accuracy_unconstrained=unconstrained.accuracy,
+            n_solves=0,
+            data_passes=self.problem.passes,
+            data_passes_on_scores=0.0,
+            accuracy_bound=max(min(bound, unconstrained.accuracy), best.accuracy),
+        )
 
     @cached_property
     def choices(self) -> ThresholdChoices:
@@ -84,51 +107,16 @@ class ThresholdTask:
         return 0.999 / len(weight) if equal else ROUNDING
 
 
-def search_thresholds(task: ThresholdTask) -> ThresholdSearch:
-    """Return the most accurate thresholds found whose decisions meet the constraints.
-
-    A single threshold is the best of all: the constraints are counted for every one. Of one
-    threshold for each group the best ones are found by
-    :class:`~fairconstrained.decisions.band_search.BandSearch` where the constraints ask rates of
-    groups to be close to each other, and by a mixed-integer program
-    (:func:`~fairconstrained.decisions.choice_program.choose`) under others. Constant
-    decisions are candidates, so that the answer is never worse than they are.
-
-    Parameters
-    ----------
-    task : ThresholdTask
-        The rows and the constraints.
-    """
-    choices, search = task.choices, task.candidates()
-    free = [int(np.argmax(one.correct)) for one in choices.groups]
-    unconstrained = search.evaluate(choices.thresholds(free))
-    search.offer(unconstrained)
-    bound = np.inf
-    if not unconstrained.met:
-        positions, bound = _constrained(task, free)
-        bound += unconstrained.accuracy - choices.correct(free)  # the constant part of accuracies
-        search.offer(search.evaluate(choices.thresholds(positions)))
-    best = search.best
-    return ThresholdSearch(
-        **figures(best),
-        accuracy_on_scores=unconstrained.accuracy,
-        accuracy_unconstrained=unconstrained.accuracy,
-        n_solves=0,
-        data_passes=task.problem.passes,
-        data_passes_on_scores=0.0,
-        accuracy_bound=max(min(bound, unconstrained.accuracy), best.accuracy),
-    )
-
-
-def _constrained(task: ThresholdTask, free: list[int]) -> tuple[list[int], float]:
+def _constrained(
+    choices: ThresholdChoices, free: list[int], resolution: float
+) -> tuple[list[int], float]:
     """Return choices that meet the constraints if any were found, and a bound on `correct`."""
-    choices = task.choices
     if len(choices.groups) == 1:
         return _common(choices)
     if can_be_searched(choices):
-        found = BandSearch(choices, task.resolution).run()
-        if found is not None:
-            return found.positions, found.bound
+        answer = BandSearch(choices, resolution).run()
+        if answer is not None:
+            return answer
     ends = [[0] * len(choices.groups), [len(one) - 1 for one in choices.groups]]
     return choose(choices, [free, *ends])
 
@@ -144,3 +132,161 @@ def _common(choices: ThresholdChoices) -> tuple[list[int], float]:
         return [int(np.argmin(violation))], np.inf
     position = int(np.argmax(np.where(met, one.correct, -np.inf)))
     return [position], float(one.correct[position])
+
+
+def wrong_predictions(y: Array, sample_weight: Array) -> CellMeans:
+    """Return the share of wrong predictions."""
+    correct = correct_predictions(y, sample_weight)
+    return replace(correct, combination=-np.ones((1, 1)), constant=1.0 - correct.constant)
+
+
+def can_be_searched(choices: ThresholdChoices) -> bool:
+    """Return whether constraints are bands, in which every group has one cell, of its rows only."""
+    if choices.bands is None:
+        return False
+    owners = np.bincount(np.concatenate([one.cells for one in choices.groups]), minlength=1)
+    return owners.max() <= 1 and all(
+        np.isin(band.cells, one.cells).sum() <= 1
+        for one in choices.groups
+        for band in choices.bands
+    )
+
+
+class _Ladder:
+    """One group: its rates, one for every band that has one, and the largest accuracies of ranges.
+
+    These come from maxima of ranges whose lengths are powers of two.
+
+    References
+    ----------
+    M. Bender, M. Farach-Colton, "The LCA problem revisited" (2000), section 3.
+    """
+
+    def __init__(self, choices: Choices, bands: Sequence[Band]):
+        place = {int(cell): k for k, cell in enumerate(choices.cells)}
+        self.correct = choices.correct
+        self.rates = [
+            (k, choices.rates[place[int(cell)]])
+            for k, band in enumerate(bands)
+            for cell in band.cells
+            if int(cell) in place
+        ]
+        n = len(choices)
+        self.table = np.full((n.bit_length(), n), -np.inf)
+        self.table[0] = choices.correct
+        for k in range(1, len(self.table)):
+            half, last = 1 << (k - 1), self.table[k - 1]
+            self.table[k, : n - half] = np.maximum(last[:-half], last[half:])
+
+    def ranges(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return where all rates are within [low, high], both of shape (n_boxes, n_bands)."""
+        start = np.zeros(len(low), dtype=int)
+        stop = np.full(len(low), len(self.correct))
+        for band, rates in self.rates:
+            left = np.searchsorted(rates, low[:, band] - _MARGIN, side="left")
+            right = np.searchsorted(rates, high[:, band] + _MARGIN, side="right")
+            start, stop = np.maximum(start, left), np.minimum(stop, right)
+        return start, stop
+
+    def largest(self, low: Array, high: Array) -> Array:
+        """Return the largest accuracies in these ranges; minus infinity of empty ones."""
+        start, stop = self.ranges(low, high)
+        there = start < stop
+        k = np.frexp(np.where(there, stop - start, 1))[1] - 1  # the largest power of two within it
+        first, second = np.where(there, start, 0), np.where(there, stop - (1 << k), 0)
+        return np.where(there, np.maximum(self.table[k, first], self.table[k, second]), -np.inf)
+
+
+class BandSearch:
+    r"""The most accurate choices whose rates are in all bands.
+
+    For levels :math:`t = (t_1, \dots, t_E)` of the bands the groups are independent of each other:
+    the rates of a group rise as its threshold falls, so that those of its thresholds that have all
+    rates in :math:`[t_e, h_e(t_e)]` follow each other, and a table of range maxima returns the most
+    accurate one. For a box of levels, :math:`[t_e, h_e(t'_e)]` with the lowest and the highest
+    level of the box contains all of these ranges, and the sum of the maxima is an upper bound.
+    Boxes are divided, those of the largest bound first, until none of them can have better choices
+    than the best ones found. Only levels that are rates of some group count.
+
+    Parameters
+    ----------
+    choices : ThresholdChoices
+        See :func:`can_be_searched`.
+    resolution : float
+        Choices that add less than this to the accuracy are not looked for, for instance the weight
+        of a row.
+    """
+
+    def __init__(self, choices: ThresholdChoices, resolution: float):
+        self.bands = choices.bands or ()
+        self.ladders = [_Ladder(one, self.bands) for one in choices.groups]
+        self.resolution = resolution
+        self.levels = []
+        for k in range(len(self.bands)):
+            values = [rates for one in self.ladders for band, rates in one.rates if band == k]
+            self.levels.append(np.unique(np.concatenate(values)))
+        self.best, self.best_at = -np.inf, np.zeros(len(self.bands), dtype=int)
+        self.n_bounds = 0
+
+    def run(self) -> tuple[list[int], float] | None:
+        """Return the best choices and a bound on all, None if no rates are in all bands."""
+        n_levels = np.array([len(one) for one in self.levels])
+        first, last = np.zeros((1, len(n_levels)), dtype=int), n_levels[None] - 1
+        bound, left_out = self._bounds(first, last), -np.inf
+        while len(bound) and self.n_bounds < _MOST_BOUNDS:
+            order = np.argsort(-bound, kind="stable")
+            now, later = order[:_BATCH], order[_BATCH:]
+            self._try((first[now] + last[now]) // 2)
+            low, high = self._divided(first[now], last[now])
+            new = self._bounds(low, high)
+            bound = np.concatenate([bound[later], new])
+            first, last = np.concatenate([first[later], low]), np.concatenate([last[later], high])
+            keep = bound > self.best + self.resolution
+            left_out = max(left_out, float(bound[~keep].max(initial=-np.inf)))
+            first, last, bound = first[keep], last[keep], bound[keep]
+        if not np.isfinite(self.best):
+            return None
+        highest = max(self.best, left_out, float(bound.max(initial=-np.inf)))
+        proved = highest <= self.best + self.resolution
+        return self._positions(), self.best if proved else highest
+
+    def _box(self, first: Array, last: Array) -> tuple[Array, Array]:
+        """Return the lowest and the highest rates of boxes of levels, (n_boxes, n_bands) each."""
+        low = np.column_stack([one[at] for one, at in zip(self.levels, first.T, strict=True)])
+        each = zip(self.bands, self.levels, last.T, strict=True)
+        return low, np.column_stack([band.top(one[at]) for band, one, at in each])
+
+    def _bounds(self, first: Array, last: Array) -> Array:
+        """Return upper bounds on the accuracy for boxes of levels, (n_boxes,)."""
+        box = self._box(first, last)
+        self.n_bounds += len(first) * len(self.ladders)
+        return np.sum([one.largest(*box) for one in self.ladders], axis=0)
+
+    def _try(self, levels: Array) -> None:
+        """Keep the best of single levels, whose bounds are exact."""
+        values = self._bounds(levels, levels)
+        k = int(np.argmax(values))
+        if values[k] > self.best:
+            self.best, self.best_at = float(values[k]), levels[k]
+
+    def _divided(self, first: Array, last: Array) -> tuple[Array, Array]:
+        """Return the halves of boxes along their widest sides; single levels were tried."""
+        ends = zip(self.levels, first.T, last.T, strict=True)
+        widths = np.column_stack([one[high] - one[low] for one, low, high in ends])
+        widths[last == first] = -1.0
+        side = np.argmax(widths, axis=1)
+        wide = np.flatnonzero(widths.max(axis=1) >= 0.0)
+        first, last, side = first[wide], last[wide], side[wide]
+        rows = np.arange(len(wide))
+        middle = (first[rows, side] + last[rows, side]) // 2
+        left_last, right_first = last.copy(), first.copy()
+        left_last[rows, side], right_first[rows, side] = middle, middle + 1
+        return np.concatenate([first, right_first]), np.concatenate([left_last, last])
+
+    def _positions(self) -> list[int]:
+        """Return the choices at the best levels."""
+        box, positions = self._box(self.best_at[None], self.best_at[None]), []
+        for one in self.ladders:
+            (start,), (stop,) = one.ranges(*box)
+            positions.append(int(start + np.argmax(one.correct[start:stop])))
+        return positions

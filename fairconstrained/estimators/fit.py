@@ -17,7 +17,7 @@ from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import SoftLabels, expected_gaps, has_few_rows
 from fairconstrained.decisions.population import Certificate, search_with_confidence
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators.rows import (
     Unconstrained,
     asked_of,
@@ -299,7 +299,7 @@ class Fit:
     ) -> tuple[DecisionSearch, Certificate | None]:
         """Return the model that is found, and with `confidence` what the held-out rows show."""
         if held_out is None:
-            return search_decisions(task), None
+            return task.search(), None
         return search_with_confidence(task, held_out, self.estimator.confidence)
 
     def store(self, estimator: Any, solution: Solution, *, like: Evaluation | None = None) -> None:

@@ -15,7 +15,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask, without_search
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import FairEstimator
@@ -223,7 +223,7 @@ class TreeScores(FairEstimator):
             return super()._decided(fit, result)
         data, w = fit.data, result.w[: fit.model.n_parameters]
         task = DecisionTask(fit.problem, result, data.y, data.loss_weight, w)
-        return without_search(task), None
+        return task.without_search(), None
 
     def to_lightgbm(self) -> Any:
         """Return the fitted trees as a LightGBM model that does not need this library.

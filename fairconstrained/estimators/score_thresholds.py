@@ -192,8 +192,8 @@ class FairThresholds(
     -----
     Under constraints on rates of groups the thresholds are the most accurate ones: a single
     threshold by counting, one for each group by branch and bound
-    (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
-    (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
+    (:mod:`fairconstrained.decisions.threshold_search`) or a mixed-integer program
+    (:mod:`fairconstrained.decisions.threshold_choices`), which with very many rows or groups ends
     with a bound on what is missing.
 
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's

@@ -11,12 +11,11 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
-from fairconstrained.decisions.threshold_search import ThresholdTask
+from fairconstrained.decisions.threshold_search import ThresholdTask, wrong_predictions
 from fairconstrained.estimators.rows import (
     bound_parts,
     check_group_sizes,

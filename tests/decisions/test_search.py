@@ -23,7 +23,7 @@ from fairconstrained.constraints import ROCParity
 from fairconstrained.decisions import smooth_rounds
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.score_line import points_between
-from fairconstrained.decisions.search import DecisionTask, search_decisions
+from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
@@ -207,7 +207,7 @@ class TestSearch:
         first = solver.minimize(problem, random_state=0)
         free = solver.minimize(problem.with_constraints(()), random_state=0)
         task = DecisionTask(problem, first, y, weight, free.w)
-        found = search_decisions(task)
+        found = task.search()
         at = problem.at(found.w)
         decisions = at.scores_of(problem.objective) > 0.0
         assert found.met and at.zero_one_violation == 0.0
@@ -223,7 +223,7 @@ class TestSearch:
         problem, y, weight, _ = small_problem(seed, kappa=0.05)
         solver = IPC(max_iter=20)
         first = solver.minimize(problem)
-        found = search_decisions(DecisionTask(problem, first, y, weight, first.w))
+        found = DecisionTask(problem, first, y, weight, first.w).search()
         at = problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0 and at.decided.gap <= 0.05
 

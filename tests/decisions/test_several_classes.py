@@ -54,7 +54,8 @@ def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
     fit, search = searched(constraint, sample_weight=weight)
     kinds = []
     for line, points in lines_of(fit, search, random):
-        (accuracy,), violations = line.outputs(points)
+        correct, violations = line.outputs(points)
+        accuracy = correct.sum(axis=0)
         some = random.choice(len(points), 15)
         found = [search.evaluate(line.model(points[k])) for k in some]
         assert_allclose(accuracy[some], [one.accuracy for one in found], atol=1e-12)

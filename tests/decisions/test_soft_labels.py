@@ -13,8 +13,7 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.decisions import candidates
-from fairconstrained.decisions.new_rows import SoftLabels, effective_rows, has_few_rows
-from fairconstrained.decisions.search import search_decisions
+from fairconstrained.decisions.new_rows import SoftLabels
 
 
 def drawn(n_rows, seed, share=0.03, shift=-1.0):
@@ -167,7 +166,7 @@ class TestSearch:
             for price in found:
                 monkeypatch.setattr(candidates, "_PRICE", price)
                 task = fit.decision_task(first)
-                scores, _ = fit.model.forward(search_decisions(task).w)
+                scores, _ = fit.model.forward(task.search().w)
                 estimates = task.expected[0].term.zero_one().value(scores)
                 found[price] += max(float(estimates.max()), 0.0)
         assert found[5.0] < found[0.0]
