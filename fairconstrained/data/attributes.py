@@ -184,13 +184,15 @@ def group_columns(values: object, name: str) -> list[Column]:
 
 
 PROBABILITIES = "probability of group"
+GUESSED = "{}, guessed"  # columns of what rows of known group would have without it
 _ROUNDING = 1e-6  # of the sums of a row's probabilities
 
 
-def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array] | None:
+def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array, Array | None] | None:
     """Return names and probabilities of groups, where a frame has these, else None.
 
-    These are columns of floats that sum to 1, or what `GroupProbabilities` returned.
+    These are columns of floats that sum to 1, or what `GroupProbabilities` returned. Of that there
+    may also be what rows of known group would have without it, nan for all others.
     """
     frame = as_frame(values)
     if not isinstance(frame, pd.DataFrame):
@@ -200,12 +202,15 @@ def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array] | None:
     if not declared and (len(titles) < 2 or not floats):
         return None
     check_titles(titles, name)
-    P = frame.to_numpy(dtype=float)
+    P, guesses = frame.to_numpy(dtype=float), None
     if declared:
+        half = len(titles) // 2
+        if titles[half:] == list(map(GUESSED.format, titles[:half])):
+            titles, P, guesses = titles[:half], P[:, :half], P[:, half:]
         check_probabilities(P, name)
     elif not _sum_to_one(P) or not np.any((P > 0.0) & (P < 1.0)):
         return None
-    return titles, P
+    return titles, P, guesses
 
 
 def _sum_to_one(P: Array) -> bool:

@@ -28,6 +28,7 @@ GROUPS_MISSING = {
     "own_group": f"rows with missing values are a group called {MISSING!r}",
     "ignore_in_constraint": "rows with missing values count in the loss and in no constraint",
 }
+_BY_ROW = ("probabilities", "guesses", "original", "errors")
 _MANY = 50  # no more groups than these are taken for values that rows do not share
 COMBINE = {
     "intersection": "rows that agree in all attributes are one group",
@@ -72,8 +73,11 @@ class Groups:
     stratified: bool = False
     stratum: str = ""  # the stratum whose rows these are, see `by_stratum`
     probabilities: Array | None = None  # of each group, where it is not known, see `spread`
+    # what rows of known group would have without it, nan for all others; see `surveyed`
+    guesses: Array | None = None
     # the row that each is, where rows are listed once for each group that they may be of
     original: Array | None = None
+    errors: Array | None = None  # what is to be added to the weights of means, see `surveyed`
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -81,10 +85,11 @@ class Groups:
 
     def take(self, rows: Array) -> Groups:
         """Return the groups of some rows; a group that none of them has is forgotten."""
+        by_row = {name: getattr(self, name) for name in _BY_ROW}
+        some = {name: each[rows] for name, each in by_row.items() if each is not None}
         if self.probabilities is not None:
-            return replace(self, codes=self.codes[rows], probabilities=self.probabilities[rows])
-        original = None if self.original is None else self.original[rows]
-        return replace(self._encoded(lambda codes: codes[rows]), original=original)
+            return replace(self, codes=self.codes[rows], **some)
+        return replace(self._encoded(lambda codes: codes[rows]), **some)
 
     def _encoded(self, chosen: Callable[[Array], Array]) -> Groups:
         """Return the groups with other codes; a group that no row has is forgotten."""
@@ -112,16 +117,36 @@ class Groups:
         table = [place.get(name, len(names)) for name in self.names.tolist()]
         return np.array([*table, len(names)])[self.codes]
 
-    def spread(self) -> tuple[Array, Groups, Array] | None:
-        """Return rows once for each group of positive probability, groups and probabilities.
+    def spread(self, weight: Array) -> tuple[Array, Groups, Array]:
+        """Return rows once for each group of positive probability, groups and weights.
 
-        None where groups are known.
+        Where groups are known these are all rows.
         """
         if self.probabilities is None:
-            return None
+            return np.arange(len(weight)), self, weight
         rows, codes = np.nonzero(self.probabilities)
-        groups = replace(self, codes=codes, probabilities=None, original=rows)
-        return rows, groups, self.probabilities[rows, codes]
+        groups = replace(self, codes=codes, probabilities=None, guesses=None, original=rows)
+        return rows, groups, weight[rows] * self.probabilities[rows, codes]
+
+    def surveyed(self, weight: Array) -> tuple[Array, Groups, Array]:
+        r"""Return the same to measure with, where some groups are known.
+
+        With guesses q that do not know the group g, the weight of group k,
+        :math:`\sum_i w_i q_{ik}`, is off by :math:`\sum_i w_i (1\{g_i = k\} - q_{ik})`. The rows of
+        known group, a random sample, estimate this sum: their terms, times the total weight over
+        theirs, are the `errors`. Sums of weights and errors are right on average, whatever the
+        guesses are (Angelopoulos et al. 2023, "Prediction-powered inference").
+        """
+        if self.guesses is None or self.probabilities is None:
+            return self.spread(weight)
+        seen = np.isfinite(self.guesses[:, 0])
+        if not seen.any():
+            return self.spread(weight)
+        P = np.where(seen[:, None], self.guesses, self.probabilities)
+        rows, groups, spread = replace(self, probabilities=P).spread(weight)
+        terms = np.where(seen, weight, 0.0) * (weight.sum() / weight[seen].sum())
+        errors = terms[:, None] * (self.probabilities - P)
+        return rows, replace(groups, errors=errors[rows, groups.codes]), spread
 
     def once(self, weight: Array) -> tuple[Array, Array]:
         """Return the place of every row, once, and the weight of all places where it is listed."""
@@ -228,7 +253,8 @@ class Groups:
     ) -> Groups:
         """Return the groups of an array, Series or DataFrame.
 
-        With `probable` they may be known in probability only; the caller calls `spread`.
+        With `probable` they may be known in probability only; the caller calls `spread`, or
+        `surveyed`.
         """
         check_option("combine", combine, COMBINE)
         check_option("groups_missing", missing, GROUPS_MISSING)
@@ -242,10 +268,12 @@ class Groups:
                     f"{name}: probabilities of groups are for rates in fit of estimators, metrics "
                     "and reports, without strata. Pass groups here."
                 )
-            titles, P = probabilities
+            titles, P, guesses = probabilities
             names, order = np.unique(titles, return_index=True)
             P, (title,) = P[:, order], titles_of([names], name)
-            return cls(P.argmax(axis=1), names, title=title, probabilities=P)
+            guesses = None if guesses is None else guesses[:, order]
+            codes = P.argmax(axis=1)
+            return cls(codes, names, title=title, probabilities=P, guesses=guesses)
         if values is None and strata is not None:
             raise ValueError(
                 "control_features are strata in which groups are compared, and there are no "

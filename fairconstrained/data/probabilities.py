@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
-from fairconstrained.data.attributes import PROBABILITIES, check_probabilities, check_titles
+from fairconstrained.data.attributes import (
+    GUESSED,
+    PROBABILITIES,
+    check_probabilities,
+    check_titles,
+)
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -54,7 +59,9 @@ def GroupProbabilities(
     Returns
     -------
     probabilities : DataFrame of shape (n_samples, n_groups)
-        A column for each group.
+        A column for each group. With `known` as many columns follow, with what rows of known group
+        would have without it. Rates of metrics and reports are then right on average if the known
+        rows are a random sample, and their intervals count the error of the probabilities.
 
     Raises
     ------
@@ -99,7 +106,7 @@ def GroupProbabilities(
     check_titles(titles, "P" if columns is None else "columns")
     check_probabilities(values, "P")
     if known is not None:
-        values = _corrected(values, titles, known, given)
+        values, guesses = _corrected(values, titles, known, given)
     elif given is not None:
         raise ValueError("given says what the error depends on where groups are known: pass known.")
     guessed, largest = values.max(axis=1).mean(), values.mean(axis=0).max()
@@ -111,11 +118,19 @@ def GroupProbabilities(
             InputWarning,
         )
     index = P.index if isinstance(P, pd.DataFrame) else None
+    if known is not None:
+        values = np.column_stack([values, guesses])
+        titles = [*titles, *map(GUESSED.format, titles)]
     return pd.DataFrame(values, index=index, columns=pd.Index(titles, name=PROBABILITIES))
 
 
-def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike | None) -> Array:
-    """Return the probabilities of the true groups, known ones as they are."""
+def _corrected(
+    P: Array, names: list[str], known: ArrayLike, given: MatrixLike | None
+) -> tuple[Array, Array]:
+    """Return the probabilities of the true groups, known ones as they are, and their guesses.
+
+    The guesses of rows of known group are those of regressions that have not seen the row.
+    """
     groups = Groups.encode(known, name="known", missing="ignore_in_constraint")
     inside = groups.known
     places = pd.Index(names).get_indexer(pd.Index(list(map(str, groups.labels))))
@@ -134,10 +149,16 @@ def _corrected(P: Array, names: list[str], known: ArrayLike, given: MatrixLike |
     search = GridSearchCV(LogisticRegression(max_iter=1000), grid, **options)
     model = make_pipeline(StandardScaler(), search)
     model.fit(inputs[inside], codes)
-    corrected = np.zeros_like(P)
+    corrected, guesses = np.zeros_like(P), np.full_like(P, np.nan)
     corrected[:, model.classes_] = model.predict_proba(inputs)
     corrected[inside] = np.eye(len(names))[codes]
-    return corrected
+    chosen = make_pipeline(StandardScaler(), search.best_estimator_)
+    options = {"cv": options["cv"], "method": "predict_proba"}
+    guesses[inside] = 0.0
+    guesses[np.ix_(inside, model.classes_)] = cross_val_predict(
+        chosen, inputs[inside], codes, **options
+    )
+    return corrected, guesses
 
 
 def _numbers(given: Any, n_rows: int) -> Array:

@@ -198,8 +198,7 @@ class TrainingData:
 
     def spread(self) -> TrainingData:
         """Return rows once for each group that they may be of, weighted by its probability."""
-        parts = None if self.groups is None else self.groups.spread()
-        if parts is None:
+        if self.groups is None or self.groups.probabilities is None:
             return self
         for name, value in _WITHOUT_GROUPS.items():
             if getattr(self.estimator, name, None):
@@ -209,9 +208,8 @@ class TrainingData:
                 )
         if self.query is not None:
             raise ValueError("rankers need the group of every row, not probabilities of groups.")
-        rows, groups, chances = parts
-        taken = replace(self, groups=None).take(rows)
-        return replace(taken, groups=groups, sample_weight=taken.sample_weight * chances)
+        rows, groups, weight = self.groups.spread(self.sample_weight)
+        return replace(replace(self, groups=None).take(rows), groups=groups, sample_weight=weight)
 
     def counted(self) -> TrainingData:
         """Return the rows whose weight is positive."""

@@ -243,17 +243,15 @@ def _collected(
         labels = known_labels("y" if rows == "X" else "y_true", labels, output.classes)
     weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
     names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
-    counted, chances, weighted = np.flatnonzero(weight), np.ones(1), sample_weight is not None
-    groups = groups.take(counted)
-    parts = groups.spread()
-    if parts is not None:
-        some, groups, chances = parts
-        counted, weighted = counted[some], True
+    counted = np.flatnonzero(weight)
+    weighted = sample_weight is not None or groups.probabilities is not None
+    some, groups, weight = groups.take(counted).surveyed(weight[counted])
+    counted = counted[some]
     return Collected(
         labels=None if labels is None else labels[counted],
         classes=output.classes,
         groups=groups,
-        weight=weight[counted] * chances,
+        weight=weight,
         weighted=weighted,
         rows=counted,
         outputs={name: each.take(counted) for name, each in outputs.items()},

@@ -71,12 +71,9 @@ class GroupedRows:
         options: Any = {"missing": missing, "compared": True, "probable": True}
         groups = check_groups(members, n_rows, rows=rows, **options)
         weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
-        parts = groups.spread()
-        if parts is None:
-            return cls(labels, values, groups, weight)
-        some, groups, chances = parts
+        some, groups, weight = groups.surveyed(weight)
         labels = None if labels is None else labels[some]
-        return cls(labels, values[some], groups, weight[some] * chances)
+        return cls(labels, values[some], groups, weight)
 
     def take(self, rows: Array) -> Self:
         """Return some rows; a group that none of them has is forgotten."""
@@ -114,16 +111,23 @@ class GroupedRows:
         r"""Return the mean of values in each group, and the numbers of rows.
 
         With weights these are the effective sample sizes of Kish, :math:`(\sum w)^2 / \sum w^2`.
-        Rows are those in a mask, None for all.
+        Rows are those in a mask, None for all. Errors of the weights, see :meth:`Groups.surveyed`,
+        count twice in the squares: those of two groups have opposite signs, and the variance of a
+        difference of opposite terms is up to twice the sum of their variances.
         """
         known, n = self.groups.known, len(self.groups)
         rows = np.flatnonzero(known if among is None else known & among)
-        codes, weight = self.groups.codes[rows], self.weight[rows]
+        codes, given, values = self.groups.codes[rows], self.weight[rows], values[rows]
+        errors = self.groups.errors
+        weight = given if errors is None else given + errors[rows]
+        square = 2.0 * weight**2 - given**2
         total, squares, sums = (
-            np.bincount(codes, part, n) for part in (weight, weight**2, weight * values[rows])
+            np.bincount(codes, part, n) for part in (weight, square, weight * values)
         )
         some = total > 0
         means = np.divide(sums, total, out=np.full(n, np.nan), where=some)
+        if errors is not None and len(values):
+            means = np.clip(means, values.min(), values.max())
         return means, np.divide(total**2, squares, out=np.zeros(n), where=some)
 
     def of_group(self, k: int, among: Array | None = None) -> tuple[Array, Array]:

@@ -80,9 +80,38 @@ def test_known_groups_correct_a_proxy_whose_error_depends_on_the_features(data):
     corrected = GroupProbabilities(wrong, names, known=some, given=X)
     decided = (X[:, 0] > 0).astype(int)
     true = [decided[groups == name].mean() for name in names]
-    before, after = (rates_by_hand(decided, part) for part in (wrong, corrected.to_numpy()))
+    before, after = (rates_by_hand(decided, part) for part in (wrong, corrected[names].to_numpy()))
     assert np.abs(after - true).max() < 0.02 < np.abs(before - true).max()
     assert corrected["a"].to_numpy()[::3].tolist() == (groups[::3] == "a").astype(float).tolist()
+
+
+def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
+    X, y, groups, P = data
+    decided, names = (X[:, 0] > 0).astype(int), ["a", "b"]
+    true = np.ptp([decided[groups == name].mean() for name in names])
+    wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
+    seen = np.random.default_rng(0).random(3000) < 0.1
+    members, some = np.column_stack([groups == "a", groups == "b"]), np.where(seen, groups, None)
+    partly = GroupProbabilities(np.column_stack([wrong, 1.0 - wrong]), names, known=some)
+    tables = [
+        rate_gaps(y, decided, sensitive_features=each).loc["selection_rate"]
+        for each in (partly[names], partly, groups)
+    ]
+    plain, counted, exact = (table[["gap", "low", "high"]].astype(float) for table in tables)
+    assert not plain["low"] <= true <= plain["high"]
+    assert counted["low"] <= true <= counted["high"]
+    width = exact["high"] - exact["low"]
+    assert width < counted["high"] - counted["low"] < 5.0 * width
+    guesses = partly.to_numpy()[:, 2:]
+    assert np.isnan(guesses[~seen]).all()
+    sums = [
+        np.where(seen[:, None], guesses, partly[names]).T @ values
+        + (members - guesses)[seen].T @ values[seen] / seen.mean()
+        for values in (decided, np.ones(3000))
+    ]
+    assert counted["gap"] == pytest.approx(np.ptp(sums[0] / sums[1]))
+    report = FairnessReport.from_predictions(y, {"0": decided}, sensitive_features=partly)
+    assert any("Intervals of rates cover the error" in note for note in report.notes)
 
 
 @pytest.mark.filterwarnings("ignore:the probabilities guess")
