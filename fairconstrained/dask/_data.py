@@ -176,8 +176,7 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
     """Return the weight of the rows that are predicted correctly, and that of all rows."""
     check_same_rows(X=X, y=y, sample_weight=sample_weight)
     predicted = np.asarray(_of_rows(estimator, "predict", None, X))
-    labels = check_labels("y", y, len(predicted))
-    right = predicted == known_labels("y", labels, estimator.classes_.tolist())
+    right = predicted == known_labels("y", y, estimator.classes_.tolist(), len(predicted))
     weight = weight_in_partition(sample_weight, len(predicted))
     return float(weight @ right), float(weight.sum())
 
@@ -287,20 +286,17 @@ def sharded_data(
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
         scale = whole.scale(lambda values: shards.total(shares_of_others, (), factors, values)[0])
-    return ShardedData(
-        AtomRows(np.arange(len(present))),
-        data.y[present],
-        data.classes,
-        None if data.groups is None else data.groups.take(present),
-        sums["weight"].to_numpy(),
-        counts=sums["counts"].to_numpy(),
-        squares=sums["squares"].to_numpy(),
-        class_weight=data.class_weight,
-        convention=data.convention,
-        shards=shards,
-        feature_scale=scale,
-        largest=max(one.largest for one in totals),
-    )
+    of_rows = {
+        "X": AtomRows(np.arange(len(present))),
+        "y": data.y[present],
+        "groups": None if data.groups is None else data.groups.take(present),
+        "sample_weight": sums["weight"].to_numpy(),
+        "counts": sums["counts"].to_numpy(),
+        "squares": sums["squares"].to_numpy(),
+    }
+    largest = max(one.largest for one in totals)
+    parts = {"shards": shards, "feature_scale": scale, "largest": largest}
+    return ShardedData(**(vars(data) | of_rows | parts))
 
 
 def _moments(data: TrainingData, totals: Sequence[Totals]) -> list[Moments]:
@@ -320,7 +316,7 @@ def with_interactions(
     if not feature_map.n_groups or data.groups is None:
         return part
     groups = [data.groups.sensitive.codes[atoms] for atoms in table.positions]
-    return workers.parts(partial(crossed, feature_map), zip(part[0], groups, strict=True))[0]
+    return workers.part(partial(crossed, feature_map), zip(part[0], groups, strict=True))
 
 
 def held_out_draw(

@@ -265,14 +265,12 @@ def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array
     return np.random.default_rng([seed, partition]).random(n_rows) < share
 
 
-def divide(
-    share: float, seed: int, prepared: Prepared, partition: int
-) -> tuple[Prepared, Prepared]:
-    """Return the training rows of a partition and those held out, see :func:`held_out_rows`."""
-    held = held_out_rows(prepared.n_all, share, seed, partition)
+def divide(share: float, seed: int, held: bool, prepared: Prepared, partition: int) -> Prepared:
+    """Return the rows of a partition that are `held` out, or the others: :func:`held_out_rows`."""
+    drawn = held_out_rows(prepared.n_all, share, seed, partition)
     if prepared.counted is not None:
-        held = held[prepared.counted]
-    return prepared.take(~held), prepared.take(held)
+        drawn = drawn[prepared.counted]
+    return prepared.take(drawn == held)
 
 
 def crossed(feature_map: FeatureMap, prepared: Prepared, group_of_atom: Array) -> Prepared:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -114,18 +113,10 @@ class Workers:
         call = dask.delayed(function, pure=False)
         return list(self.client.compute([call(*row, dask_key_name=_key(function)) for row in rows]))
 
-    def parts(
-        self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]], n_parts: int = 1
-    ) -> list[Part]:
-        """Return the parts that a function makes of partitions, prepared ones, with their totals.
-
-        A function that makes several parts returns a tuple.
-        """
-        made = self._futures(function, rows)
-        each = [made]
-        if n_parts > 1:
-            each = [self._futures(itemgetter(k), zip(made)) for k in range(n_parts)]
-        return [(prepared, self.map(Prepared.totals, zip(prepared))) for prepared in each]
+    def part(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> Part:
+        """Return what a function makes of partitions, prepared ones, with their totals."""
+        prepared = self._futures(function, rows)
+        return prepared, self.map(Prepared.totals, zip(prepared))
 
     def shards(self, part: Part, atoms: Sequence[Array]) -> Shards:
         """Return the shards made of prepared partitions and the positions of their atoms.

@@ -93,7 +93,7 @@ class DaskLinearClassifier:
             groups = columns.groups(self, _data.example(X))
         workers = workers_of(self.client, self.disk)
         reader = Reader.of(self._local(), columns, names_of_columns(groups))
-        (part,) = workers.parts(partial(prepare, reader), partitions)
+        part = workers.part(partial(prepare, reader), partitions)
         table = _data.AtomTable.merged(part[1])
         titles = _data.titles_of(groups), _data.titles_of(control_features)
         data = _data.atom_data(self, table, part[1], titles)
@@ -103,7 +103,8 @@ class DaskLinearClassifier:
         parts = [_data.with_interactions(self, data, table, part, workers)]
         if draw is not None:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
-            parts = workers.parts(partial(divide, *draw), numbered, n_parts=2)
+            calls = [partial(divide, *draw, held) for held in (False, True)]
+            parts = [workers.part(call, numbered) for call in calls]
         rows = _data.sharded_data(data, table, parts[0], workers)
         fit = Fit.bind(self, rows, constraints, path=path)
         _data.check_sums_over_rows(fit.problem, self.local.__name__)

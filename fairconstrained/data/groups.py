@@ -327,22 +327,18 @@ def check_groups(
     values: MatrixLike | Groups,
     n_rows: int,
     *,
-    probable: bool = False,
     name: str = "sensitive_features",
     rows: str = "X",
-    combine: str = "intersection",
-    missing: str = "raise",
-    narrow: bool = False,
     compared: bool = False,
+    **options: Any,
 ) -> Groups:
     """Return the groups of `n_rows` rows, which messages call `rows`; see :meth:`Groups.encode`.
 
     With `compared` their rates are compared, see :func:`check_shared`.
     """
-    options = {"combine": combine, "missing": missing}
-    groups = Groups.encode(values, name=name, narrow=narrow, probable=probable, **options)
+    groups = Groups.encode(values, name=name, **options)
     joined = groups.marginal or groups.stratified
-    if isinstance(values, Groups) and joined and combine != "marginal":
+    if isinstance(values, Groups) and joined and options.get("combine") != "marginal":
         parts = f"{len(groups.columns)} attributes are on their own (combine='marginal')"
         raise ValueError(
             f"{name}: {'there are strata' if groups.stratified else parts}, and a constraint is "

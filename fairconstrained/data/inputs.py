@@ -23,11 +23,8 @@ def check_same_rows(**arguments: object) -> None:
     have such labels and none in common. Objects without an index (arrays, lists, polars,
     sparse matrices) are not looked at.
     """
-    labelled = [
-        (name, value.index)
-        for name, value in arguments.items()
-        if isinstance(value, pd.Series | pd.DataFrame)
-    ]
+    pandas = pd.Series | pd.DataFrame
+    labelled = [(name, part.index) for name, part in arguments.items() if isinstance(part, pandas)]
     for (first, index), (second, other) in combinations(labelled, 2):
         if len(index) != len(other) or index.equals(other):
             continue
@@ -140,9 +137,12 @@ def _column(y: Any) -> Array:
     return np.asarray(column_or_1d(y, warn=True))
 
 
-def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
-    """Return labels as an array of shape (n_rows,)."""
-    labels = check_labels(argument, y, len(np.ravel(np.asarray(y))), rows=argument)
+def known_labels(
+    argument: str, y: ArrayLike, classes: list[object], n_rows: int | None = None
+) -> Array:
+    """Return labels, which are among some classes, as an array of shape (n_rows,)."""
+    n_labels, rows = len(np.ravel(np.asarray(y))), argument if n_rows is None else "X"
+    labels = check_labels(argument, y, n_labels if n_rows is None else n_rows, rows=rows)
     unknown = [label for label in np.unique(labels).tolist() if label not in classes]
     if unknown:
         raise ValueError(

@@ -111,15 +111,14 @@ def class_weights(
     """Return the weights of the classes in the loss, None if they are equal."""
     if class_weight is None:
         return None
+    names, weights = classes.tolist(), np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        n = len(classes)
-        totals = np.bincount(positions_of(y, n), sample_weight, minlength=n)
+        totals = np.bincount(positions_of(y, len(names)), sample_weight, minlength=len(names))
         counted = totals > 0.0  # a class without weight has nothing to balance
-        mean = totals.sum() / np.count_nonzero(counted)
-        return np.divide(mean, totals, out=np.ones(n), where=counted)
+        weights[counted] = totals.sum() / counted.sum() / totals[counted]
+        return weights
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"{_CLASS_WEIGHT}; got {class_weight!r}.")
-    names, weights = classes.tolist(), np.ones(len(classes))
     for label, weight in class_weight.items():
         if label not in names:
             raise ValueError(

@@ -256,19 +256,13 @@ class TrainingData:
         query: ArrayLike | None = None,
     ) -> TrainingData | None:
         """Return rows for validation, of positive weight, None if all arguments are."""
-        if X is None and y is None:
-            if not all(part is None for part in (sensitive_features, sample_weight, query)):
-                raise ValueError("validation rows need X_val and y_val.")
+        given = {"X_val": X, "y_val": y, "sensitive_features_val": sensitive_features}
+        given |= {"sample_weight_val": sample_weight, "query_val": query}
+        if all(part is None for part in given.values()):
             return None
         if X is None or y is None:
-            raise ValueError("validation rows need both X_val and y_val; one of them is None.")
-        check_same_rows(
-            X_val=X,
-            y_val=y,
-            sensitive_features_val=sensitive_features,
-            sample_weight_val=sample_weight,
-            query_val=query,
-        )
+            raise ValueError("validation rows need X_val and y_val, both of them.")
+        check_same_rows(**given)
         named = "sensitive_features_val", "X_val"
         features, groups = self.others(X, sensitive_features, *named, probable=True)
         n_rows = features.shape[0]
@@ -277,20 +271,16 @@ class TrainingData:
             raise ValueError(
                 "sensitive_features_val is missing: the gaps of X_val need its groups."
             )
-        if (
-            groups is not None
-            and self.groups is not None
-            and groups.stratified != self.groups.stratified
-        ):
+        stratified = {part.stratified for part in (groups, self.groups) if part is not None}
+        if len(stratified) > 1:
             raise ValueError(
                 "control_features_val must hold the strata of X_val if, and only if, "
                 "control_features holds those of X."
             )
         if (query is None) != (self.query is None):
             raise ValueError(
-                "query_val must hold the query of each row of X_val, as query does for X."
-                if query is None
-                else "query_val is given without query: only FairRanker has queries."
+                "query_val must hold the query of each row of X_val if, and only if, query holds "
+                "those of X: only FairRanker has queries."
             )
         rows = replace(
             self,

@@ -14,15 +14,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from fairconstrained.utils.parameter_constraints import (
-    BelowOne,
-    Count,
-    Number,
-    Seed,
-    Several,
-    Strength,
-    checked,
-)
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.typing import Array
 
 _SPREAD = 0.4  # of the logarithm of the number of documents
@@ -33,19 +25,19 @@ _BLOCK = 1 << 22  # entries of the features that are generated at a time
 _ATTEMPTS = 50  # blocks without an accepted query
 
 
-@checked
+@valid.checked
 def make_biased_classification(
-    n_samples: Count = 1000,
-    n_features: Count = 10,
+    n_samples: valid.Count = 1000,
+    n_features: valid.Count = 10,
     *,
-    n_groups: Several = 2,
-    gap: BelowOne = 0.2,
-    n_informative: Count | None = None,
-    class_sep: Strength = 2.0,
-    flip_y: Annotated[float, Number(Real, 0, 0.5, closed="left")] = 0.0,
+    n_groups: valid.Several = 2,
+    gap: valid.BelowOne = 0.2,
+    n_informative: valid.Count | None = None,
+    class_sep: valid.Strength = 2.0,
+    flip_y: Annotated[float, valid.Number(Real, 0, 0.5, closed="left")] = 0.0,
     sparse: bool = False,
     return_coef: bool = False,
-    random_state: Seed = None,
+    random_state: valid.Seed = None,
 ) -> tuple[Any, ...]:
     r"""Generate binary classification data with a known demographic parity gap.
 
@@ -125,20 +117,20 @@ def _with_noise(informative: np.ndarray, extra: int, sparse: bool, rng: np.rando
     return sp.csr_matrix(sp.hstack([sp.csr_array(informative), noise], format="csr"))
 
 
-@checked
+@valid.checked
 def make_biased_ranking(
-    n_queries: Count = 100,
-    n_features: Several = 10,
+    n_queries: valid.Count = 100,
+    n_features: valid.Several = 10,
     *,
-    n_documents: Annotated[float, Number(Real, 1, None, closed="left")] = 60,
-    positives: Annotated[float, Number(Real, 1e-6, 1, closed="left")] = 0.16,
-    group_effect: BelowOne = 0.5,
-    noise: Strength = 1.0,
-    min_positives: Count = 4,
-    max_documents: Count | None = None,
-    n_generated: Count | None = None,
+    n_documents: Annotated[float, valid.Number(Real, 1, None, closed="left")] = 60,
+    positives: Annotated[float, valid.Number(Real, 1e-6, 1, closed="left")] = 0.16,
+    group_effect: valid.BelowOne = 0.5,
+    noise: valid.Strength = 1.0,
+    min_positives: valid.Count = 4,
+    max_documents: valid.Count | None = None,
+    n_generated: valid.Count | None = None,
     context: bool = False,
-    random_state: Seed = None,
+    random_state: valid.Seed = None,
 ) -> tuple[Array, Array, Array, Array]:
     r"""Generate ranking data: queries with documents of two groups, and binary relevances.
 

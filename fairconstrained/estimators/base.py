@@ -39,21 +39,12 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     Passed,
     limited_threads,
     with_callbacks,
-)
-from fairconstrained.utils.parameter_constraints import (
-    BelowOne,
-    Count,
-    Positive,
-    Seed,
-    Strength,
-    Verbosity,
-    check_arguments,
-    one_of,
 )
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.storage import all_or_nothing
@@ -69,11 +60,11 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
 
     solver: str | Solver = "auto"
     beta: float | None = None
-    alpha: Strength | Penalty = 1e-4
-    max_iter: Count | None = None
-    tol: Positive = 1e-4
-    random_state: Seed = None
-    verbose: Verbosity = 0
+    alpha: valid.Strength | Penalty = 1e-4
+    max_iter: valid.Count | None = None
+    tol: valid.Positive = 1e-4
+    random_state: valid.Seed = None
+    verbose: valid.Verbosity = 0
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
     several_classes: ClassVar[bool] = False  # whether y may have more than two classes
@@ -177,11 +168,11 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     kappa: float = 0.05
     _: KW_ONLY
     goal: Literal["accuracy", "fairness"] = "accuracy"
-    max_loss_increase: Positive = 0.001
+    max_loss_increase: valid.Positive = 0.001
     sensitive_columns: Columns = None
     use_sensitive: bool = False
-    combine: Annotated[str, one_of(*COMBINE)] = "intersection"
-    groups_missing: Annotated[str, one_of(*GROUPS_MISSING)] = "raise"
+    combine: Annotated[str, valid.one_of(*COMBINE)] = "intersection"
+    groups_missing: Annotated[str, valid.one_of(*GROUPS_MISSING)] = "raise"
     pos_label: object = None
     bound: bool = True
 
@@ -239,8 +230,8 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         control_features: MatrixLike | None = None,
         query: ArrayLike | None = None,
         constraint_data: tuple[Any, Any, Any] | None = None,
-        gap: BelowOne = 0.005,
-        seconds: Positive = 10.0,
+        gap: valid.BelowOne = 0.005,
+        seconds: valid.Positive = 10.0,
     ) -> OptimalityGap:
         """Search longer than `fit` for how far the model is from the best one, at most.
 
@@ -270,7 +261,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             If the objective of the model on these rows is not `objective_`.
         """
         check_is_fitted(self)
-        check_arguments(type(self).certify, gap=gap, seconds=seconds)
+        valid.check_arguments(type(self).certify, gap=gap, seconds=seconds)
         passed, before = (X, y, sample_weight), self.optimality_gap_
         with limited_threads(X):
             others: dict[str, Any] = {"query": query, "constraint_data": constraint_data}

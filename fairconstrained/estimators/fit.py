@@ -216,9 +216,8 @@ class Fit:
 
     def solve(self, problem: Problem | None = None, **options: Any) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation there."""
-        solution: tuple[Result, Evaluation] = self.estimator._train(
-            self.problem if problem is None else problem, self, **options
-        )
+        problem = self.problem if problem is None else problem
+        solution: tuple[Result, Evaluation] = self.estimator._train(problem, self, **options)
         return solution
 
     def decision_task(self, result: Result) -> DecisionTask:

@@ -18,18 +18,12 @@ from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.solving import with_beta
-from fairconstrained.estimators.tree_parameters import (
-    categorical_mask,
-    check_codes,
-    check_lightgbm_params,
-    lightgbm_parameters,
-    monotone_signs,
-)
 from fairconstrained.estimators.trees import (
     LogLoss,
     PairLoss,
@@ -106,13 +100,13 @@ class TreeScores(FairEstimator):
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
         trees, names = self._trees, seen_columns(self)
-        check_lightgbm_params(trees)
+        tree_parameters.check_lightgbm_params(trees)
         is_category = np.isin(names, list(self.categories_))
-        self.is_categorical_ = categorical_mask(
+        self.is_categorical_ = tree_parameters.categorical_mask(
             trees.categorical_features, names.tolist(), is_category
         )
         kept = SensitiveColumns.of(self).kept(self)
-        check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
+        tree_parameters.check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
     def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Grown]:
@@ -158,9 +152,11 @@ class TreeScores(FairEstimator):
         seen, kept = seen_columns(self), SensitiveColumns.of(self).kept(self)
         # As with LightGBM's own estimators, fits without a random_state are alike.
         source = check_random_state(self.random_state or 0)
-        parameters = lightgbm_parameters(trees, source)
+        parameters = tree_parameters.lightgbm_parameters(trees, source)
         if trees.monotone_constraints is not None:
-            signs = monotone_signs(trees.monotone_constraints, seen.tolist(), self.is_categorical_)
+            signs = tree_parameters.monotone_signs(
+                trees.monotone_constraints, seen.tolist(), self.is_categorical_
+            )
             parameters["monotone_constraints"] = np.array(signs)[kept].tolist()
         names = seen[kept].tolist() if hasattr(self, "feature_names_in_") else []
         codes = np.flatnonzero(self.is_categorical_[kept]).tolist() or "auto"

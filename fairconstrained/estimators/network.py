@@ -12,19 +12,9 @@ from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
+from fairconstrained.estimators import network_training as training
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.network_training import (
-    BestOnValidation,
-    NetworkScores,
-    fitted_network,
-    is_sound,
-    iterations,
-    last_layer,
-    refit,
-    with_fitted_last_layer,
-    with_last_layer,
-)
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
@@ -32,13 +22,7 @@ from fairconstrained.objectives import Objective
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
-from fairconstrained.utils.parameter_constraints import (
-    Count,
-    LayerSizes,
-    OpenShare,
-    Positive,
-    one_of,
-)
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.typing import Array, MatrixLike
 
 if TYPE_CHECKING:
@@ -52,7 +36,7 @@ _MANY_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClassifier):
+class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlyStoppedClassifier):
     r"""A neural network under explicit fairness constraints. Needs PyTorch (extra ``torch``).
 
     .. math::
@@ -188,17 +172,17 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
     """
 
     most_thresholds: ClassVar[int] = 5
-    hidden_layer_sizes: LayerSizes = (64, 64)
+    hidden_layer_sizes: valid.LayerSizes = (64, 64)
     module: MakeModule | None = None
-    activation: Annotated[str, one_of(*ACTIVATIONS)] = "relu"
-    batch_size: Count | None = None
-    max_epochs: Count = 200
-    learning_rate: Positive | None = None
+    activation: Annotated[str, valid.one_of(*ACTIVATIONS)] = "relu"
+    batch_size: valid.Count | None = None
+    max_epochs: valid.Count = 200
+    learning_rate: valid.Positive | None = None
     early_stopping: bool | Literal["auto"] = "auto"
-    validation_fraction: OpenShare = 0.1
-    n_iter_no_change: Count = 30
+    validation_fraction: valid.OpenShare = 0.1
+    n_iter_no_change: valid.Count = 30
     loss: str | Loss | Objective = "logistic"
-    device: Annotated[str, one_of(*DEVICES)] = "auto"
+    device: Annotated[str, valid.one_of(*DEVICES)] = "auto"
     warm_start: bool = False
 
     def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
@@ -237,8 +221,8 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         if "check_every" in parameters:
             rows, batch = problem.n_rows, solver.get_params(deep=False).get("batch_size")
             batch = int(rows**0.5) if batch == "sqrt" else batch
-            steps = iterations(self.max_epochs, rows, batch)
-            checks = iterations(_CHECKS, rows, batch)
+            steps = training.iterations(self.max_epochs, rows, batch)
+            checks = training.iterations(_CHECKS, rows, batch)
             solver = solver.with_options(max_iter=steps, check_every=checks)
         entries = problem.n_variables * max(problem.n_constraints, 1)
         polishes = entries <= _LARGEST_JACOBIAN and not self._validates(problem.n_rows)
@@ -265,7 +249,7 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         choice = None
         if others is not None:
             patience = self.n_iter_no_change
-            choice = BestOnValidation(trained, others, solver.tol, patience, callback)
+            choice = training.BestOnValidation(trained, others, solver.tol, patience, callback)
         if warm is not None:
             multipliers = warm.multipliers
             if multipliers is None or len(multipliers) != trained.n_constraints:
@@ -279,10 +263,10 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         )
         if choice is not None:
             result, at = choice.chosen(problem, result)
-        if problem.in_epigraph_form or is_sound(problem, result):
+        if problem.in_epigraph_form or training.is_sound(problem, result):
             return result, at
         penalty, validated = penalty_of(self.alpha), choice is not None
-        return with_fitted_last_layer(problem, (result, at), penalty, validated=validated)
+        return training.with_fitted_last_layer(problem, (result, at), penalty, validated=validated)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the network without constraints, trained as that with them."""
@@ -294,17 +278,17 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         The constraints hold on its scores as well, so that the search starts from the solution. The
         unconstrained model is that of the fixed layers.
         """
-        last = last_layer(fit.problem, result.w, penalty_of(self.alpha))
+        last = training.last_layer(fit.problem, result.w, penalty_of(self.alpha))
         if last is None:
             return super()._decided(fit, result)
         problem, start, lift = last
-        first = refit(problem, Start(start, result.multipliers), result.solver.tol)
+        first = training.refit(problem, Start(start, result.multipliers), result.solver.tol)
         n = problem.objective.model.n_parameters
-        free = refit(problem.with_constraints(()), Start(first.w[:n]), result.solver.tol)
+        free = training.refit(problem.with_constraints(()), Start(first.w[:n]), result.solver.tol)
         task = DecisionTask(problem, first, fit.data.y, fit.data.loss_weight, free.w[:n])
         held_out = fit.held_out
         if held_out is not None:
-            parts = with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
+            parts = training.with_last_layer(held_out.constraints, result.w, fit.model.n_parameters)
             held_out = replace(held_out, constraints=tuple(parts))
         search, certificate = fit.searched(task, held_out)
         return replace(search, w=lift(search.w)), certificate
@@ -345,7 +329,8 @@ class FairNetworkClassifier(NetworkScores, ProbabilitiesMixin, EarlyStoppedClass
         True
         """
         check_is_fitted(self)
-        network, convention = fitted_network(self).module(self.weights_), ScoreConvention.of(self)
+        network = training.fitted_network(self).module(self.weights_)
+        convention = ScoreConvention.of(self)
         if convention == ScoreConvention():
             return network
         return with_affine_output(network, convention.sign, float(convention.shown(np.zeros(1))[0]))

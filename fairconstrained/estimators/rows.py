@@ -98,12 +98,9 @@ def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
     return replace(data.take(rows), sample_weight=weight)
 
 
-def constraints_of(
-    estimator: Any, data: TrainingData, *, kappa: float | None = None
-) -> list[Constraint]:
+def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:
     """Return an estimator's constraints with its kappa, surrogate and loss where they have none."""
-    if kappa is None:
-        kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
+    kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
     given = resolve_constraints(estimator.constraint)
     asked = data.constraint_data
     unlabelled = asked is not None and asked[1] is None
@@ -213,6 +210,34 @@ def choices(
 _FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
 
 
+_BY_GROUP = "group_interactions=True gives every row the coefficients of its group, and with "
+_CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [  # values that do not go together, and why
+    (
+        {"group_interactions": True, "sensitive_columns": None},
+        "group_interactions=True needs the groups when predicting as well: name the columns of "
+        "X that hold them in sensitive_columns (it is not enough to pass groups to fit).",
+    ),
+    (
+        {"group_interactions": True, "groups_missing": "ignore_in_constraint"},
+        f"{_BY_GROUP}groups_missing='ignore_in_constraint' some rows have none; use 'own_group'.",
+    ),
+    (
+        {"group_interactions": True, "combine": "marginal"},
+        f"{_BY_GROUP}combine='marginal' a row is in several; use combine='intersection'.",
+    ),
+    (
+        {"goal": "fairness", "enforce": "decision"},
+        "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
+        "does not use kappa; use goal='accuracy'.",
+    ),
+    (
+        {"goal": "fairness", "constraint": None},
+        "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
+        "one, such as 'demographic_parity'.",
+    ),
+]
+
+
 def check_options(estimator: Any) -> None:
     """Check the parameters of an estimator, and that they fit together."""
     check_parameters(estimator, **library_parameters(estimator))
@@ -221,45 +246,16 @@ def check_options(estimator: Any) -> None:
             f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
             f"{estimator.enforce!r}."
         )
-    if getattr(estimator, "group_interactions", False):  # of linear models only
-        _check_interactions(estimator)
     constraint = estimator.constraint
     if isinstance(constraint, list | tuple) and not constraint:
         raise ValueError(
             f"constraint={constraint!r} names no constraint: name one, such as "
             "'demographic_parity', or pass None for the model without constraints."
         )
-    if estimator.goal == "accuracy":
-        return
-    if estimator.enforce == "decision":
-        raise ValueError(
-            "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
-            "does not use kappa; use goal='accuracy'."
-        )
-    if constraint is None:
-        raise ValueError(
-            "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
-            "one, such as 'demographic_parity'."
-        )
-
-
-def _check_interactions(estimator: Any) -> None:
-    """Check that every row has the coefficients of one group, also when predicting."""
-    if estimator.sensitive_columns is None:
-        raise ValueError(
-            "group_interactions=True needs the groups when predicting as well: name the columns of "
-            "X that hold them in sensitive_columns (it is not enough to pass groups to fit)."
-        )
-    if estimator.groups_missing == "ignore_in_constraint":
-        raise ValueError(
-            "group_interactions=True gives every row the coefficients of its group, and with "
-            "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
-        )
-    if estimator.combine == "marginal":
-        raise ValueError(
-            "group_interactions=True gives every row the coefficients of its group, and with "
-            "combine='marginal' a row is in several; use combine='intersection'."
-        )
+    for values, why in _CONTRADICTIONS:
+        given: dict[str, Any] = {name: getattr(estimator, name, None) for name in values}
+        if all(np.ndim(given[name]) == 0 and given[name] == values[name] for name in values):
+            raise ValueError(why)
 
 
 _OF_TWO_CLASSES = {"threshold": None, "confidence": None, "group_interactions": False}

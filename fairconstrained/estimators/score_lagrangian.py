@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -239,13 +240,7 @@ class ScoreLagrangian:
 
         before = penalty(self.auxiliary)[0]
         bounds = [(value - 0.1, value + 0.1) for value in self.auxiliary]
-        after = minimize(
-            penalty,
-            self.auxiliary,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 8},
-        )
+        how: dict[str, Any] = {"method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": 8}}
+        after = minimize(penalty, self.auxiliary, jac=True, **how)
         if after.fun < before:
             self.auxiliary = after.x

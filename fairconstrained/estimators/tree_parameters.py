@@ -16,16 +16,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from fairconstrained.data.sensitive_columns import FeatureKind, column_position
-from fairconstrained.utils.parameter_constraints import (
-    Count,
-    Jobs,
-    Limit,
-    Number,
-    OpenShare,
-    Positive,
-    PositiveShare,
-    Strength,
-)
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import as_frame
@@ -35,28 +26,28 @@ from fairconstrained.utils.validation import as_frame
 class TreeParameters:
     """The parameters of boosted trees."""
 
-    n_estimators: Count = 100
-    learning_rate: Positive = 0.1
-    num_leaves: Annotated[int, Number(Integral, 2, 131072, closed="both")] = 15
-    max_depth: Annotated[int, Number(Integral, -1, None, closed="left")] = -1
-    min_child_samples: Limit = 50
-    min_child_weight: Strength = 1e-3
-    min_split_gain: Strength = 0.0
-    subsample: PositiveShare = 1.0
-    subsample_freq: Limit = 0
-    colsample_bytree: PositiveShare = 1.0
-    reg_alpha: Strength = 0.0
-    reg_lambda: Strength = 10.0
-    max_bin: Annotated[int, Number(Integral, 2, 65535, closed="both")] = 255
+    n_estimators: valid.Count = 100
+    learning_rate: valid.Positive = 0.1
+    num_leaves: Annotated[int, valid.Number(Integral, 2, 131072, closed="both")] = 15
+    max_depth: Annotated[int, valid.Number(Integral, -1, None, closed="left")] = -1
+    min_child_samples: valid.Limit = 50
+    min_child_weight: valid.Strength = 1e-3
+    min_split_gain: valid.Strength = 0.0
+    subsample: valid.PositiveShare = 1.0
+    subsample_freq: valid.Limit = 0
+    colsample_bytree: valid.PositiveShare = 1.0
+    reg_alpha: valid.Strength = 0.0
+    reg_lambda: valid.Strength = 10.0
+    max_bin: Annotated[int, valid.Number(Integral, 2, 65535, closed="both")] = 255
     categorical_features: str | Sequence[str | int | bool] | None = "from_dtype"
     monotone_constraints: Sequence[int] | Mapping[str | int, int] | None = None
     early_stopping: bool = False
-    validation_fraction: OpenShare = 0.1
-    n_iter_no_change: Count = 10
+    validation_fraction: valid.OpenShare = 0.1
+    n_iter_no_change: valid.Count = 10
     lightgbm_params: Mapping[str, Any] | None = None
-    alpha: Strength = 0.1
-    n_fitted_trees: Count | None = 25
-    n_jobs: Jobs = None
+    alpha: valid.Strength = 0.1
+    n_fitted_trees: valid.Count | None = 25
+    n_jobs: valid.Jobs = None
 
     @property
     def feature_kind(self) -> FeatureKind:

@@ -26,15 +26,9 @@ from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.search import BestScoreWithin, SearchProgress, folds_of
 from fairconstrained.solvers import Result
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.execution import splitter_params, with_callbacks, with_splitter, workers
 from fairconstrained.utils.meta_estimators import library_parameters
-from fairconstrained.utils.parameter_constraints import (
-    Jobs,
-    NonNegative,
-    Several,
-    Splits,
-    check_parameters,
-)
 from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
@@ -149,12 +143,12 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     """
 
     kappas: ArrayLike | None = None
-    n_kappas: Several = 15
+    n_kappas: valid.Several = 15
     alphas: Sequence[float] | None = None
-    max_gap: NonNegative = 0.03
+    max_gap: valid.NonNegative = 0.03
     refit: Literal["accuracy", "knee"] | Callable[[dict[str, Any]], int] = "accuracy"
-    cv: Splits = None
-    n_jobs: Jobs = None
+    cv: valid.Splits = None
+    n_jobs: valid.Jobs = None
     bound: bool = False
 
     @with_callbacks
@@ -289,7 +283,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             alphas = [] if isinstance(self.alphas, str) else list(self.alphas)
             penalties = [penalty_of(alpha) for alpha in alphas]
             for penalty in penalties:
-                check_parameters(penalty)
+                valid.check_parameters(penalty)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{_ALPHAS}; got {self.alphas!r}: {error}") from error
         if not penalties:
@@ -339,16 +333,12 @@ def _results(
         results[f"std_test_{name}"] = defined.std(axis=0).filled(np.nan)
         worse = np.nan_to_num(-mean if name == "accuracy" else mean, nan=np.inf)
         results[f"rank_test_{name}"] = rankdata(worse, method="min").astype(np.int32)
-    _warn_of_failures([result for _, ended in measured for result in ended])
-    return results
-
-
-def _warn_of_failures(results: list[Result]) -> None:
-    """Warn once about all folds."""
-    warn_of_other_solver(results)
-    if failed := sum(not result.converged for result in results):
+    ended = [result for _, points in measured for result in points]
+    warn_of_other_solver(ended)
+    if failed := sum(not result.converged for result in ended):
         warn(
-            f"{failed} of the {len(results)} points of the paths did not converge; they were "
+            f"{failed} of the {len(ended)} points of the paths did not converge; they were "
             "measured as they are. Raise max_iter or tol.",
             ConvergenceWarning,
         )
+    return results

@@ -165,7 +165,7 @@ def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
 @pytest.mark.parametrize(
     ("without", "options", "said"),
     [
-        ("X_val", {}, "need both X_val and y_val"),
+        ("X_val", {}, "need X_val and y_val"),
         ("sensitive_features_val", {}, "sensitive_features_val is missing"),
         ("", {"early_stopping": False}, "X_val: validation rows choose when training stops"),
     ],

@@ -165,7 +165,7 @@ ARGUMENTS = [
     ({"kappas": []}, "kappas must be a list of one or more finite numbers"),
     ({"n_kappas": 1}, "'n_kappas' parameter of fairness_path"),
     ({"min_ratio": 1.5}, "'min_ratio' parameter of fairness_path"),
-    ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),
+    ({"X_val": np.ones((3, 6))}, "need X_val and y_val"),
     ({"sensitive_features_val": [1]}, "need X_val and y_val"),
     ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label per row of X_val"),
     ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y does not have: \[7\]"),
