@@ -33,7 +33,7 @@ from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 
 _N_ROUNDS = 7  # in which sigmoids get narrower
-_MORE_ROUNDS = 8  # at most, while models get better, or none near the bound meets it
+_MORE_ROUNDS = 8  # at most, while models get better, or no round has ended at the bound
 _SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.001
@@ -292,17 +292,17 @@ def _run_rounds(
     The models are added to those seen.
     """
     start = _promising(seen) if start.constant else start
-    rounds, merits = SmoothRounds(search, start, _N_ROUNDS, anchor), [-np.inf] * 3
+    rounds, merits, feasible = SmoothRounds(search, start, _N_ROUNDS, anchor), [-np.inf] * 3, False
     for k in range(_N_ROUNDS + _MORE_ROUNDS):
         if k == _FIRST_ROUNDS:
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
         stalled = merits[-1] < merits[-3] + _PROGRESS
         ahead = _promising(seen).merit - search.best.merit > _SHORTFALL
-        short = search.best.constant or not search.best.met or ahead
-        if k >= _LEAST_ROUNDS and stalled and not short:
+        if k >= _LEAST_ROUNDS and stalled and feasible and not ahead:
             return k
         model = rounds.next()
+        feasible |= model.met and not model.constant
         seen += [model, search.add(model)]
     return _N_ROUNDS + _MORE_ROUNDS
 
