@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
         "squares": squares,
     }
     return ShardedData(
-        **(vars(data) | of_atoms),
+        **({each.name: getattr(data, each.name) for each in fields(data)} | of_atoms),
         shards=LocalShards([Shard(data.X, atoms, None if ones else weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
