@@ -1,4 +1,4 @@
-"""Missing values in sensitive features: an error, a group, or rows in no constraint."""
+"""Groups that are missing, or known in probability."""
 
 import warnings
 
@@ -6,19 +6,39 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     DemographicParity,
+    FairBoostingClassifier,
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairnessReport,
+    FairNetworkClassifier,
+    FairRanker,
+    FairThresholds,
+    GroupProbabilities,
+    InputWarning,
     MinorityRate,
+    fairness_path,
     make_biased_classification,
+    with_strata,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.metrics import group_rates, rate_gaps
 
 X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
+
+
 KNOWN = np.arange(len(Y)) % 5 > 0
+
+
 SEX = pd.Series(np.where(CODES, "m", "f"), dtype=object).where(KNOWN, None)
+
+
 AGE = pd.Series(np.where(np.arange(len(Y)) % 2, "old", "young"), dtype=object)
+
+
 AGE[::7] = np.nan
 
 
@@ -117,3 +137,195 @@ def test_whole_numbers_have_the_names_that_they_have_without_missing_values(miss
     assert clf.bound_met_
     # so that a fold by chance without missing values has them as well
     assert list(map(str, fitted(CODES + 1.0).groups_)) == ["1", "2"]
+
+
+MODELS = [
+    FairLogisticClassifier(kappa=0.03),
+    FairLogisticClassifier(kappa=0.03, enforce="decision"),
+    FairBoostingClassifier(kappa=0.03, enforce="decision", n_estimators=20, n_jobs=1),
+    FairThresholds(LogisticRegression(), kappa=0.03),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows whose true groups are drawn from their probabilities, which depend on the features."""
+    X, y, _ = make_biased_classification(3000, gap=0.3, random_state=0)
+    chance = 1.0 / (1.0 + np.exp(-2.0 * (X[:, 0] + X[:, 1])))
+    groups = np.where(np.random.default_rng(0).random(3000) < chance, "a", "b")
+    return X, y, groups, np.column_stack([chance, 1.0 - chance])
+
+
+def rates_by_hand(decided, P):
+    return P.T @ decided / P.sum(axis=0)
+
+
+def test_certain_probabilities_are_groups(data):
+    X, y, groups, _ = data
+    one_hot = np.column_stack([groups == "b", groups == "a"])
+    certain = GroupProbabilities(one_hot, ["b", "a"])
+    for clf in MODELS[:2]:
+        first = clf.fit(X, y, sensitive_features=groups).decision_function(X[:5])
+        again = clf.fit(X, y, sensitive_features=certain).decision_function(X[:5])
+        np.testing.assert_allclose(again, first, rtol=1e-6)
+    pd.testing.assert_frame_equal(
+        rate_gaps(y, X[:, 0] > 0, sensitive_features=certain),
+        rate_gaps(y, X[:, 0] > 0, sensitive_features=groups),
+    )
+
+
+@pytest.mark.parametrize("clf", MODELS, ids=lambda clf: f"{type(clf).__name__}")
+def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
+    if isinstance(clf, FairBoostingClassifier):
+        pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    X, y, groups, P = data
+    clf.fit(X, y, sensitive_features=pd.DataFrame(P, columns=["a", "b"]))
+    decided = clf.predict(X)
+    a, b = rates_by_hand(decided, P)
+    if not isinstance(clf, FairThresholds):  # whose gap is that of out-of-fold scores
+        assert clf.decision_gap_ == pytest.approx(abs(a - b))
+    if getattr(clf, "enforce", "decision") == "decision":
+        assert abs(a - b) <= 0.03 + 1e-3
+    true = abs(decided[groups == "a"].mean() - decided[groups == "b"].mean())
+    assert abs(true - abs(a - b)) < 0.05
+
+
+def test_known_groups_correct_a_proxy_whose_error_depends_on_the_features(data):
+    X, _, groups, P = data
+    wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
+    some = np.where(np.arange(3000) % 3 == 0, groups, None)
+    names, wrong = ["a", "b"], np.column_stack([wrong, 1.0 - wrong])
+    corrected = GroupProbabilities(wrong, names, known=some, given=X)
+    decided = (X[:, 0] > 0).astype(int)
+    true = [decided[groups == name].mean() for name in names]
+    before, after = (rates_by_hand(decided, part) for part in (wrong, corrected[names].to_numpy()))
+    assert np.abs(after - true).max() < 0.02 < np.abs(before - true).max()
+    assert corrected["a"].to_numpy()[::3].tolist() == (groups[::3] == "a").astype(float).tolist()
+
+
+def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
+    X, y, groups, P = data
+    decided, names = (X[:, 0] > 0).astype(int), ["a", "b"]
+    true = np.ptp([decided[groups == name].mean() for name in names])
+    wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
+    seen = np.random.default_rng(0).random(3000) < 0.1
+    members, some = np.column_stack([groups == "a", groups == "b"]), np.where(seen, groups, None)
+    partly = GroupProbabilities(np.column_stack([wrong, 1.0 - wrong]), names, known=some)
+    tables = [
+        rate_gaps(y, decided, sensitive_features=each).loc["selection_rate"]
+        for each in (partly[names], partly, groups)
+    ]
+    plain, counted, exact = (table[["gap", "low", "high"]].astype(float) for table in tables)
+    assert not plain["low"] <= true <= plain["high"]
+    assert counted["low"] <= true <= counted["high"]
+    width = exact["high"] - exact["low"]
+    assert width < counted["high"] - counted["low"] < 5.0 * width
+    guesses = partly.to_numpy()[:, 2:]
+    assert np.isnan(guesses[~seen]).all()
+    sums = [
+        np.where(seen[:, None], guesses, partly[names]).T @ values
+        + (members - guesses)[seen].T @ values[seen] / seen.mean()
+        for values in (decided, np.ones(3000))
+    ]
+    assert counted["gap"] == pytest.approx(np.ptp(sums[0] / sums[1]))
+    report = FairnessReport.from_predictions(y, {"0": decided}, sensitive_features=partly)
+    assert any("Intervals of rates cover the error" in note for note in report.notes)
+
+
+@pytest.mark.filterwarnings("ignore:the probabilities guess")
+def test_all_rows_are_as_many_as_they_are(data):
+    X, y, groups, _ = data
+    decided, even = (X[:, 0] > 0).astype(int), GroupProbabilities(np.full((3000, 2), 0.5), "ab")
+    tables = [group_rates(y, decided, sensitive_features=each) for each in (even, groups)]
+    pd.testing.assert_series_equal(*(table.loc["all rows"] for table in tables))
+    given = {"0": decided, "1": y}
+    reports = [
+        FairnessReport.from_predictions(y, given, sensitive_features=each).to_dict()
+        for each in (even, groups)
+    ]
+    for name in ("rows", "sentences"):
+        assert reports[0][name] == reports[1][name]
+
+
+@pytest.mark.parametrize("hold", [pd.Series, pd.array, list], ids=["Series", "array", "list"])
+def test_known_groups_are_named_as_the_columns_are(data, hold):
+    *_, groups, P = data
+    numbers = [None if k % 7 else int(group == "a") for k, group in enumerate(groups)]
+    corrected = GroupProbabilities(pd.DataFrame(P, columns=[1, 0]), known=hold(numbers))
+    assert corrected["1"][::7].tolist() == numbers[::7]
+
+
+def test_probabilities_are_checked_where_they_are_used(data):
+    _, y, _, P = data
+    some = GroupProbabilities(P, ["a", "b"])
+    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
+        group_rates(y, y, sensitive_features=some.reindex(range(1, 3001)))
+    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
+        group_rates(y, y, sensitive_features=some[["a"]])
+
+
+def test_a_proxy_that_knows_nothing_is_warned_of():
+    with pytest.warns(InputWarning, match="no better than the largest group"):
+        GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
+
+
+SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize(
+    ("P", "columns", "options", "message"),
+    [
+        ([[0.5, 0.6]], ["a", "b"], {}, "sum to 1"),
+        ([[1.5, -0.5]], ["a", "b"], {}, "probabilities >= 0"),
+        ([[1.0]], ["a"], {}, "at least two groups"),
+        ([[0.5, 0.5]], None, {}, "as many names in columns"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"known": ["a", "c"]}, "known must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
+        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "2 columns of the name 'a'"),
+        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"given": [[1], [2]]}, "pass known"),
+    ],
+)
+def test_what_are_no_probabilities_is_refused(P, columns, options, message):
+    with pytest.raises(ValueError, match=message):
+        GroupProbabilities(P, columns, **options)
+
+
+def test_what_needs_the_group_of_every_row_is_refused(data):
+    X, y, groups, P = data
+    some = GroupProbabilities(P, ["a", "b"])
+    for clf in (
+        FairThresholds(LogisticRegression(), per_group=True),
+        FairLogisticClassifier(confidence=0.9, enforce="decision"),
+        FairRanker(),
+    ):
+        rows = {"query": np.arange(3000) // 30} if isinstance(clf, FairRanker) else {}
+        with pytest.raises(ValueError, match="the group of every row"):
+            clf.fit(X, y, sensitive_features=some, **rows)
+    for clf, advice in (
+        (FairBoostingClassifier(early_stopping=True), "set early_stopping=False"),
+        (FairNetworkClassifier(), "set early_stopping=False"),
+    ):
+        with pytest.raises(ValueError, match=advice):
+            clf.fit(X, y, sensitive_features=some)
+    with pytest.raises(ValueError, match="probabilities of groups are for rates"):
+        rate_gaps(y, y, sensitive_features=with_strata(some, groups))
+
+
+def test_rows_for_validation_may_have_probabilities(data):
+    X, y, _, P = data
+    groups = GroupProbabilities(P, ["a", "b"])
+    path = fairness_path(
+        FairLogisticClassifier(), X[:2000], y[:2000], sensitive_features=groups[:2000],
+        X_val=X[2000:], y_val=y[2000:], sensitive_features_val=groups[2000:], kappas=[0.1, 0.02],
+    )  # fmt: skip
+    for k, model in enumerate(path.estimators):
+        rates = rates_by_hand(model.predict(X[2000:]), P[2000:])
+        assert path.validation["val_decision_gap"][k] == pytest.approx(np.ptp(rates))
+        accuracy = model.score(X[2000:], y[2000:])
+        assert path.validation["val_accuracy"][k] == pytest.approx(accuracy)
+    assert path.validation_size == pytest.approx(1000.0)
+    clf = FairLogisticClassifierCV(n_kappas=3, cv=2, max_gap=0.1)
+    clf.fit(X, y, sensitive_features=groups)
+    assert np.ptp(rates_by_hand(clf.predict(X), P)) < 0.11

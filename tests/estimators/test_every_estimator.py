@@ -1,8 +1,11 @@
-"""What holds of every estimator: copies, second fits, names, containers, columns of groups."""
+"""What holds of every estimator: copies, failed fits, subclasses, names, containers, groups."""
 
+import inspect
 import pickle
 import re
+import sys
 import tomllib
+import warnings
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from _support.classifiers import small_estimators
 from _support.every_estimator import (
     MODELS,
     WITHOUT_GROUPS,
@@ -20,13 +24,27 @@ from _support.every_estimator import (
 )
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained import FairLogisticClassifier, FairRanker, FairThresholds
+import fairconstrained
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    make_biased_classification,
+    make_biased_ranking,
+)
 
 ROWS = generated_rows()
+
+
 # A classifier inside of another one cannot see the columns that the other takes out.
 WITH_COLUMNS = [name for name in MODELS if name not in {*WITHOUT_GROUPS, "thresholds, fair model"}]
+
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
     pytest.mark.cases(len(MODELS)),
@@ -98,8 +116,14 @@ def test_unknown_parameters_and_models_that_are_not_fitted(name):
 
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
 API = (ROOT / "docs" / "api.rst").read_text()
+
+
 MODULES = ("fairconstrained", "fairconstrained.dask")
+
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -143,3 +167,136 @@ def test_estimators_inside_link_to_their_own_pages():
     assert "fairconstrained.FairThresholds.html" in shown
     Policy.__module__ = "elsewhere"
     assert "generated" not in Policy()._repr_html_()
+
+
+PACKAGE = str(Path(fairconstrained.__file__).parent)
+
+
+FRACTIONS = (0.01, 0.5, 0.9)  # of the calls of a fit: checks, the solver, what is stored
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return generated_rows()
+
+
+def attempted(fit, calls=None):
+    """Run a fit, interrupted after a number of calls of functions; return how many it made."""
+    made = 0
+
+    def count(frame, event, _):
+        nonlocal made
+        code = frame.f_code
+        closing = code.co_flags & inspect.CO_GENERATOR  # what a generator raises then is ignored
+        if event == "call" and code.co_filename.startswith(PACKAGE) and not closing:
+            made += 1
+            if made == calls:
+                raise KeyboardInterrupt
+
+    with warnings.catch_warnings():  # small models, few iterations
+        warnings.simplefilter("ignore")
+        sys.setprofile(count)
+        try:
+            fit()
+        finally:
+            sys.setprofile(None)
+    return made
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_fit_that_does_not_end_leaves_the_estimator_as_it_was(name, rows):
+    needed(name)
+    X, y, given = arguments(name, rows)
+    model = clone(MODELS[name])
+    before, narrow = dict(vars(model)), np.ascontiguousarray(X[:, :3])
+    other = clone(model)
+    n_calls = min(attempted(lambda: other.fit(narrow, y, **given)) for _ in "12")  # warmed up
+
+    def is_left_alone():
+        wrong = np.append(narrow[1:], np.full((1, 3), np.inf), axis=0)
+        with pytest.raises(ValueError):
+            model.fit(wrong, y, **given)
+        assert vars(model) == before
+        for fraction in FRACTIONS:
+            with pytest.raises(KeyboardInterrupt):
+                attempted(lambda: model.fit(narrow, y, **given), int(fraction * n_calls))
+            assert vars(model).keys() == before.keys()
+            assert all(vars(model)[key] is before[key] for key in before)
+
+    is_left_alone()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    attempted(lambda: model.fit(X, y, **given))
+    before = dict(vars(model))
+    by_group = {key: given[key] for key in ("sensitive_features",) if model_needs_groups(model)}
+    predicted = model.predict(X, **by_group)
+    is_left_alone()
+    np.testing.assert_array_equal(model.predict(X, **by_group), predicted)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(narrow, **by_group)
+
+
+X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
+
+
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(30, 8, random_state=1)
+
+
+ESTIMATORS = small_estimators()
+
+
+def strict_kind(estimator):
+    """Return a subclass of an estimator's class that has the one parameter `strict`."""
+    options, kind = estimator.get_params(deep=False), type(estimator)
+
+    class Policy(kind):
+        def __init__(self, strict=True):
+            own = {"kappa": 0.15 if strict else 0.3} if options.get("kappa") else {}
+            super().__init__(**{**options, **own})
+            self.strict = strict
+
+    return Policy
+
+
+def rows_for(estimator):
+    """Return rows, labels and further arguments of `fit`."""
+    if isinstance(estimator, FairRanker):
+        return DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUERY}
+    if type(estimator).__name__ == "NeymanPearsonClassifier":
+        return X, Y, {}
+    return X, Y, {"sensitive_features": GROUPS}
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_subclass_is_fitted_cloned_and_searched(name):
+    estimator = ESTIMATORS[name]()
+    rows, labels, params = rows_for(estimator)
+    subclass = clone(strict_kind(estimator)())
+    fitted = subclass.fit(rows, labels, **params)
+    plain = clone(estimator)
+    plain.set_params(**({"kappa": 0.15} if plain.get_params().get("kappa") else {}))
+    np.testing.assert_array_equal(
+        fitted.predict(rows), plain.fit(rows, labels, **params).predict(rows)
+    )
+    assert fitted.get_params(deep=False) == {"strict": True}
+    if not isinstance(estimator, FairRanker):
+        search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
+        assert set(search.fit(rows, labels, **params).best_params_) == {"strict"}
+
+
+@pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])
+def test_subclasses_of_the_estimators_on_dask(name):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
+    parts = [da.from_array(one, chunks=100) for one in (X, Y, GROUPS)]
+    plain = getattr(on_dask, name)
+    ours = clone(strict_kind(plain(kappa=0.1))()).fit(*parts[:2], sensitive_features=parts[2])
+    other = plain(kappa=0.15).fit(*parts[:2], sensitive_features=parts[2])
+    np.testing.assert_array_equal(
+        ours.predict(parts[0]).compute(), other.predict(parts[0]).compute()
+    )
+    np.testing.assert_array_equal(ours.to_local().coef_, other.coef_)
+    assert ours.get_params(deep=False) == {"strict": True}
+    assert ours.to_local().get_params()["kappa"] == 0.15

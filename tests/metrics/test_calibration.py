@@ -1,17 +1,32 @@
-"""Precision and calibration in the large by group: values, intervals, weights."""
+"""Measures of calibration and of rankings."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import precision_score
+from numpy.testing import assert_allclose
+from sklearn.metrics import ndcg_score, precision_score, roc_auc_score
 
 from fairconstrained import FairLogisticClassifier, FairnessReport, make_biased_classification
 from fairconstrained.constraints import CalibrationParity
-from fairconstrained.metrics import group_calibration, predictive_parity_difference
+from fairconstrained.metrics import (
+    group_calibration,
+    mean_ndcg,
+    pairwise_error,
+    predictive_parity_difference,
+    query_pairwise_errors,
+    query_parity_difference,
+)
+from fairconstrained.metrics.ranking import query_gaps
 
 X, Y, GROUPS = make_biased_classification(800, 3, gap=0.4, random_state=0)
+
+
 MODEL = FairLogisticClassifier(None).fit(X, Y)
+
+
 P, DECIDED = MODEL.predict_proba(X)[:, 1], MODEL.predict(X)
+
+
 MEMBERS = {"sensitive_features": GROUPS}
 
 
@@ -43,3 +58,72 @@ def test_the_gap_is_that_of_the_constraint():
 def test_probabilities_are_between_0_and_1():
     with pytest.raises(ValueError, match="y_pred must hold the probabilities"):
         group_calibration(Y, 3.0 * P, **MEMBERS)
+
+
+@pytest.fixture
+def rows(rng):
+    """Labels, scores with ties, unsorted queries and groups."""
+    n = 120
+    y = (rng.random(n) < 0.4).astype(int)
+    scores = np.round(rng.normal(size=n), 1)
+    query = rng.choice(["x", "y", "z", "w"], n)
+    return y, scores, query, rng.choice(["a", "b", "c"], n)
+
+
+@pytest.mark.parametrize("k", [None, 1, 10])
+def test_ndcg_is_the_mean_of_scikit_learns(rows, rng, k):
+    _, scores, query, _ = rows
+    relevance = rng.integers(0, 5, len(scores))
+    expected = [
+        ndcg_score([relevance[query == q]], [scores[query == q]], k=k) for q in np.unique(query)
+    ]
+    assert mean_ndcg(relevance, scores, query=query, k=k) == pytest.approx(np.mean(expected))
+
+
+def test_queries_without_relevant_rows_do_not_count():
+    y, scores, query = [1, 0, 0, 0], [1.0, 0.0, 0.0, 1.0], [1, 1, 2, 2]
+    assert mean_ndcg(y, scores, query=query) == 1.0
+    assert np.isnan(mean_ndcg([0, 0], [1.0, 2.0], query=[1, 1]))
+
+
+def test_the_pairwise_error_of_one_query_is_one_minus_the_auc(rows):
+    y, scores, _, _ = rows
+    error = pairwise_error(y, scores, query=np.zeros(len(y)))
+    assert error == pytest.approx(1.0 - roc_auc_score(y, scores))
+
+
+def test_errors_by_query_and_group(rows):
+    y, scores, query, groups = rows
+    table = query_pairwise_errors(y, scores, query=query, sensitive_features=groups)
+    assert table.index.tolist() == pd.unique(query).tolist()
+    for (a, b), column in table.items():
+        for q, value in column.items():
+            high = scores[(query == q) & (groups == a) & (y == 1)]
+            low = scores[(query == q) & (groups == b) & (y == 0)]
+            apart = high[:, None] - low[None, :]
+            assert value == pytest.approx(np.mean((apart < 0) + 0.5 * (apart == 0)))
+    gaps = [
+        max(abs(row[a, b] - row[b, a]) for a in "abc" for b in "abc") for _, row in table.iterrows()
+    ]
+    assert_allclose(query_gaps(table), gaps)
+    arguments = {"query": query, "sensitive_features": groups}
+    assert query_parity_difference(y, scores, **arguments) == pytest.approx(max(gaps))
+    median = query_parity_difference(y, scores, quantile=0.5, **arguments)
+    assert median == pytest.approx(np.median(gaps))
+
+
+def test_queries_without_pairs_are_nan_and_do_not_count():
+    y, groups, query = [1, 0, 1, 1], ["a", "b", "a", "b"], [1, 1, 2, 2]
+    table = query_pairwise_errors(y, [1.0, 2, 3, 4], query=query, sensitive_features=groups)
+    assert table.loc[1, ("a", "b")] == 1.0
+    assert np.isnan(table.loc[1, ("b", "a")])
+    assert table.loc[2].isna().all()
+    arguments = {"query": query, "sensitive_features": groups}
+    assert np.isnan(query_parity_difference(y, [1.0, 2, 3, 4], **arguments))
+
+
+def test_relevances_must_be_numbers_from_zero():
+    with pytest.raises(ValueError, match="y_true must hold relevances, numbers >= 0"):
+        mean_ndcg(["a", "b"], [1.0, 2.0], query=[1, 1])
+    with pytest.raises(ValueError, match="the least one is -1"):
+        mean_ndcg([-1, 1], [1.0, 2.0], query=[1, 1])

@@ -48,12 +48,6 @@ def test_other_rows_are_given_as_raw_features(rng):
     )
 
 
-def test_batches_are_rows(rng):
-    X, values, rows = rng.normal(size=(50, 2)), rng.normal(size=7), np.array([3, 3, 40])
-    model = model_of(X)
-    assert_allclose(model.batch(rows).forward(values)[0], model.forward(values)[0][rows])
-
-
 def test_the_start_is_the_boosted_values_and_a_copy():
     model = model_of(np.zeros((4, 2)))
     start = model.start(np.random.RandomState(0))
@@ -86,15 +80,6 @@ def test_the_preconditioner_is_the_curvature_of_loss_and_penalty(rng):
         features, X, np.ones(50), np.zeros(7), curvature=curvature, fit_intercept=False
     )
     assert len(free.preconditioner()) == free.n_parameters == 6
-
-
-def test_a_base_score_is_the_first_column(rng):
-    X, values = rng.normal(size=(50, 2)), rng.normal(size=8)
-    features = LeafFeatures(leaves_of, SIZES, lambda X: 2.0 * np.asarray(X)[:, 1])
-    model = LeafModel.of(features, X, np.ones(50), np.zeros(8))
-    expected = values[0] * 2.0 * X[:, 1] + model_of(X).forward(values[1:])[0]
-    assert_allclose(model.forward(values)[0], expected, rtol=1e-12)
-    assert_allclose(model.mean_squares[0], np.mean(4.0 * X[:, 1] ** 2))
 
 
 def test_the_base_score_follows_from_known_scores(rng):

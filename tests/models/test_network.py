@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -80,53 +77,11 @@ def test_pullback_gives_the_differences_of_scores(model, w, rng):
     assert_array_equal(scores, model.forward(w)[0])
 
 
-def test_pullbacks_can_be_called_again(model, w, rng):
-    _, pullback = model.forward(w)
-    u, v = rng.normal(size=(2, N_ROWS))
-    assert_allclose(pullback(u) + pullback(v), pullback(u + v), atol=1e-12)
-
-
-def test_graphs_are_freed_with_the_pullback(model, w):
-    gc.collect()
-
-    def tensors():
-        return sum(type(one) is torch.Tensor for one in gc.get_objects())
-
-    before = tensors()
-    scores, pullback = model.forward(w)
-    del scores, pullback
-    assert tensors() == before
-
-
-def test_start_depends_on_the_random_state_only(model):
-    torch.manual_seed(1)
-    one = model.start(np.random.RandomState(3))
-    expected = torch.rand(3)
-    torch.manual_seed(1)
-    assert_array_equal(torch.rand(3), expected)
-    assert_array_equal(one, model.start(np.random.RandomState(3)))
-    assert not np.array_equal(one, model.start(np.random.RandomState(4)))
-
-
 def test_start_has_the_variance_of_he_initialisation():
     module = multilayer_perceptron(400, (300,))
     assert float(module[0].weight.detach().var()) == pytest.approx(2.0 / 400.0, rel=0.05)
     assert float(module[2].weight.detach().var()) == pytest.approx(1.0 / 300.0, rel=0.3)
     assert float(module[0].bias.detach().abs().max()) == 0.0
-
-
-def test_scores_do_not_depend_on_the_scale_of_features(X, options):
-    factor, shift = np.array([3.0, 0.1, 1e4, 2.0, 7.0]), np.arange(5.0)
-    one = TorchModel.standardized(X, np.ones(N_ROWS), **options)
-    other = TorchModel.standardized(X * factor + shift, np.ones(N_ROWS), **options)
-    w = one.start(np.random.RandomState(0))
-    assert_allclose(other.forward(w)[0], one.forward(w)[0], rtol=1e-8, atol=1e-9)
-
-
-def test_sparse_rows_are_dense_rows(X, options, w):
-    sparse = TorchModel.standardized(sp.csr_array(X), np.ones(N_ROWS), **options)
-    dense = TorchModel.standardized(X, np.ones(N_ROWS), **options)
-    assert_allclose(sparse.forward(w)[0], dense.forward(w)[0], atol=1e-10)
 
 
 def test_batches_and_other_rows(model, w, X):
@@ -160,15 +115,6 @@ def test_the_module_alone_gives_the_scores(model, w, X):
     with torch.no_grad():
         scores = module(torch.tensor(X)).numpy()
     assert_allclose(scores, model.forward(w)[0], atol=1e-9)
-
-
-def test_single_precision_is_near_double_precision(X, w, options):
-    single = TorchModel.standardized(X, np.ones(N_ROWS), dtype="float32", **options)
-    double = TorchModel.standardized(X, np.ones(N_ROWS), **options)
-    scores, pullback = single.forward(w)
-    assert scores.dtype == np.float64
-    assert_allclose(scores, double.forward(w)[0], atol=1e-4)
-    assert_allclose(pullback(scores), double.forward(w)[1](scores), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +157,6 @@ def test_a_module_of_the_user_is_not_changed(kind, X, rng):
         assert parameter.dtype is kind and parameter.requires_grad == (name != "0.bias")
         assert torch.equal(parameter, before[name])
     assert w @ w == pytest.approx(sum((one.double() ** 2).sum() for one in before.values()).item())
-
-
-def test_lazy_modules_are_networks(X):
-    model = TorchModel.standardized(X, np.ones(N_ROWS), module=lambda n: torch.nn.LazyLinear(1))
-    assert model.n_parameters == N_FEATURES + 1
 
 
 def test_modules_that_cannot_be_copied_raise(X):

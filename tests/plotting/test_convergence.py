@@ -71,32 +71,6 @@ def test_violations_of_zero_are_drawn_at_the_bottom():
     assert 0.0 in display.axes_[1].get_yticks()
 
 
-def test_last_marker_is_hollow_if_infeasible():
-    display = ConvergenceDisplay({"bad": trace_of(0.1, 0.05), "good": trace_of(0.1, 0.0)}).plot()
-    ends = [line for line in display.axes_[0].lines if line.get_label() == "_end"]
-    assert [end.get_markerfacecolor() == "white" for end in ends] == [True, False]
-
-
-def test_ten_runs_have_different_styles():
-    runs = {f"run {i}": trace_of(*np.geomspace(1.0, 1e-5, 5 + i)) for i in range(10)}
-    display = draw(ConvergenceDisplay(runs).plot())
-    looks = {
-        (line.get_color(), line.get_linestyle(), line.get_marker())
-        for line, *_ in display.lines_.values()
-    }
-    assert len(looks) == 10
-    assert len({marker for _, _, marker in looks}) == 10
-    assert len(display.figure_.legends[0].get_texts()) == 10
-
-
-@pytest.mark.parametrize("violation", [0.0, 1e-30, 1e-8, 0.3, 1e6, np.inf, np.nan])
-@pytest.mark.parametrize("reference", [None, 0.0])
-def test_one_point(violation, reference):
-    trace = trace_of(violation, residual=violation)
-    display = draw(ConvergenceDisplay({"one": trace}, reference=reference).plot())
-    assert len(display.lines_["one"][0].get_xdata()) == 1
-
-
 def test_non_finite_values_are_not_drawn():
     trace = trace_of(0.1, 0.2, np.nan)
     trace.objective[-1] = np.inf
@@ -111,12 +85,6 @@ def test_x_is_logarithmic_for_runs_of_different_lengths():
     assert ConvergenceDisplay({"long": runs["long"]}).plot().axes_[0].get_xscale() == "linear"
 
 
-def test_unnamed_results_get_the_names_of_their_solvers(results):
-    many = [results["IPC"], results["AL"], results["IPC"]]
-    display = ConvergenceDisplay.from_results(many)
-    assert list(display.lines_) == ["IPC 1", "AugmentedLagrangian", "IPC 2"]
-
-
 def test_given_axes_are_used(results):
     figure, axes = plt.subplots(3, 1)
     display = draw(ConvergenceDisplay.from_results(results, axes=axes))
@@ -124,8 +92,3 @@ def test_given_axes_are_used(results):
     assert display.axes_.tolist() == axes.tolist()
     assert axes[0].get_legend() is not None
     assert not figure.legends
-
-
-def test_line_properties_can_be_set(results):
-    display = ConvergenceDisplay.from_results(results["IPC"], line_kw={"color": "red"})
-    assert display.lines_["IPC"][0].get_color() == "red"

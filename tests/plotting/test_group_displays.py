@@ -1,28 +1,18 @@
 """Tests of the displays of groups: the plots show the rates and distributions of the data."""
 
-import sys
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from _support.drawing import draw, plt, three_groups
 from fairlearn.metrics import MetricFrame, selection_rate
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import FairHingeClassifier, FairLogisticClassifier
+from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import PartialDemographicParity
 from fairconstrained.metrics import partial_demographic_parity_difference, roc_parity_difference
-from fairconstrained.plotting import (
-    FairnessPathDisplay,
-    GroupMetricsDisplay,
-    GroupRateDisplay,
-    ScoreDensityDisplay,
-)
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
 
@@ -72,36 +62,6 @@ def test_groups_differ_without_colour(kind, model):
     assert len(set(looks)) == len(looks)
 
 
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_groups_from_sensitive_columns(kind):
-    whole = np.column_stack([X, np.unique(GROUPS, return_inverse=True)[1]])
-    model = make_pipeline(StandardScaler(), FairLogisticClassifier(sensitive_columns=[4]))
-    model.fit(whole, Y)
-    display = kind.from_estimator(model, whole, Y)
-    given = kind.from_estimator(model, whole, Y, sensitive_features=GROUPS)
-    if kind is GroupMetricsDisplay:
-        own, other = display.tables[""], given.tables[""]
-        assert own.to_numpy() == pytest.approx(other.to_numpy())
-    with pytest.raises(ValueError, match="pass sensitive_features"):
-        kind.from_estimator(LogisticRegression().fit(X, Y), X, Y)
-
-
-@pytest.mark.parametrize("kind", [*DISPLAYS, FairnessPathDisplay])
-def test_missing_matplotlib_raises_import_error(kind, model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"requires matplotlib"):
-        kind.from_estimator(model, X, Y, sensitive_features=GROUPS)
-
-
-def test_searches_svms_and_other_models():
-    hinge = FairHingeClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
-    display = ScoreDensityDisplay.from_estimator(hinge, X, sensitive_features=GROUPS)
-    assert (display.unit, display.threshold) == ("score", 0.0)
-    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y)
-    display = ScoreDensityDisplay.from_estimator(search, X, sensitive_features=GROUPS)
-    assert (display.unit, display.threshold) == ("probability of the positive class", 0.5)
-
-
 # Densities
 
 
@@ -143,11 +103,6 @@ def test_ranks_of_the_constraint_are_the_default():
         assert display.ranks == (0.1, 0.4)
         texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert "ranks 10% to 40%" in texts
-
-
-def test_equal_scores():
-    for kind in (ScoreDensityDisplay, GroupRateDisplay):
-        draw(kind.from_predictions(Y, np.ones(len(Y)), sensitive_features=GROUPS, ranks=(0.0, 0.5)))
 
 
 # Rates
@@ -314,29 +269,6 @@ def test_many_groups_show_extremes_the_largest_and_others(model, rng):
     assert len(rates.curves) == 8
     for display in (densities, rates):
         draw(display)
-
-
-def test_more_than_four_densities_are_drawn_one_below_the_other(model):
-    more = np.char.add(GROUPS, np.where(np.arange(len(Y)) % 2, "1", "2"))
-    display = draw(ScoreDensityDisplay.from_estimator(model, X, sensitive_features=more))
-    bases = [line.get_data().baseline for line in display.lines_.values()]
-    assert bases == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
-    for line in display.lines_.values():
-        values, _, base = line.get_data()
-        assert values.max() == pytest.approx(base + 0.85)
-    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert labels[0] == f"a1 (n = {np.sum(more == 'a1')})"
-
-
-def test_marginal_groups_of_the_classifier_are_shown():
-    both = pd.DataFrame({"sex": GROUPS, "old": np.arange(len(Y)) % 3 == 0})
-    clf = FairLogisticClassifier(kappa=0.2, combine="marginal").fit(X, Y, sensitive_features=both)
-    names = ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
-    metrics = draw(GroupMetricsDisplay.from_estimator(clf, X, Y, sensitive_features=both))
-    assert metrics.tables[""].index.tolist() == names
-    densities = draw(ScoreDensityDisplay.from_estimator(clf, X, sensitive_features=both))
-    assert list(densities.densities) == names
-    assert densities.densities["old=True"].n_rows == both["old"].sum()
 
 
 def test_invalid_metrics_raise(model):

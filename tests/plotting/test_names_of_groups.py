@@ -41,31 +41,6 @@ def test_dollar_signs_in_groups_are_no_formulas(kind, model):
     assert all(name in texts for name in DOLLARS)
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_dollar_signs_in_many_groups_are_no_formulas(kind, model):
-    number = np.array(["$1_", "$2_", "$3_"])[np.arange(len(Y)) // 3 % 3]
-    groups = GROUPS.astype(object) + number
-    texts = drawn_texts(kind.from_estimator(model, X, Y, sensitive_features=groups))
-    assert all(name in texts for name in ("$1_", "$2_", "$3_"))
-
-
-def test_the_name_of_a_class_is_no_formula():
-    y = np.array(["$0_", "$1_$", "$2"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    clf = LogisticRegression().fit(X, y)
-    display = ScoreDensityDisplay.from_estimator(
-        clf, X, y, sensitive_features=GROUPS, pos_label="$1_$"
-    )
-    assert "score of class $1_$ minus" in drawn_texts(display)
-
-
-def test_axes_that_the_user_names_may_have_formulas(model):
-    display = ScoreDensityDisplay.from_predictions(
-        Y, model.decision_function(X), sensitive_features=GROUPS, unit=r"$\theta$"
-    )
-    assert display.ax_.get_xlabel() == r"$\theta$"
-
-
 @pytest.mark.parametrize("n_groups", [3, 12])
 def test_groups_with_the_same_text_are_all_drawn(n_groups, model):
     names = [("x, b=y", "z"), ("x", "y, b=z"), *(("w", str(k)) for k in range(n_groups - 2))]

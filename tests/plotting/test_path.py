@@ -13,7 +13,6 @@ from fairconstrained import (
 )
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
-from fairconstrained.plotting.style import labels_in_margin
 
 X, Y, GROUPS = three_groups()
 
@@ -118,15 +117,6 @@ def test_band_of_the_objective_is_what_no_model_is_below(path):
         FairnessPathDisplay.from_path(path, rows="objective")
 
 
-def test_weighted_validation_rows_count_less():
-    path = fairness_path(
-        FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=2,
-        X_val=X[300:], y_val=Y[300:], sensitive_features_val=GROUPS[300:],
-        sample_weight_val=np.repeat([1.0, 3.0], 50),
-    )  # fmt: skip
-    assert path.validation_size == pytest.approx(200.0**2 / (50 + 9 * 50))
-
-
 def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path):
     kappa = path.kappas[1] * 1.01
     display = draw(FairnessPathDisplay.from_path(path, chosen=kappa, unconstrained=(0.4, 0.9)))
@@ -142,15 +132,6 @@ def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path
     legend = display.ax_.get_legend().get_window_extent()
     assert legend.y0 >= inside.y1 - 1.0
     assert "unconstrained" not in [t.get_text() for t in display.ax_.get_legend().get_texts()]
-
-
-@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0.0, 0.01, 0.02], [1.0, 0.0], []])
-def test_labels_keep_their_distance(places):
-    ax = plt.subplots()[1]
-    texts = labels_in_margin(ax, [("label", 0.0, place) for place in places])
-    moved = np.sort([text.get_position()[1] for text in texts])
-    plt.close(ax.figure)
-    assert np.all(np.diff(moved) >= 0.07 - 1e-12) and np.all(moved >= 0.0)
 
 
 def test_invalid_paths_raise():

@@ -10,7 +10,7 @@ from _support.toy_terms import NeymanPearson, RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
-from fairconstrained.domains import Box, L2Ball
+from fairconstrained.domains import L2Ball
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
@@ -159,17 +159,6 @@ def test_batches_are_unbiased(problem, w, multipliers):
     assert_allclose(found, problem.at(w).gradient(multipliers), atol=1e-12)
 
 
-def test_weights_make_up_for_unequal_draws(problem, w, multipliers, rng):
-    """Rows that are drawn k times count 1 / k each, so that nothing is left of the draw."""
-    counts = [rng.integers(1, 4, size=model.n_rows) for model in problem.models]
-    rows = [rng.permutation(np.repeat(np.arange(len(k)), k)) for k in counts]
-    weights = [1.0 / k[drawn] for k, drawn in zip(counts, rows, strict=True)]
-    batch = problem.batch(*rows, weights=weights)
-    assert_allclose(values(batch, w), values(problem, w), atol=1e-12)
-    expected = problem.at(w).gradient(multipliers)
-    assert_allclose(batch.at(w).gradient(multipliers), expected, atol=1e-12)
-
-
 def test_every_model_needs_a_batch():
     with pytest.raises(ValueError, match="2 models need as many, got 1"):
         two_models().batch(np.arange(3))
@@ -229,27 +218,6 @@ def test_epigraph_minimises_the_violation(problem, w, rng, bound):
     kept = problem.constraints if bound is None else problem.parts
     assert epigraph.smooth == all(part.smooth for part in kept)
     assert_gradient(epigraph, v, rng.uniform(0.1, 1.0, size=epigraph.n_constraints))
-
-
-def test_epigraph_keeps_smoothness_and_the_domain():
-    smooth = PROBLEMS["equal_opportunity"]
-    assert smooth.epigraph(0.5).smooth
-    assert not PROBLEMS["hinge"].epigraph(0.5).smooth
-    boxed = replace(smooth, domain=Box(-1.0, 1.0)).epigraph()
-    assert_array_equal(boxed.domain.project(np.full(5, 9.0)), [1.0, 1.0, 1.0, 1.0, 9.0])
-    assert smooth.epigraph().domain.whole_space
-
-
-def test_transforms_of_a_problem_can_be_repeated(problem, w, rng):
-    """Majorants of proximal epigraph problems on batches: every step keeps to the definitions."""
-    made = problem.proximal(w, 0.5).epigraph(0.6)
-    v = np.append(w, 0.1)
-    majorant = made.convexify(v)
-    assert_allclose(values(majorant, v), values(made, v), atol=1e-12)
-    other = v + rng.normal(size=5)
-    assert np.all(values(majorant, other) >= values(made, other) - 1e-12)
-    every = [np.arange(model.n_rows) for model in majorant.models]
-    assert_allclose(values(majorant.batch(*every), other), values(majorant, other), atol=1e-12)
 
 
 def test_terms_may_own_variables(rng):

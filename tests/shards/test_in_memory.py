@@ -8,18 +8,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import (
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    SelectionRate,
-    make_biased_classification,
-)
+from fairconstrained import FairLogisticClassifier, SelectionRate, make_biased_classification
 from fairconstrained.data import validation
 from fairconstrained.shards import rows as shard_rows
 from fairconstrained.shards.in_memory import ShardedData, drawn
 from fairconstrained.solvers import AugmentedLagrangian
 from fairconstrained.utils import numerics as row_blocks
-from fairconstrained.utils.numerics import codes_in_blocks, grouped, only_ones
+from fairconstrained.utils.numerics import grouped
 
 N_ROWS = 3000
 CONSTRAINTS = [
@@ -116,35 +111,6 @@ def test_options_mean_the_same(many, monkeypatch, options):
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
 
 
-def test_losses_with_kinks_have_the_same_problem(many, monkeypatch):
-    X, y, groups, weight = drawn_rows()
-    classifier = FairHingeClassifier("demographic_parity", 0.05)
-    assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
-
-
-def test_labels_and_groups_of_any_type_have_the_same_names(many, monkeypatch):
-    X, y, groups, _ = drawn_rows()
-    labels = np.array(["no", "yes"], dtype=object)[y]
-    table = pd.DataFrame({"sex": np.array(["m", "f", "x"])[groups], "old": y == 1})
-    for combine in ("intersection", "marginal"):
-        classifier = FairLogisticClassifier("demographic_parity", 0.05, combine=combine)
-        by_atom, plain = both(monkeypatch, classifier, X, labels, table)
-        assert_same(by_atom, plain)
-        assert_array_equal(by_atom.data.groups.listed, plain.data.groups.listed)
-        assert_array_equal(by_atom.data.classes, plain.data.classes)
-
-
-def test_rows_without_a_group_count_in_the_loss_only(many, monkeypatch):
-    X, y, groups, _ = drawn_rows()
-    values = np.array(["a", "b", None], dtype=object)[groups]
-    options = {"groups_missing": "ignore_in_constraint"}
-    classifier = FairLogisticClassifier("equalized_odds", 0.05, **options)
-    assert_same(*both(monkeypatch, classifier, X, y, values))
-    table = pd.DataFrame({"one": values, "two": X[:, 0] > 0.0})
-    classifier.set_params(combine="marginal")
-    assert not isinstance(classifier.bind(X, y, None, table).data, ShardedData)
-
-
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
 def test_a_solver_makes_the_same_steps(many, monkeypatch, constraint):
     X, y, groups, weight = drawn_rows()
@@ -224,16 +190,6 @@ def test_rows_are_read_once_for_values_derivatives_and_decisions(many, monkeypat
     assert at.decided.gap > 0.0 and len(reads) == 1
 
 
-def test_codes_of_blocks_are_those_of_all_rows(monkeypatch):
-    monkeypatch.setattr(row_blocks, "_BLOCK", 100)
-    values = np.random.default_rng(0).integers(0, 300, 1000)
-    for part in (values, np.sort(values), values.astype(str), values == 0):
-        found, codes = codes_in_blocks(1000, part.__getitem__)
-        assert_array_equal(found[codes], part)
-        assert_array_equal(found, np.unique(part))
-        assert codes.dtype == (np.int8 if len(found) < 100 else np.int16)
-
-
 @pytest.mark.parametrize("size", [60, 400])
 def test_rows_are_drawn_from_every_stratum_in_proportion(monkeypatch, size):
     monkeypatch.setattr(row_blocks, "_BLOCK", 100)
@@ -249,22 +205,3 @@ def test_rows_are_drawn_from_every_stratum_in_proportion(monkeypatch, size):
     assert_allclose(weights, (sizes / taken)[of_rows[rows]])
     assert_allclose(weights.sum(), 2000)
     assert np.isin(rows, order).all()
-
-
-def test_only_weights_that_are_all_one_are_left_out():
-    assert only_ones(np.ones(3)) and only_ones(np.broadcast_to(1.0, 4)) and only_ones(np.ones(0))
-    assert not only_ones(np.full(3, 2.0)) and not only_ones(np.array([1.0, 0.5]))
-
-
-@pytest.mark.parametrize("share", [0.2, 0.9])
-def test_many_rows_are_those_of_positive_weight(many, share):
-    """Fewer have vectors of their length, as they have when they are all rows."""
-    X, y, groups, _ = drawn_rows()
-    weight = (np.random.default_rng(0).random(N_ROWS) < share).astype(float)
-    counted = weight > 0.0
-    all_rows = FairLogisticClassifier().bind(X, y, weight, groups)
-    few = FairLogisticClassifier().bind(X[counted], y[counted], None, groups[counted])
-    assert isinstance(all_rows.data, ShardedData) == isinstance(few.data, ShardedData)
-    assert isinstance(all_rows.data, ShardedData) == (counted.sum() >= 1000)
-    w = np.linspace(-1.0, 1.0, few.model.n_parameters)
-    assert_allclose(all_rows.problem.at(w).objective, few.problem.at(w).objective, rtol=1e-12)

@@ -9,7 +9,6 @@ from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialD
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.rows import Unconstrained, bound_parts
-from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
@@ -18,7 +17,6 @@ from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows, Shard
 from fairconstrained.shards.sums import LocalShards
-from fairconstrained.solvers import SOLVERS
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
 N_ROWS = 3000
@@ -98,13 +96,6 @@ def test_values_gradients_and_solutions_are_those_of_one_table(name):
     np.testing.assert_allclose(there.w, here.w, atol=1e-6)
 
 
-@pytest.mark.parametrize("ranks", [(0.1, 0.4), (0.0, 0.25)])
-@pytest.mark.parametrize("name", ["partial_dp", "weak_partial_dp"])
-def test_parity_of_ranks_with_given_ranks(name, ranks, approximate):
-    fit = bound(type(CONSTRAINTS[name]())(ranks=ranks))
-    assert_same(fit, in_shards(fit), approximate=approximate)
-
-
 def test_automatic_ranks_come_from_the_distribution_of_the_scores(approximate):
     fit = bound(PartialDemographicParity())
     problem = in_shards(fit)
@@ -174,13 +165,6 @@ def test_deterministic_solvers_take_rows_in_shards(solver):
     # Switching makes the last digits of the weights depend on the order of sums.
     assert there.objective == pytest.approx(here.objective, rel=1e-5)
     assert there.violation == pytest.approx(here.violation, abs=1e-5)
-
-
-@pytest.mark.parametrize("solver", sorted(name for name in SOLVERS if "stochastic" in name))
-def test_stochastic_solvers_refuse_rows_in_shards(solver):
-    problem = in_shards(bound(DemographicParity(), solver=solver))
-    with pytest.raises(IncompatibleSolverError):
-        SOLVERS[solver]().check(problem)
 
 
 @pytest.mark.cases(1)

@@ -1,22 +1,32 @@
-"""IDCA with its oracles: feasible throughout, exact on ramps, every pair of loop and oracle."""
+"""IDCA with its oracles, and the near-stationarity of points."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, reference
 
 from fairconstrained import DemographicParity, IncompatibleSolverError
+from fairconstrained.domains import L2Ball, WholeSpace
+from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import Ramp
+from fairconstrained.penalties import L1, Proximity
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import certify
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IDCA,
     IPC,
+    SQP,
     AugmentedLagrangian,
     ConEx,
+    NearStationarity,
     OnlineStochastic,
     Status,
     SwitchingSubgradient,
+    ThreeSEcon,
+    near_stationarity,
 )
 
 ORACLES = {
@@ -78,3 +88,86 @@ def test_a_function_without_convex_parts_is_refused() -> None:
     assert not indicator.difference_of_convex
     with pytest.raises(IncompatibleSolverError, match="differences of convex functions"):
         IDCA().minimize(indicator)
+
+
+def bowl(*constraints: CompositeFunction, domain=None) -> Problem:
+    """Return |w - (3, 4)|^2 / 2."""
+    objective = CompositeFunction(penalty=Proximity(np.array([3.0, 4.0]), 1.0))
+    return Problem(objective, constraints, domain or L2Ball(100.0), n_variables=2)
+
+
+HALF_PLANE = CompositeFunction(slope=np.ones(2), level=-1.0)  # w_1 + w_2 <= 1
+
+
+# The disc w_1 + w_2 + |w|^2 <= 1, and where the free solution (3, 4) / 3 lies from its centre.
+CENTER, TOWARDS = np.full(2, -0.5), np.array([1.5, 11.0 / 6.0])
+
+
+KNOWN = {
+    **{f"free, {rho}": (bowl(), rho, {}, 5.0 / (1.0 + 2.0 * rho)) for rho in (0.1, 1.0, 10.0)},
+    "in a ball": (bowl(domain=L2Ball(0.1)), 0.1, {}, 0.1),
+    "boundary of a disc": (
+        bowl(HALF_PLANE), 1.0, {},
+        np.linalg.norm(CENTER + np.sqrt(1.5) * TOWARDS / np.linalg.norm(TOWARDS)),
+    ),
+    "projection on a half-plane": (
+        bowl(HALF_PLANE), 1.0, {"constraint_rho": 0.0},
+        np.linalg.norm(np.array([1.0, 4.0 / 3.0]) - (7.0 / 3.0 - 1.0) / 2.0),
+    ),
+    # the least of |w|_1 + <c, w> + rho |w|^2 is -c, soft-thresholded by 1, over 2 rho
+    "rounded kinks": (
+        Problem(CompositeFunction(penalty=L1(1.0), slope=np.array([3.0, -0.5])), n_variables=2),
+        2.0, {}, (3.0 - 1.0) / 4.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.cases(len(KNOWN))
+@pytest.mark.parametrize("name", KNOWN)
+def test_distances_in_closed_form(name: str) -> None:
+    """From 0; the proximal term is that of the constraints as well, unless they have their own."""
+    problem, rho, options, expected = KNOWN[name]
+    found = near_stationarity(problem, np.zeros(2), rho, **options)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_it_is_zero_at_solutions_and_only_there() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    solution = AugmentedLagrangian(tol=1e-7).minimize(problem).w
+    assert near_stationarity(problem, solution) < 1e-3
+    assert near_stationarity(problem, problem.start()) > 0.1
+
+
+def test_a_subproblem_that_is_not_solved_is_reported() -> None:
+    problem = PROBLEMS["unconstrained"]()
+    few = AugmentedLagrangian(max_iter=1, max_inner=1, polish=False)
+    with pytest.warns(ConvergenceWarning, match="near_stationarity: the subproblem was not solved"):
+        distance = near_stationarity(problem, problem.start(), 1e-2, solver=few)
+    assert np.isfinite(distance)
+
+
+def test_it_is_infinite_far_from_feasible_points() -> None:
+    problem = PROBLEMS["infeasible start"]()
+    assert near_stationarity(problem, problem.start(), rho=10.0) == np.inf
+
+
+def test_it_asks_for_rho_where_none_is_known() -> None:
+    problem = NON_SMOOTH["ramp"]()
+    with pytest.raises(ValueError, match="rho"):
+        near_stationarity(problem, problem.start())
+
+
+def test_a_run_ends_where_it_is_nearly_stationary() -> None:
+    problem, rule = bowl(), NearStationarity(0.1, rho=0.5)
+    result = ThreeSEcon.paper(check_every=10, max_iter=10_000).minimize(problem, callback=rule)
+    assert (result.status, result.converged) == (Status.NEARLY_STATIONARY, True)
+    assert near_stationarity(problem, result.w, rho=0.5) <= 0.1
+    steps = 10 * np.arange(1, len(result.trace) + 1)
+    before = 5.0 * 0.99 ** steps[-2]  # one measurement earlier; gradient steps of 0.01
+    assert result.trace.iteration == steps.tolist()
+    assert 0.5 * before > 0.1
+
+
+def test_a_rule_checks_its_parameters() -> None:
+    with pytest.raises(ValueError, match="'distance' parameter of NearStationarity"):
+        SQP().minimize(bowl(domain=WholeSpace()), callback=NearStationarity(-1.0))
