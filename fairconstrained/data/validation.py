@@ -61,11 +61,16 @@ class TrainingData:
     # them these are; None where the constraints are on the rows themselves
     constraint_data: tuple[Any, Any, Any, Array | None] | None = field(default=None, kw_only=True)
 
-    @cached_property
+    @property
     def asked(self) -> TrainingData:
         """The rows that the constraints are on."""
-        if self.constraint_data is None:
-            return self
+        # A stored reference to itself would keep the rows until the next collection of cycles.
+        return self if self.constraint_data is None else self._asked_elsewhere
+
+    @cached_property
+    def _asked_elsewhere(self) -> TrainingData:
+        """The rows of `constraint_data`."""
+        assert self.constraint_data is not None
         names = (f"{part} of constraint_data" for part in ("X", "y", "groups"))
         *rows, kept = self.constraint_data
         asked = self.of_constraint(*rows, *names)

@@ -125,5 +125,5 @@ def test_the_objective_of_pairs_bounds_no_mean_loss_of_groups(model):
     clf = FairLogisticClassifier("bounded_group_loss", loss=PairwiseLoss())
     ranker, query = FairRanker("bounded_group_loss", model=model), {"query": QUERY}
     estimator, more = (clf, {}) if model == "classifier" else (ranker, query)
-    with pytest.raises((ValueError, TypeError), match="BoundedGroupLoss: loss.*quadratic"):
+    with pytest.raises((ValueError, TypeError), match=r"BoundedGroupLoss: loss.*quadratic"):
         estimator.fit(X, Y, sensitive_features=GROUPS, **more)

@@ -171,6 +171,7 @@ def test_a_fit_needs_little_memory_beyond_the_features():
     X[:, 0] += groups == "a"
     y = X[:, :3].sum(axis=1) + random.logistic(size=len(X)) > 0.5
     clf = FairLogisticClassifier("equalized_odds", 0.02, bound=False)
+    clf.fit(X[:1000], y[:1000], sensitive_features=groups[:1000])  # what it imports is not counted
     tracemalloc.start()
     clf.fit(X, y, sensitive_features=groups)
     peak = tracemalloc.get_traced_memory()[1]
