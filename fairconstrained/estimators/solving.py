@@ -27,7 +27,7 @@ from fairconstrained.solvers import (
     Status,
     default_solver,
 )
-from fairconstrained.solvers.base import Callback, Measured, Start
+from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactCurvature
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.solvers.result import SolverState
@@ -149,6 +149,9 @@ def best_of(
     Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
     proportion where `max_iter` is above the solver's own. One that is passed as an object has
     limits of its own.
+
+    Where several runs end at violations that cannot be made smaller nearby, and the problem's
+    start, such as a constant model, meets the constraints, the answer is the start.
     """
     passes = _data_passes(problem, solver, options)
     first, at = solver.solve(
@@ -181,6 +184,11 @@ def best_of(
             best, at = replace(answer, state=None), there
         if failed and not _has_failed(best, solver, options):
             break
+    if tried and best.status is Status.INFEASIBLE:
+        start_at = problem.uncounted().at(problem.start(options.random_state))
+        if start_at.violation <= solver.tol:
+            measured = Measured.of(Iterate(start_at, None, 0), solver.tol)
+            best, at = best.with_point(measured, Status.STALLED), start_at
     if best is not first and options.solver != "auto":
         best = _in_place_of(first, best)
     return replace(best, data_passes=used), at

@@ -18,9 +18,11 @@ from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.solvers import (
     IPC,
     SOLVERS,
+    SQP,
     AugmentedLagrangian,
     Smoothing,
     Solver,
+    Status,
     default_solver,
 )
 from fairconstrained.solvers.base import Iterate, Start
@@ -89,6 +91,18 @@ def test_a_solver_passed_as_an_object_is_replaced_where_it_violates_the_bound():
     with pytest.warns(ConvergenceWarning, match="StopsAt did not converge"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.result_.converged
+
+
+def test_where_all_runs_are_stuck_the_answer_is_a_start_that_meets_the_bound(monkeypatch):
+    def stuck(solver, problem, start):
+        yield Iterate(problem.at(np.ones(problem.n_variables)), None, 1, status=Status.INFEASIBLE)
+
+    for kind in (SQP, AugmentedLagrangian):
+        monkeypatch.setattr(kind, "iterate", stuck)
+    clf = FairLogisticClassifier(kappa=0.02)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
+    assert clf.violation_ == 0.0 and not clf.coef_.any()
 
 
 def test_a_fit_with_max_iter_returns_what_its_iterations_reach():
