@@ -226,9 +226,10 @@ def _others(
     if failed:
         others.append(default_solver(problem).with_options(tol=solver.tol))
         others.append(without_kinks(problem, SQP(tol=solver.tol)))
+    # The default rounds kinks for the augmented Lagrangian, but for the least unfairness.
     if also and not failed and not problem.smooth:
-        others.append(IPC(tol=solver.tol))  # the default rounds kinks for the augmented Lagrangian
-    elif failed or also:
+        others.append(IPC(tol=solver.tol))
+    elif (failed or also) and (problem.smooth or problem.in_epigraph_form):
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
     each = {repr(other): other for other in others if not other.missing(problem)}
     return [other for text, other in each.items() if again or text != repr(solver)]
