@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
 
@@ -213,165 +212,96 @@ def make_biased_ranking(
         if value is not None and value < least[name]:
             raise ValueError(f"{name} must be None or at least {least[name]}; got {value!r}.")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
-    source = _Source.draw(rng, int(n_features), float(group_effect), float(noise), float(positives))
-
-    def block(size: int) -> _Rows:
-        """Return the accepted ones of so many queries."""
-        accepted = source.rows(rng, size, float(n_documents)).accepted(min_positives)
-        if max_documents is None:
-            return accepted
-        return accepted.thinned(rng, max_documents, -(-min_positives // 2))
-
+    source = _source(rng, int(n_features), float(group_effect), float(noise), float(positives))
     fits = int(_BLOCK / (n_documents * n_features))
-    per_block = max(1, min(fits, n_generated or max(64, 2 * n_queries)))
-    rows, generated = _accepted(block, n_queries, n_generated, per_block)
-    if rows.n_queries < n_queries:
-        raise ValueError(
-            f"n_queries={n_queries}: only {rows.n_queries} of {generated} generated queries have "
-            f"{min_positives} relevant and as many irrelevant documents, half as many in "
-            "each group. Raise n_generated or n_documents, or lower min_positives."
-        )
-    chosen = np.arange(n_queries)
-    if n_generated is not None:
-        chosen = np.sort(rng.permutation(rows.n_queries)[:n_queries])
-    rows = rows.of(chosen)
-    X = rows.X if not context else np.column_stack([rows.X, rows.groups, rows.means()])
-    return X, rows.y, rows.query, rows.groups
-
-
-def _accepted(
-    block: Callable[[int], _Rows], n_queries: int, n_generated: int | None, per_block: int
-) -> tuple[_Rows, int]:
-    """Return accepted queries, enough ones or all of those generated, and how many were generated.
-
-    The search ends after many blocks without an accepted query.
-    """
-    blocks: list[_Rows] = []
+    size = max(1, min(fits, n_generated or max(64, 2 * n_queries)))
+    blocks: list[pd.DataFrame] = []
     generated = accepted = idle = 0
     while idle < _ATTEMPTS and (
         accepted < n_queries if n_generated is None else generated < n_generated
     ):
-        size = per_block if n_generated is None else min(per_block, n_generated - generated)
-        blocks.append(block(size))
+        size = size if n_generated is None else min(size, n_generated - generated)
+        rows = _accepted(source(size, float(n_documents)), min_positives)
+        if max_documents is not None:
+            rows = _thinned(rng, rows, max_documents, -(-min_positives // 2))
+        blocks.append(rows.assign(query=rows["query"] + generated))
         generated += size
-        accepted += blocks[-1].n_queries
-        idle = 0 if blocks[-1].n_queries else idle + 1
-    return _Rows.joined(blocks), generated
+        accepted += rows["query"].nunique()
+        idle = 0 if len(rows) else idle + 1
+    if accepted < n_queries:
+        raise ValueError(
+            f"n_queries={n_queries}: only {accepted} of {generated} generated queries have "
+            f"{min_positives} relevant and as many irrelevant documents, half as many in "
+            "each group. Raise n_generated or n_documents, or lower min_positives."
+        )
+    rows = pd.concat(blocks, ignore_index=True)
+    query = pd.factorize(rows["query"])[0]
+    chosen = np.arange(n_queries)
+    if n_generated is not None:
+        chosen = np.sort(rng.permutation(accepted)[:n_queries])
+    inside = np.isin(query, chosen)
+    rows, query = rows[inside], pd.factorize(query[inside])[0]
+    X = rows[range(n_features)].to_numpy()
+    if context:
+        means = pd.DataFrame(X).groupby(query).transform("mean")
+        X = np.column_stack([X, rows["group"], means])
+    return X, rows["y"].to_numpy(), query, rows["group"].to_numpy()
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Documents, sorted by query."""
-
-    X: Array
-    y: Array
-    query: Array
-    groups: Array
-
-    @property
-    def n_queries(self) -> int:
-        """The number of queries, which are numbered from 0 without gaps."""
-        return int(self.query.max(initial=-1)) + 1
-
-    def _take(self, rows: Array) -> _Rows:
-        query = np.unique(self.query[rows], return_inverse=True)[1].ravel()
-        return _Rows(self.X[rows], self.y[rows], query, self.groups[rows])
-
-    def of(self, queries: Array) -> _Rows:
-        """Return the documents of some queries."""
-        return self._take(np.flatnonzero(np.isin(self.query, queries)))
-
-    def thinned(self, rng: np.random.Generator, most: int, least: int) -> _Rows:
-        """Return at most so many documents per query, at least so many of a group and label."""
-        order = rng.permutation(len(self.y))
-        cell = (self.query * 2 + self.y) * 2 + self.groups
-        needed = _rank(cell, order) < least
-        kept = _rank(self.query, order[np.argsort(~needed[order], kind="stable")]) < most
-        return self._take(np.flatnonzero(kept))
-
-    def accepted(self, least: int) -> _Rows:
-        """Return the queries that have enough documents of both labels, in each group."""
-        cell = (self.query * 2 + self.y) * 2 + self.groups
-        counts = np.bincount(cell, minlength=4 * self.n_queries).reshape(-1, 2, 2)
-        enough = (counts.sum(axis=2) >= least).all(axis=1)
-        enough &= (counts >= -(-least // 2)).all(axis=(1, 2))
-        return self._take(np.flatnonzero(enough[self.query]))
-
-    def means(self) -> Array:
-        """Return the mean of each feature over the query of every document."""
-        sizes = np.bincount(self.query)
-        sums = np.add.reduceat(self.X, np.cumsum(sizes) - sizes, axis=0)
-        return (sums / sizes[:, None])[self.query]
-
-    @staticmethod
-    def joined(blocks: list[_Rows]) -> _Rows:
-        """Return all documents, with the queries numbered through."""
-        firsts = np.cumsum([0] + [block.n_queries for block in blocks[:-1]])
-        columns = [
-            (block.X, block.y, block.query + first, block.groups)
-            for block, first in zip(blocks, firsts, strict=True)
-        ]
-        return _Rows(*map(np.concatenate, zip(*columns, strict=True)))
+_CELL = ["query", "y", "group"]
 
 
-def _rank(codes: Array, order: Array) -> Array:
-    """Return how many rows of the same code come before each row in an order."""
-    ordered, ranks = pd.Series(codes[order]), np.empty(len(codes), dtype=int)
-    ranks[order] = ordered.groupby(ordered).cumcount()
-    return ranks
+def _accepted(rows: pd.DataFrame, least: int) -> pd.DataFrame:
+    """Return the queries that have enough documents of both labels, in each group."""
+    enough = rows.groupby(_CELL[:2])["y"].transform("size") >= least
+    enough &= rows.groupby(_CELL)["y"].transform("size") >= -(-least // 2)
+    cells = (2 * rows["y"] + rows["group"]).groupby(rows["query"]).transform("nunique")
+    return rows[enough.groupby(rows["query"]).transform("all") & (cells == 4)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Where documents come from: A, the vectors a and d, and the threshold of the labels."""
+def _thinned(rng: np.random.Generator, rows: pd.DataFrame, most: int, least: int) -> pd.DataFrame:
+    """Return at most so many documents per query, at least so many of a group and label."""
+    shuffled = rows.iloc[rng.permutation(len(rows))]
+    needed = shuffled.groupby(_CELL).cumcount() < least
+    return pd.concat([shuffled[needed], shuffled[~needed]]).groupby("query").head(most).sort_index()
 
-    mixing: Array
-    weights: Array
-    noise: float
-    threshold: float
 
-    @classmethod
-    def draw(
-        cls,
-        rng: np.random.Generator,
-        n_features: int,
-        effect: float,
-        noise: float,
-        positives: float,
-    ) -> _Source:
-        """Return a source whose share of relevant documents is as asked for."""
-        mixing = rng.standard_normal((n_features, n_features)) / np.sqrt(n_features)
-        common, own = np.linalg.qr(rng.standard_normal((n_features, 2)))[0].T
-        weights = np.stack([common, np.sqrt(1.0 - effect**2) * common, effect * own])
-        source = cls(mixing, weights, noise, 0.0)
-        means = rng.standard_normal((_CALIBRATION, n_features))
-        relevance = source._documents(rng, means)[1]
-        return cls(mixing, weights, noise, float(np.quantile(relevance, 1.0 - positives)))
+def _source(
+    rng: np.random.Generator, n_features: int, effect: float, noise: float, positives: float
+) -> Callable[[int, float], pd.DataFrame]:
+    """Return what generates the documents of a number of queries, from their mean number.
 
-    def _documents(
-        self, rng: np.random.Generator, means: Array
-    ) -> tuple[Array, Array, Array, Array]:
+    It draws A and the vectors a and d, and documents whose relevances give the threshold of labels.
+    """
+    mixing = rng.standard_normal((n_features, n_features)) / np.sqrt(n_features)
+    common, own = np.linalg.qr(rng.standard_normal((n_features, 2)))[0].T
+    weights = np.stack([common, np.sqrt(1.0 - effect**2) * common, effect * own])
+
+    def documents(means: Array) -> tuple[Array, Array, Array, Array]:
         """Return z, the relevances, the groups and the popularities of some documents."""
         n = len(means)
-        z = rng.standard_normal((n, len(self.mixing)))
-        hidden = self.noise * rng.standard_normal(n)
-        shared, common, own = (z @ self.weights.T).T
-        latent = (shared + hidden) / np.sqrt(1.0 + self.noise**2)
+        z = rng.standard_normal((n, n_features))
+        hidden = noise * rng.standard_normal(n)
+        shared, common, own = (z @ weights.T).T
+        latent = (shared + hidden) / np.sqrt(1.0 + noise**2)
         quality = _QUALITY * latent + np.sqrt(1.0 - _QUALITY**2) * rng.standard_normal(n)
         popularity = _POPULARITY * latent + np.sqrt(1 - _POPULARITY**2) * rng.standard_normal(n)
         groups = (quality > norm.ppf(_LOWER_GROUP)).astype(int)
-        own = own + means @ self.weights[2]
-        relevance = common + np.where(groups > 0, own, -own) + hidden
-        return z, relevance, groups, popularity
+        own = own + means @ weights[2]
+        return z, common + np.where(groups > 0, own, -own) + hidden, groups, popularity
 
-    def rows(self, rng: np.random.Generator, n_queries: int, n_documents: float) -> _Rows:
-        """Return the documents of some queries."""
+    relevance = documents(rng.standard_normal((_CALIBRATION, n_features)))[1]
+    threshold = float(np.quantile(relevance, 1.0 - positives))
+
+    def rows(n_queries: int, n_documents: float) -> pd.DataFrame:
         location = np.log(n_documents) - 0.5 * _SPREAD**2
         lengths = np.maximum(np.rint(rng.lognormal(location, _SPREAD, n_queries)), 1).astype(int)
         query = np.repeat(np.arange(n_queries), lengths)
-        means = rng.standard_normal((n_queries, len(self.mixing)))[query]
-        z, relevance, groups, popularity = self._documents(rng, means)
-        X = z @ self.mixing.T
+        means = rng.standard_normal((n_queries, n_features))[query]
+        z, relevance, groups, popularity = documents(means)
+        X = z @ mixing.T
         X[:, -1] = popularity
-        X += means
-        return _Rows(X, (relevance > self.threshold).astype(int), query, groups)
+        labels = (relevance > threshold).astype(int)
+        return pd.DataFrame(X + means).assign(query=query, y=labels, group=groups)
+
+    return rows
