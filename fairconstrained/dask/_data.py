@@ -238,9 +238,6 @@ def atom_data(
     labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
     classes, y = encode_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
     y = y[: len(table.table)]
-    convention = ScoreConvention(
-        1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
-    )
     sums = table.added(totals)
     counts, weight = sums["counts"].to_numpy(), sums["weight"].to_numpy()
     return TrainingData(
@@ -252,7 +249,7 @@ def atom_data(
         counts=counts,
         squares=sums["squares"].to_numpy(),
         class_weight=class_weights(estimator.class_weight, classes, y, weight),
-        convention=convention,
+        convention=ScoreConvention.of_classes(classes, score_threshold(estimator)),
     )
 
 
@@ -268,8 +265,11 @@ def sharded_data(
     `data` has one row per atom of all partitions. Without feature scales, those of these rows are
     taken.
     """
-    totals = part[1]
-    moments = _moments(data, totals)
+    totals, factors = part[1], np.ones(len(data.classes))
+    if data.class_weight is not None:
+        factors = data.class_weight
+    in_loss = dict(zip(data.classes.tolist(), factors.tolist(), strict=True))
+    moments = [each.times(in_loss[k]) for one in totals for k, each in one.moments.items()]
     if not moments:
         raise ValueError(
             f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
@@ -286,26 +286,18 @@ def sharded_data(
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
         scale = whole.scale(lambda values: shards.total(shares_of_others, (), factors, values)[0])
-    of_rows = {
-        "X": AtomRows(np.arange(len(present))),
-        "y": data.y[present],
-        "groups": None if data.groups is None else data.groups.take(present),
-        "sample_weight": sums["weight"].to_numpy(),
-        "counts": sums["counts"].to_numpy(),
-        "squares": sums["squares"].to_numpy(),
-    }
-    largest = max(one.largest for one in totals)
-    parts = {"shards": shards, "feature_scale": scale, "largest": largest}
-    return ShardedData(**(vars(data) | of_rows | parts))
-
-
-def _moments(data: TrainingData, totals: Sequence[Totals]) -> list[Moments]:
-    """Return the moments of the features of all parts, with the rows' weights in the loss."""
-    factors = np.ones(len(data.classes)) if data.class_weight is None else data.class_weight
-    of_label = dict(zip(data.classes.tolist(), factors.tolist(), strict=True))
-    return [
-        moments.times(of_label[label]) for one in totals for label, moments in one.moments.items()
-    ]
+    return ShardedData.of(
+        data,
+        X=AtomRows(np.arange(len(present))),
+        y=data.y[present],
+        groups=None if data.groups is None else data.groups.take(present),
+        sample_weight=sums["weight"].to_numpy(),
+        counts=sums["counts"].to_numpy(),
+        squares=sums["squares"].to_numpy(),
+        shards=shards,
+        feature_scale=scale,
+        largest=max(one.largest for one in totals),
+    )
 
 
 def with_interactions(

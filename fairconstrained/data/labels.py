@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
+from fairconstrained.utils.numerics import codes_in_blocks, ranges, unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import is_number
 
@@ -40,6 +40,11 @@ class ScoreConvention:
         last = estimator.classes_.tolist()[-1]
         is_last = getattr(estimator, "pos_label_", last) == last
         return cls(1.0 if is_last else -1.0, getattr(estimator, "score_threshold_", 0.0))
+
+    @classmethod
+    def of_classes(cls, classes: Array, threshold: float = 0.0) -> Self:
+        """Return the convention of a fit, whose favourable class is the last one."""
+        return cls(1.0 if np.array_equal(classes, np.sort(classes)) else -1.0, threshold)
 
     def moved(self, by: float) -> Self:
         """Return the convention with a threshold that is higher by a number."""
@@ -180,8 +185,6 @@ def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
     order = np.argsort(queries, kind="stable")
     high, low = order[positive[order]], order[~positive[order]]
     counts = np.bincount(queries[low], minlength=int(queries.max(initial=-1)) + 1)
-    starts = np.cumsum(counts) - counts  # of every query's negatives in `low`
+    ends = np.cumsum(counts)[queries[high]]  # of every query's negatives in `low`
     partners = counts[queries[high]]
-    ends = np.cumsum(partners)
-    shift = np.repeat(starts[queries[high]] - (ends - partners), partners)
-    return np.repeat(high, partners), low[np.arange(len(shift)) + shift]
+    return np.repeat(high, partners), low[ranges(ends - partners, ends)]

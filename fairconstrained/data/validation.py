@@ -183,7 +183,7 @@ class TrainingData:
         if to_square and feature_kind(estimator).squared:
             kept = columns.kept(estimator)
             check_squares(features, weight.sum(), seen_columns(estimator)[kept])
-        convention = ScoreConvention(1.0 if np.array_equal(classes, np.sort(classes)) else -1.0)
+        convention = ScoreConvention.of_classes(classes)
         rows = cls(features, labels, classes, groups, weight, queries, estimator=estimator)
         rows = rows.spread().counted()
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)

@@ -85,17 +85,12 @@ class Unconstrained:
         scores, atoms, weight = self._distribution
         if atoms is None or weight is None:
             return (scores if rows is None else scores[rows]), data
-        if rows is None:
-            return scores, _repeated(data, atoms, weight)
-        places = np.full(int(atoms.max()) + 1, -1)
-        places[rows] = np.arange(len(rows))
-        inside = np.flatnonzero(places[atoms] >= 0)
-        return scores[inside], _repeated(data, places[atoms[inside]], weight[inside])
-
-
-def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
-    """Return rows, perhaps repeated, with other weights."""
-    return replace(data.take(rows), sample_weight=weight)
+        if rows is not None:
+            places = np.full(int(atoms.max()) + 1, -1)
+            places[rows] = np.arange(len(rows))
+            inside = np.flatnonzero(places[atoms] >= 0)
+            scores, atoms, weight = scores[inside], places[atoms[inside]], weight[inside]
+        return scores, replace(data.take(atoms), sample_weight=weight)
 
 
 def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +24,11 @@ class ShardedData(TrainingData):
     shards: Shards = field(kw_only=True)  # the rows
     feature_scale: FeatureScale = field(kw_only=True)  # of all rows
     largest: float = field(kw_only=True)  # the largest weight of a row
+
+    @classmethod
+    def of(cls, data: TrainingData, **values: Any) -> Self:
+        """Return the data of rows in shards, with some new values of the fields of others."""
+        return cls(**({each.name: getattr(data, each.name) for each in fields(data)} | values))
 
     @property
     def largest_weight(self) -> float:
@@ -70,8 +76,9 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
         "counts": counts.astype(int),
         "squares": squares,
     }
-    return ShardedData(
-        **({each.name: getattr(data, each.name) for each in fields(data)} | of_atoms),
+    return ShardedData.of(
+        data,
+        **of_atoms,
         shards=LocalShards([Shard(data.X, atoms, None if ones else weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),

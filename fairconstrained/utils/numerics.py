@@ -152,15 +152,18 @@ def blocks(n_rows: int) -> Iterator[slice]:
 
 def codes_in_blocks(n_rows: int, values_of: Callable[[slice], Array]) -> tuple[Array, Array]:
     """Return `unique_codes` of values, with codes of the shortest signed integer type."""
-    levels, parts = [], []
+    codes, levels = np.empty(n_rows, np.int8), []
     for rows in blocks(n_rows):
-        values, codes = unique_codes(values_of(rows))
+        values, part = unique_codes(values_of(rows))
+        codes = codes.astype(np.promote_types(codes.dtype, _signed(len(values))), copy=False)
+        codes[rows] = part
         levels.append(values)
-        parts.append(codes.astype(_signed(len(values))))
     distinct, places = unique_codes(np.concatenate(levels))
-    ends = np.cumsum([len(values) for values in levels])[:-1]
-    each = zip(np.split(places.astype(_signed(len(distinct))), ends), parts, strict=True)
-    return distinct, np.concatenate([place[codes] for place, codes in each])
+    kind, ends = _signed(len(distinct)), np.cumsum([len(values) for values in levels])[:-1]
+    codes = codes.astype(kind, copy=False)
+    for rows, place in zip(blocks(n_rows), np.split(places.astype(kind), ends), strict=True):
+        codes[rows] = place[codes[rows]]
+    return distinct, codes
 
 
 def _signed(n: int) -> np.dtype:

@@ -34,33 +34,23 @@ class Number(Interval):
 
 
 class Numbers(Number):
-    """Sequences of one or more numbers of an interval."""
+    """Sequences of one or more numbers of an interval, or also of none."""
 
-    def __init__(self, each: Number):
+    def __init__(self, each: Number, *, empty: bool = False):
         super().__init__(each.type, each.left, each.right, closed=each.closed)
+        self.empty = empty
 
     def is_satisfied_by(self, val: object) -> bool:
         """Return whether a value is such a sequence."""
         numbers = val.tolist() if isinstance(val, np.ndarray) else val
-        if not isinstance(numbers, Sequence) or not numbers:
+        if not isinstance(numbers, Sequence) or isinstance(numbers, str):
             return False
-        return all(super(Numbers, self).is_satisfied_by(number) for number in numbers)
+        valid = all(super(Numbers, self).is_satisfied_by(number) for number in numbers)
+        return valid and (self.empty or len(numbers) > 0)
 
     def __str__(self) -> str:
         """Return the words for messages."""
         return f"a sequence of numbers, each {super().__str__()}"
-
-
-class Sizes(Numbers):
-    """Sequences of integers >= 1, also empty ones: the units of the hidden layers of a network."""
-
-    def __init__(self) -> None:
-        super().__init__(Number(Integral, 1, None, closed="left"))
-
-    def is_satisfied_by(self, val: object) -> bool:
-        """Return whether a value is such a sequence."""
-        empty = isinstance(val, Sequence) and not isinstance(val, str) and not len(val)
-        return empty or super().is_satisfied_by(val)
 
 
 POSITIVE = Number(Real, 0, None, closed="neither")
@@ -80,7 +70,7 @@ Several = Annotated[int, Number(Integral, 2, None, closed="left")]
 Jobs = Annotated[int, Number(Integral, None, -1, closed="right")] | Count | None
 Text = Annotated[str, str]
 Splits = Annotated[Any, "cv_object"]
-LayerSizes = Annotated[Sequence[int], Sizes()]
+LayerSizes = Annotated[Sequence[int], Numbers(Number(Integral, 1, None, closed="left"), empty=True)]
 Seed = Annotated[RandomState, "random_state"]
 Verbosity = Annotated[int, "verbose"]
 

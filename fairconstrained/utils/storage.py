@@ -96,7 +96,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary = _beside(target)
         try:
             yield temporary
-            _store(temporary)
+            with temporary.open("rb+") as stream:  # only then some disks report that they are full
+                os.fsync(stream.fileno())
             if target.exists():
                 shutil.copymode(target, temporary)
             os.replace(temporary, target)
@@ -121,12 +122,6 @@ def _is_replaced(path: str | os.PathLike[str]) -> bool:
 
 def _beside(target: Path) -> Path:
     return target.with_name(f".{token_hex(8)}{target.suffix}")
-
-
-def _store(file: Path) -> None:
-    """Wait until a file is stored: only then do some disks report that they are full."""
-    with file.open("rb+") as stream:
-        os.fsync(stream.fileno())
 
 
 @contextmanager
