@@ -257,10 +257,7 @@ class IntersectionalLossParity(_LossConstraint):
     joins_attributes = True
     gap_title = "largest error rate of a group minus that of all rows"
 
-    @property
-    def compares_groups(self) -> bool:  # type: ignore[override]
-        """Whether its groups are those of the sensitive features, and all of them count."""
-        return self.membership == "crossed" and not self.average
+    compares_groups = property(lambda self: self.membership == "crossed" and not self.average)
 
     @property
     def cannot_be_tested(self) -> str:  # type: ignore[override]

@@ -106,10 +106,7 @@ class MinorityRate(FieldParameters, Constraint):
         """Why it cannot be measured on other rows: it may have reference rows of its own."""
         return "" if self.reference is None else "it bounds its own reference rows"
 
-    @property
-    def needs_groups(self) -> bool:  # type: ignore[override]
-        """Whether the training rows must have groups: not where reference rows have their own."""
-        return self.reference is None
+    needs_groups = property(lambda self: self.reference is None)  # those have their own
 
     def build(self, model: Model, data: TrainingData) -> CompositeFunction:
         """Return the constraint on the reference rows, or on the training rows."""

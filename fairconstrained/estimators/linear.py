@@ -284,7 +284,8 @@ def linear_model(
         assert stretched is not None
         model, domain = model.in_units(factors), stretched
         penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
-    return model, LeadingPenalty(penalty, n), LeadingDomain(domain, n)
+    leading = domain if domain.whole_space else LeadingDomain(domain, n)
+    return model, LeadingPenalty(penalty, n), leading
 
 
 def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:

@@ -105,19 +105,17 @@ class Evaluation:
 
     def _outputs(self, k: int) -> Array:
         part = self.problem.parts[k]
+        self._count("constraints" if k else "objective")
         return part.term.head(self._term(k).statistics) + part.added(self.w)
 
     @cached_property
     def objective(self) -> float:
         """f(w)."""
-        self._count("objective")
         return float(self._outputs(0)[0])
 
     @cached_property
     def constraints(self) -> Array:
         """g(w), shape (n_constraints,)."""
-        if self.problem.n_constraints:
-            self._count("constraints")
         outputs = [self._outputs(k) for k in range(1, len(self.problem.parts))]
         return outputs[0] if len(outputs) == 1 else np.concatenate([*outputs, np.zeros(0)])
 
@@ -129,9 +127,9 @@ class Evaluation:
 
     def values(self, which: Array) -> Array:
         """Return the values of some constraints, by their positions."""
-        self._count("constraints")
         if self.lists:
             return self.constraints[which]
+        self._count("constraints")
         values = np.zeros(len(which))
         for k, places, outputs in self._by_part(which):
             added = self.problem.parts[k].added(self.w, outputs)

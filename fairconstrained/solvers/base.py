@@ -65,12 +65,6 @@ class Run:
         self.kept: Measured | None = None
         self.last: Measured | None = None
         self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
-        self._evaluations = problem.evaluations
-
-    @property
-    def evaluations(self) -> dict[str, float]:
-        """The evaluations of the run so far, see :class:`Result`."""
-        return {k: n - self._evaluations[k] for k, n in self.problem.evaluations.items()}
 
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why."""
@@ -314,6 +308,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
         The result has no zero-one violation. Parameters are those of :meth:`solve`.
         """
         self.check(problem)
+        before = problem.evaluations
         run, first, begin = Run(problem, start, callback), list[Iterate](), start
         if self.polishes:
             left = max(start.last_pass - problem.passes, 0.0)
@@ -328,7 +323,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         last = run.last.iterate
         figures = measures(run.kept, status, last.iteration, last.note)
         at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
-        figures |= {"data_passes": passes, "evaluations": run.evaluations}
+        evaluations = {kind: n - before[kind] for kind, n in problem.evaluations.items()}
+        figures |= {"data_passes": passes, "evaluations": evaluations}
         return Result(**figures, trace=run.trace, solver=self, state=state), at
 
 
