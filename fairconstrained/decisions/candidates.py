@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -114,6 +114,8 @@ class CandidateSearch:
         If rows are in shards, and a constraint is on other rows, in memory.
     """
 
+    rows_on_line: ClassVar[type[ScoresOnLine]] = ScoresOnLine
+
     def __init__(
         self,
         problem: Problem,
@@ -187,9 +189,9 @@ class CandidateSearch:
         constant, loss = self._is_constant(at), at.objective
         return Candidate(w, accuracy, violation, excess, loss, constant, kept, statistics[1:])
 
-    def outputs(self, one: Candidate) -> list[Array]:
+    def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""
-        each = zip(self.parts[1:], one.statistics, strict=True)
+        each = zip(self.parts[1:], candidate.statistics, strict=True)
         return [part.term.head(statistics) + part.level for part, statistics in each]
 
     def _figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
@@ -205,12 +207,12 @@ class CandidateSearch:
         (share,) = at.statistics_of(self.decisions.constraints[-1])
         return bool(min(share, 1.0 - share) <= ROUNDING)
 
-    def spread(self, one: Candidate) -> float:
+    def spread(self, candidate: Candidate) -> float:
         """Return the standard deviation of scores s.
 
         It is that of the means of (1 + s)^2 / 2 and of (1 - s)^2 / 2, which shards sum up.
         """
-        above, below = self._squares.at(one.w).with_scores(one.scores).constraints
+        above, below = self._squares.at(candidate.w).with_scores(candidate.scores).constraints
         return float(np.sqrt(max(above + below - 1.0 - (0.5 * (above - below)) ** 2, 0.0)))
 
     @cached_property
@@ -232,10 +234,10 @@ class CandidateSearch:
         if candidate.better_than(self.best):
             self.best = candidate
 
-    def add(self, one: Candidate) -> Candidate:
+    def add(self, candidate: Candidate) -> Candidate:
         """Offer a candidate and all intercepts of it; return the best of these."""
-        self.offer(one)
-        return self.sweep_intercept(one)
+        self.offer(candidate)
+        return self.sweep_intercept(candidate)
 
     def follow(
         self, line: Line, reach: tuple[float, float] = (-np.inf, np.inf), center: float | None = 0.0
@@ -265,56 +267,52 @@ class CandidateSearch:
             points = np.union1d(points, np.linspace(*reach, _N_EVEN))
         return points
 
-    def sweep_intercept(self, one: Candidate) -> Candidate:
+    def sweep_intercept(self, candidate: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant.
 
         Of several classes the intercepts are changed one after another.
         """
         for shift in self.shifts:
-            one = self.follow(self.line(one, *shift))
-        return one
+            candidate = self.follow(self.line(candidate, *shift))
+        return candidate
 
     def line(
-        self, one: Candidate, direction: Array, step: Any = 1.0, *, to: Candidate | None = None
+        self, start: Candidate, direction: Array, step: Any = 1.0, *, to: Candidate | None = None
     ) -> Line:
         """Return a line, along which a step is added to the scores of every row.
 
-        With another candidate they change to its scores.
+        With another start they change to its scores.
         """
         rows: dict[Model, Rows] = {}
         for model in self.decisions.models:
             if isinstance(model, ShardedLinearModel):
-                ends = one.w[: model.n_parameters], direction[: model.n_parameters]
+                ends = start.w[: model.n_parameters], direction[: model.n_parameters]
                 rows[model] = ShardedScores(model, *ends, self._count)
             else:
-                at = one.scores[model]
+                at = start.scores[model]
                 by = np.broadcast_to(step, at.shape) if to is None else to.scores[model] - at
-                rows[model] = self._rows(at, by)
-        return Line(self.parts, one.w, direction, rows)
-
-    def _rows(self, at: Array, by: Array) -> ScoresOnLine:
-        """Return the scores of rows on a line."""
-        return ScoresOnLine(at, by)
+                rows[model] = self.rows_on_line(at, by)
+        return Line(self.parts, start.w, direction, rows)
 
     def _count(self, n_rows: int) -> None:
         """Count a read of rows in shards."""
         self.problem.counter.rows += n_rows
 
-    def towards_constant(self, one: Candidate, shares: Sequence[float]) -> Iterator[Candidate]:
+    def towards_constant(self, start: Candidate, shares: Sequence[float]) -> Iterator[Candidate]:
         """Yield the model with other intercepts: shares of its decisions against the constant."""
         for shift in self.shifts:
-            line = self.line(one, *shift)
+            line = self.line(start, *shift)
             positive = self.constant.w @ line.direction > 0.0
             flips = line.flips((0.0, np.inf) if positive else (-np.inf, 0.0))
             for share in shares if len(flips) else ():
                 t = np.quantile(flips, 1.0 - share if positive else share)
                 yield self.evaluate(line.model(t), line.scores(t))
 
-    def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
+    def sweep_between(self, start: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two, for models with linear scores."""
         if not self.model.linear:
-            return one
-        line = self.line(one, other.w - one.w, to=other)
+            return start
+        line = self.line(start, other.w - start.w, to=other)
         reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
         return self.follow(line, reach, None)
 
@@ -322,9 +320,7 @@ class CandidateSearch:
 class ClassCandidateSearch(CandidateSearch):
     """Keeps the best candidate, for models with one score per class; y are the classes 0, 1, ..."""
 
-    def _rows(self, at: Array, by: Array) -> ClassScores:
-        """Return the scores of rows on a line."""
-        return ClassScores(at, by)
+    rows_on_line = ClassScores
 
     def _correct(self) -> ByClass:
         """Return the shares of all rows that are of a class and predicted so."""
@@ -336,9 +332,9 @@ class ClassCandidateSearch(CandidateSearch):
         ]
         return ByClass(tuple(terms), ("",) * len(terms))
 
-    def spread(self, one: Candidate) -> float:
+    def spread(self, candidate: Candidate) -> float:
         """Return the standard deviation of scores about the mean score of a row."""
-        scores, weight = one.scores[self.model], self.rows[1]
+        scores, weight = candidate.scores[self.model], self.rows[1]
         centred = scores - scores.mean(axis=1, keepdims=True)
         centred -= np.average(centred, axis=0, weights=weight)
         return float(np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean())

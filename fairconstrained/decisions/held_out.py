@@ -87,19 +87,19 @@ class HeldOut:
     @property
     def complete(self) -> bool:
         """Whether every statement on the training rows can be tested on these rows."""
-        return [one.name for part in self.claims for one in part] == self.names
+        return [claim.name for part in self.claims for claim in part] == self.names
 
     @property
     def names(self) -> list[str]:
         """The names of the statements."""
-        return [one.name for part in self.training for one in part]
+        return [claim.name for part in self.training for claim in part]
 
     @property
     def smallest(self) -> int:
         """The rows of the smallest sample; 0 if one has none."""
         if not self.complete:
             return 0
-        sizes = [sample.size for part in self.claims for one in part for sample in one.samples]
+        sizes = [sample.size for part in self.claims for claim in part for sample in claim.samples]
         return int(min(sizes, default=self.n_rows))
 
     def accepted(self, w: Array, delta: float) -> bool:
@@ -133,7 +133,7 @@ class HeldOut:
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the claims that are outputs of the part, and those of several outputs."""
-    return tuple(one for one in claims if not one.one_output or one.name in part.term.names)
+    return tuple(claim for claim in claims if not claim.one_output or claim.name in part.term.names)
 
 
 def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
@@ -198,7 +198,7 @@ def hold_out(
     if data.groups is not None and not data.groups.marginal:
         groups = data.groups.codes
     few = len(np.unique(groups)) * FEW_ROWS > len(groups)
-    if few or any(one.share is not None for one in claims):
+    if few or any(claim.share is not None for claim in claims):
         groups = np.zeros_like(groups)
     return divided(data, groups, share, random_state)
 
@@ -207,7 +207,10 @@ def claims_on_all(constraints: Sequence[Constraint], data: TrainingData) -> list
     """Return the statements of constraints on all rows, whether they are held out or not."""
     with without_vacuous_warnings():
         return [
-            claim for one in constraints for g in one.groupings(data) for claim in one.claims_on(g)
+            claim
+            for constraint in constraints
+            for g in constraint.groupings(data)
+            for claim in constraint.claims_on(g)
         ]
 
 
@@ -235,8 +238,8 @@ def expected_share(claims: Sequence[Claim]) -> float:
     >>> [float(expected_share(claims(n))) for n in (2000, 20_000, 200_000)]
     [0.5, 0.4, 0.1]
     """
-    deviations = np.array([one.deviation() for one in claims])
-    room = np.array([one.room() for one in claims])
+    deviations = np.array([claim.deviation() for claim in claims])
+    room = np.array([claim.room() for claim in claims])
     asked = room > 0.0
     deviations, room = deviations[asked], room[asked]
     best, most = _SHARES[-1], -np.inf

@@ -85,12 +85,12 @@ class SoftLabels:
             rows of a label in some groups; selection rates and others have no such estimate. Rates
             of groups of one label have none either: there are no more rows of these groups.
         """
-        model, found = problem.objective.model, []
+        model, softened_parts = problem.objective.model, []
         for part in problem.constraints:
             if isinstance(part.term, CellMeans) and part.model is model:
                 softened = self._softened(part, part.term)
-                found += [] if softened is None else [softened]
-        return tuple(found)
+                softened_parts += [] if softened is None else [softened]
+        return tuple(softened_parts)
 
     def _softened(self, part: CompositeFunction, term: CellMeans) -> CompositeFunction | None:
         """Return the outputs that depend on cells of few rows, None if there are none.
@@ -232,14 +232,14 @@ def expected_gaps(
     for part in decided.problem.constraints:
         term, bounds = part.term, part.gap_bounds(part.term.gap_bounds)
         every, first, output = decided.statistics_of(part), 0, 0
-        for one in class_terms(term):
-            rates = every[first : first + one.n_statistics]
-            soft = None if labels is None else labels.statistics(one, at.scores_of(part))
+        for each in class_terms(term):
+            rates = every[first : first + each.n_statistics]
+            soft = None if labels is None else labels.statistics(each, at.scores_of(part))
             estimates = [rates] if soft is None else [rates, soft]
-            for which, training, expected in _gaps(one, estimates, squares):
+            for which, training, expected in _gaps(each, estimates, squares):
                 k = output + which
                 gaps.append(ExpectedGap(term.names[k], training, expected, float(bounds[k])))
-            first, output = first + one.n_statistics, output + one.n_outputs
+            first, output = first + each.n_statistics, output + each.n_outputs
     return tuple(gaps)
 
 
@@ -260,10 +260,9 @@ def _gaps(
         if start < stop:
             which = start + int(np.argmax(gaps[start:stop]))
             now, *later = (
-                _gap(term, [_extremes(mean[one.start : one.stop], variance[one.start : one.stop])
-                            for one in family])
+                _gap(term, [_extremes(mean[list(side)], variance[list(side)]) for side in family])
                 for mean, variance in (exact, *moments)
-            )  # fmt: skip
+            )
             training = float(gaps[which])
             yield which, training, training + max(later) - now
 

@@ -98,14 +98,14 @@ def check_testable(constraints: Sequence[Constraint]) -> None:
     ValueError
         With the reason, if they cannot test one of them.
     """
-    for one in constraints:
-        if one.cannot_be_tested:
+    for constraint in constraints:
+        if constraint.cannot_be_tested:
             raise ValueError(
                 "confidence is for constraints on rates of predictions (parity of selection, true "
                 "positive, false positive and error rates, of groups with each other or with all "
                 "rows, as differences or ratios; bounded error rates; equal or partly equal score "
-                f"distributions); {one!r} is not one of them: {one.cannot_be_tested}. Leave "
-                "confidence at None."
+                f"distributions); {constraint!r} is not one of them: "
+                f"{constraint.cannot_be_tested}. Leave confidence at None."
             )
 
 
@@ -152,7 +152,7 @@ def search_with_confidence(
             accepted.append(model)
         needed = margins.rows_needed(total)
     constant = plain.with_model(task.candidates().constant)
-    best = max(accepted, key=lambda one: one.accuracy, default=constant)
+    best = max(accepted, key=lambda model: model.accuracy, default=constant)
     if accepted:
         bounds = held_out.limits(best.w, delta)
     else:
@@ -259,14 +259,14 @@ def _safer_models(
         shift = margins.shifts(deviations)
         if not shifts or not np.allclose(shift, shifts[-1], rtol=0.0, atol=1e-3):
             shifts.append(shift)
-    models = (one for one in task.below(plain, shifts) if one.met and not one.constant)
+    models = (model for model in task.below(plain, shifts) if model.met and not model.constant)
     first = next(models, None)
     if first is None:
         return
     search, error = task.candidates(), _SAFE * delta
     safe = held_out.risk(task.problem, first.w, error)
-    for one in search.towards_constant(search.evaluate(first.w), _SHARES):
-        if held_out.risk(task.problem, one.w, error) <= safe:
-            yield plain.with_model(one)
+    for model in search.towards_constant(search.evaluate(first.w), _SHARES):
+        if held_out.risk(task.problem, model.w, error) <= safe:
+            yield plain.with_model(model)
     yield first
     yield from models

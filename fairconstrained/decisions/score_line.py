@@ -61,7 +61,7 @@ class ScoresOnLine:
         """
         return [
             np.array(
-                [term.forward(self.scores(t), own)[0] for t, own in zip(points, each, strict=True)]
+                [term.forward(self.scores(t), v)[0] for t, v in zip(points, each, strict=True)]
             )
             for term, each in requests
         ]
@@ -110,7 +110,7 @@ class ClassScores(ScoresOnLine):
             rates_on_line(terms, -low, ones, points),
             rates_on_line(terms, high, -ones, points),
         )
-        whole = [one.cells @ (ones if one.signs is None else one.signs > 0.0) for one in terms]
+        whole = [term.cells @ (ones if term.signs is None else term.signs > 0.0) for term in terms]
         return [a + b - c[:, None] for a, b, c in zip(above, below, whole, strict=True)]
 
 
@@ -183,8 +183,8 @@ class Line:
 
     def scores(self, t: float) -> Scores:
         """Return the scores at t, without another pass over the data; none in shards."""
-        in_memory = ((k, one) for k, one in self.rows.items() if isinstance(one, ScoresOnLine))
-        return {model: one.scores(t) for model, one in in_memory}
+        in_memory = ((k, rows) for k, rows in self.rows.items() if isinstance(rows, ScoresOnLine))
+        return {model: rows.scores(t) for model, rows in in_memory}
 
 
 def is_counted(term: Term) -> bool:

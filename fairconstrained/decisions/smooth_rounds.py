@@ -302,11 +302,11 @@ def _stacked(parts: Sequence[CompositeFunction]) -> Sequence[CompositeFunction]:
     if len({part.model for part in parts}) > 1:
         return parts
     each = zip(rates, strict, strict=True)
-    levels = [one.head(np.zeros(one.n_statistics)) + part.level for one, part in each]
+    levels = [rate.head(np.zeros(rate.n_statistics)) + part.level for rate, part in each]
     term = CellMeans(
-        sp.csc_array(sp.vstack([as_csr(one.cells) for one in rates])),
+        sp.csc_array(sp.vstack([as_csr(rate.cells) for rate in rates])),
         Indicator(),
-        combination=sp.csr_array(sp.block_diag([as_csr(one.combination) for one in rates])),
+        combination=sp.csr_array(sp.block_diag([as_csr(rate.combination) for rate in rates])),
         constant=np.concatenate(levels),
     )
     return [replace(parts[0], term=term, level=0.0)]
@@ -319,8 +319,8 @@ def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
         rows = weights if strict.n_rows == len(weights) else np.ones(strict.n_rows)
         return replace(part, term=SmoothRates.of(strict, rows))
     if isinstance(strict, ByClass) and strict.counts_predictions:
-        sizes = np.concatenate([effective_rows(one) for one in strict.by_class])
-        terms = tuple(replace(one, function=Sigmoid()) for one in strict.by_class)
+        sizes = np.concatenate([effective_rows(rate) for rate in strict.by_class])
+        terms = tuple(replace(rate, function=Sigmoid()) for rate in strict.by_class)
         soft = replace(strict, terms=terms, sharpness=float(np.median(sizes)) ** _RATE)
         return replace(part, term=soft)
     return steeper_part(part, _STEEPER)

@@ -157,26 +157,28 @@ class ThresholdChoices:
 
     def correct(self, positions: Sequence[int]) -> float:
         """Return what the choices add to the accuracy."""
-        return float(sum(one.correct[p] for one, p in zip(self.groups, positions, strict=True)))
+        return float(sum(group.correct[p] for group, p in zip(self.groups, positions, strict=True)))
 
     def thresholds(self, positions: Sequence[int]) -> Array:
         """Return the thresholds that are chosen."""
-        return np.array([one.thresholds[p] for one, p in zip(self.groups, positions, strict=True)])
+        return np.array(
+            [group.thresholds[p] for group, p in zip(self.groups, positions, strict=True)]
+        )
 
     def violations(self, rates: Array) -> Array:
         """Return the largest constraint at rates of shape (n_cells, n_points), (n_points,)."""
         blocks = []
         for k in range(0, rates.shape[1], _BLOCK):
             each = np.split(rates[:, k : k + _BLOCK], self.ends[1:-1])
-            outputs = [outputs_at(part, one) for part, one in zip(self.parts, each, strict=False)]
+            outputs = [outputs_at(part, some) for part, some in zip(self.parts, each, strict=False)]
             blocks.append(np.vstack([each[0][:0], *outputs]).max(axis=0, initial=-np.inf))
         return np.concatenate(blocks)
 
     def rank(self, positions: Sequence[int]) -> tuple[bool, float]:
         """Return what is larger for better choices: the bound first, then the accuracy."""
         rates = np.zeros((self.n_cells, 1))
-        for one, p in zip(self.groups, positions, strict=True):
-            rates[one.cells, 0] += one.rates[:, p]
+        for group, p in zip(self.groups, positions, strict=True):
+            rates[group.cells, 0] += group.rates[:, p]
         (violation,) = self.violations(rates)
         met = bool(at_most(violation))
         return met, self.correct(positions) if met else -float(violation)
@@ -256,18 +258,18 @@ def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[
         proof, as with many rows.
     """
     best = max(map(list, starts), key=choices.rank)
-    lengths = np.array([len(one) for one in choices.groups])
+    lengths = np.array([len(group) for group in choices.groups])
     most = max(_MOST_CHOICES // len(lengths), _LEAST_CHOICES)
     if lengths.sum() <= _MOST_CHOICES or lengths.max() <= most:
-        found, bound = _solved(choices, [np.arange(n) for n in lengths])
-        return max([best, *found], key=choices.rank), bound
+        answers, bound = _solved(choices, [np.arange(n) for n in lengths])
+        return max([best, *answers], key=choices.rank), bound
     steps = np.maximum(lengths // most, 1)
     kept = [
         np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(lengths, steps, strict=True)
     ]
     while True:
-        found, _ = _solved(choices, kept)
-        best = max([best, *found], key=choices.rank)
+        answers, _ = _solved(choices, kept)
+        best = max([best, *answers], key=choices.rank)
         if steps.max() == 1:
             return best, np.inf
         steps = np.maximum(steps // _FINER, 1)
@@ -284,9 +286,9 @@ def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[list
     for margin in _MARGINS:
         shares, limit = _program(choices, kept, margin, _GAP if whole else _WIDE_GAP)
         bound = limit if margin == 0.0 else bound
-        found = [int(rows[np.argmax(part)]) for rows, part in zip(kept, shares, strict=False)]
-        if not found or choices.rank(found)[0]:
-            return [found] if found else [], bound
+        positions = [int(rows[np.argmax(part)]) for rows, part in zip(kept, shares, strict=False)]
+        if not positions or choices.rank(positions)[0]:
+            return [positions] if positions else [], bound
     return [], bound
 
 
@@ -297,15 +299,15 @@ def _program(
 
     The last variables are the cells' rates.
     """
-    sizes = [len(one) for one in kept]
+    sizes = [len(group) for group in kept]
     n, n_cells = sum(sizes), choices.n_cells
     combination = as_csr(sp.block_diag([as_csr(_term(part).combination) for part in choices.parts]))
     level = np.concatenate([_level(part) for part in choices.parts])
     pairs = list(zip(choices.groups, kept, strict=True))
-    cost = -np.concatenate([one.correct[rows] for one, rows in pairs])
+    cost = -np.concatenate([group.correct[rows] for group, rows in pairs])
     one_each = sp.block_diag([as_csr(np.ones((1, size))) for size in sizes])
-    places = [sp.eye_array(n_cells, format="csc")[:, one.cells] for one in choices.groups]
-    rates = [sp.csr_array(one.rates[:, rows]) for one, rows in pairs]
+    places = [sp.eye_array(n_cells, format="csc")[:, group.cells] for group in choices.groups]
+    rates = [sp.csr_array(group.rates[:, rows]) for group, rows in pairs]
     added = sp.hstack([place @ some for place, some in zip(places, rates, strict=True)])
     nothing = sp.csr_array((len(sizes), n_cells))
     fixed = sp.vstack([sp.hstack([one_each, nothing]), sp.hstack([added, -sp.eye_array(n_cells)])])

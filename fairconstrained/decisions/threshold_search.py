@@ -56,7 +56,7 @@ class ThresholdTask:
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant decisions only."""
-        constants = [np.full(self.problem.n_variables, one) for one in self.limits]
+        constants = [np.full(self.problem.n_variables, limit) for limit in self.limits]
         return CandidateSearch(self.problem, self.y, self.sample_weight, constants)
 
     def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
@@ -117,21 +117,21 @@ def _constrained(
         answer = BandSearch(choices, resolution).run()
         if answer is not None:
             return answer
-    ends = [[0] * len(choices.groups), [len(one) - 1 for one in choices.groups]]
+    ends = [[0] * len(choices.groups), [len(group) - 1 for group in choices.groups]]
     return choose(choices, [free, *ends])
 
 
 def _common(choices: ThresholdChoices) -> tuple[list[int], float]:
     """Return the best choice of a single threshold, and its accuracy where it is feasible."""
-    (one,) = choices.groups
-    rates = np.zeros((choices.n_cells, len(one)))
-    rates[one.cells] = one.rates
+    (group,) = choices.groups
+    rates = np.zeros((choices.n_cells, len(group)))
+    rates[group.cells] = group.rates
     violation = choices.violations(rates)
     met = at_most(violation)
     if not met.any():
         return [int(np.argmin(violation))], np.inf
-    position = int(np.argmax(np.where(met, one.correct, -np.inf)))
-    return [position], float(one.correct[position])
+    position = int(np.argmax(np.where(met, group.correct, -np.inf)))
+    return [position], float(group.correct[position])
 
 
 def wrong_predictions(y: Array, sample_weight: Array) -> CellMeans:
@@ -144,10 +144,10 @@ def can_be_searched(choices: ThresholdChoices) -> bool:
     """Return whether constraints are bands, in which every group has one cell, of its rows only."""
     if choices.bands is None:
         return False
-    owners = np.bincount(np.concatenate([one.cells for one in choices.groups]), minlength=1)
+    owners = np.bincount(np.concatenate([group.cells for group in choices.groups]), minlength=1)
     return owners.max() <= 1 and all(
-        np.isin(band.cells, one.cells).sum() <= 1
-        for one in choices.groups
+        np.isin(band.cells, group.cells).sum() <= 1
+        for group in choices.groups
         for band in choices.bands
     )
 
@@ -219,18 +219,18 @@ class BandSearch:
 
     def __init__(self, choices: ThresholdChoices, resolution: float):
         self.bands = choices.bands or ()
-        self.ladders = [_Ladder(one, self.bands) for one in choices.groups]
+        self.ladders = [_Ladder(group, self.bands) for group in choices.groups]
         self.resolution = resolution
         self.levels = []
         for k in range(len(self.bands)):
-            values = [rates for one in self.ladders for band, rates in one.rates if band == k]
+            values = [rates for group in self.ladders for band, rates in group.rates if band == k]
             self.levels.append(np.unique(np.concatenate(values)))
         self.best, self.best_at = -np.inf, np.zeros(len(self.bands), dtype=int)
         self.n_bounds = 0
 
     def run(self) -> tuple[list[int], float] | None:
         """Return the best choices and a bound on all, None if no rates are in all bands."""
-        n_levels = np.array([len(one) for one in self.levels])
+        n_levels = np.array([len(level) for level in self.levels])
         first, last = np.zeros((1, len(n_levels)), dtype=int), n_levels[None] - 1
         bound, left_out = self._bounds(first, last), -np.inf
         while len(bound) and self.n_bounds < _MOST_BOUNDS:
@@ -252,15 +252,15 @@ class BandSearch:
 
     def _box(self, first: Array, last: Array) -> tuple[Array, Array]:
         """Return the lowest and the highest rates of boxes of levels, (n_boxes, n_bands) each."""
-        low = np.column_stack([one[at] for one, at in zip(self.levels, first.T, strict=True)])
+        low = np.column_stack([level[at] for level, at in zip(self.levels, first.T, strict=True)])
         each = zip(self.bands, self.levels, last.T, strict=True)
-        return low, np.column_stack([band.top(one[at]) for band, one, at in each])
+        return low, np.column_stack([band.top(level[at]) for band, level, at in each])
 
     def _bounds(self, first: Array, last: Array) -> Array:
         """Return upper bounds on the accuracy for boxes of levels, (n_boxes,)."""
         box = self._box(first, last)
         self.n_bounds += len(first) * len(self.ladders)
-        return np.sum([one.largest(*box) for one in self.ladders], axis=0)
+        return np.sum([ladder.largest(*box) for ladder in self.ladders], axis=0)
 
     def _try(self, levels: Array) -> None:
         """Keep the best of single levels, whose bounds are exact."""
@@ -272,7 +272,7 @@ class BandSearch:
     def _divided(self, first: Array, last: Array) -> tuple[Array, Array]:
         """Return the halves of boxes along their widest sides; single levels were tried."""
         ends = zip(self.levels, first.T, last.T, strict=True)
-        widths = np.column_stack([one[high] - one[low] for one, low, high in ends])
+        widths = np.column_stack([level[high] - level[low] for level, low, high in ends])
         widths[last == first] = -1.0
         side = np.argmax(widths, axis=1)
         wide = np.flatnonzero(widths.max(axis=1) >= 0.0)
@@ -286,7 +286,7 @@ class BandSearch:
     def _positions(self) -> list[int]:
         """Return the choices at the best levels."""
         box, positions = self._box(self.best_at[None], self.best_at[None]), []
-        for one in self.ladders:
-            (start,), (stop,) = one.ranges(*box)
-            positions.append(int(start + np.argmax(one.correct[start:stop])))
+        for ladder in self.ladders:
+            (start,), (stop,) = ladder.ranges(*box)
+            positions.append(int(start + np.argmax(ladder.correct[start:stop])))
         return positions

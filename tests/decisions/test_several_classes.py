@@ -42,7 +42,7 @@ def lines_of(fit, search, random):
     scores = fit.model.forward(w)[0]
     for direction in (everything, single):
         by = fit.model.forward(direction)[0]
-        line = Line(search.parts, w, direction, {search.model: search._rows(scores, by)})
+        line = Line(search.parts, w, direction, {search.model: search.rows_on_line(scores, by)})
         yield line, search.points_on(line, (-np.inf, np.inf), 0.0)
 
 
