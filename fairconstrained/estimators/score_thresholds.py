@@ -22,13 +22,13 @@ from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import warn_of_unused_kappa
-from fairconstrained.estimators.threshold_fit import ThresholdFit
-from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
-from fairconstrained.estimators.threshold_scores import (
+from fairconstrained.estimators.threshold_fit import (
+    ThresholdFit,
     check_threshold_options,
     has_own_columns,
     routed_params,
 )
+from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     FitTasks,

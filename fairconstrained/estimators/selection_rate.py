@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -97,7 +97,8 @@ def settle(
     there may be no fixed point; the threshold nearest to the quantile is taken.
     """
     problem, start = fit.wanted()
-    steps, passes, best, nearest = _Steps(), 0.0, (fit, start), np.inf
+    tried: list[tuple[float, float]] = []
+    passes, best, nearest = 0.0, (fit, start), np.inf
     warm = start if first is None else first
     for _ in range(fit.estimator.most_thresholds):
         result, at = fit.solve(problem, warm=warm)
@@ -108,7 +109,8 @@ def settle(
             best, nearest = (fit, same), abs(distance)
         if nearest <= _SETTLED:
             break
-        step = steps.next(fit.data.convention.threshold, distance)
+        tried.append((fit.data.convention.threshold, distance))
+        step = _next_step(tried)
         w = moved_variables(fit.problem, result.w, step)
         fit = moved(fit, step)
         problem, start = fit.wanted()
@@ -123,31 +125,20 @@ def settle(
     return *best, passes
 
 
-class _Steps:
-    """The steps of the search for the threshold whose distance from the quantile is zero.
+def _next_step(tried: Sequence[tuple[float, float]]) -> float:
+    """Return the next step from the thresholds tried, with the distances of the quantiles there.
 
-    They are secant steps, kept inside the interval in which the distance changes its sign.
+    It is a secant step, kept inside the interval in which the distance changes its sign.
     """
-
-    def __init__(self) -> None:
-        self.last: tuple[float, float] | None = None
-        self.low, self.high = -np.inf, np.inf
-
-    def next(self, threshold: float, distance: float) -> float:
-        """Return the next step, from a threshold and the distance of the quantile there."""
-        if distance > 0.0:
-            self.low = threshold
-        else:
-            self.high = threshold
-        step = distance
-        if self.last is not None and abs(distance) > _LONG and self.last[1] != distance:
-            slope = (threshold - self.last[0]) / (self.last[1] - distance)
-            step *= float(np.clip(slope, 0.3, 3.0))
-        self.last = threshold, distance
-        room = self.high - self.low
-        if not self.low < threshold + step < self.high and np.isfinite(room):
-            step = 0.5 * (self.low + self.high) - threshold
-        return float(step)
+    threshold, step = tried[-1]
+    low = max((at for at, distance in tried if distance > 0.0), default=-np.inf)
+    high = min((at for at, distance in tried if distance <= 0.0), default=np.inf)
+    if len(tried) > 1 and abs(step) > _LONG and tried[-2][1] != step:
+        change, gain = np.subtract(tried[-1], tried[-2])
+        step *= float(np.clip(-change / gain, 0.3, 3.0))
+    if not low < threshold + step < high and np.isfinite(high - low):
+        step = 0.5 * (low + high) - threshold
+    return float(step)
 
 
 def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
