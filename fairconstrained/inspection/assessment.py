@@ -230,19 +230,10 @@ class Finding:
             return "not met"
         return "holds" if at_most(self.high, self.tolerance) else "met"
 
-    def verdict(self, confidence: float) -> str:
-        """Return the verdict in words."""
-        state, level = self.state, f"{100.0 * confidence:g}%"
-        if self.minimized:
-            return "gap minimized, no bound"
-        if state == "not measured":
-            return state
-        if state == "holds":
-            return f"holds ({level} confidence)"
-        if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
-            return f"does not hold ({level} confidence)"
-        open_question = "" if np.isnan(self.low) else f" (inconclusive at {level})"
-        return f"{state} on these rows{open_question}"
+    @property
+    def surely_missed(self) -> bool:
+        """Whether the whole interval is above the tolerance."""
+        return not (np.isnan(self.low) or at_most(self.low, self.tolerance))
 
 
 def constraints_of(model: object) -> list[tuple[str, Constraint]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -46,6 +45,11 @@ class Choice:
     def label(self) -> str:
         """The name of the other groups together."""
         return f"{len(self.others)} other{'s' if len(self.others) > 1 else ''}"
+
+    @property
+    def n_rows(self) -> int:
+        """The number of groups that are shown, and one for the others."""
+        return len(self.shown) + bool(len(self.others))
 
 
 def choose_groups(
@@ -125,45 +129,74 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
     return np.concatenate(rows), Groups(np.concatenate(codes), every, title=groups.title)
 
 
-@dataclass(frozen=True, eq=False)
-class GroupDots:
-    """A rate of all groups by several models, with intervals and numbers of rows.
+@dataclass(frozen=True)
+class Dot:
+    """A value of a model, by its position, with interval, bound and verdict; nan where unknown."""
 
-    Parameters
-    ----------
-    groups : list of str
-        The groups.
-    values, low, high : ndarray of shape (n_models, n_groups)
-        The rates and their intervals; nan where there are no rows or no intervals.
-    sizes : ndarray of int of shape (n_models, n_groups)
-        The numbers of rows in the denominator of the rate.
+    model: int
+    value: float
+    low: float
+    high: float
+    bound: float = np.nan
+    verdict: str = ""
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class DotRow:
+    """The dots of the models for a group, a model or a class.
+
+    A row that stands for the groups that are not shown has their lowest and highest rate by the
+    last model in `others`.
     """
 
-    groups: list[str]
-    values: Array
-    low: Array
-    high: Array
-    sizes: Array
+    name: str
+    dots: list[Dot]
+    sizes: Any = (0,)  # the numbers of rows, by model
+    others: tuple[float, float] | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether rates of so few rows are marked."""
+        return bool(0 < self.sizes[0] < FEW_ROWS)
+
+
+@dataclass(frozen=True)
+class RateDots:
+    """A rate of all groups by several models: what pictures of rates show."""
+
+    choice: Choice  # of the groups, by the last model
+    shown: list[DotRow]
+    hidden: list[DotRow]  # the groups that are not shown, and all of them together
+    others: DotRow | None
 
     @classmethod
-    def of(cls, tables: Sequence[pd.DataFrame], rate: str) -> GroupDots:
-        """Return a rate from tables of :func:`~fairconstrained.metrics.group_rates`."""
+    def of(
+        cls, tables: Sequence[pd.DataFrame], rate: str, choice: Choice | None = None
+    ) -> RateDots:
+        """Return a rate from tables of :func:`~fairconstrained.metrics.group_rates`.
+
+        Without a choice the groups are chosen and sorted by this rate.
+        """
         columns = [rate, f"{rate}_low", f"{rate}_high"]
-        ends = [table.reindex(columns=columns).to_numpy(dtype=float).T for table in tables]
-        values, low, high = np.stack(ends, axis=1)
+        ends = np.stack([table.reindex(columns=columns).to_numpy(dtype=float) for table in tables])
         sizes = np.array([_denominator(table, rate) for table in tables])
-        return cls([str(name) for name in tables[0].index], values, low, high, sizes)
-
-    @cached_property
-    def choice(self) -> Choice:
-        """The groups that are shown, sorted by the rates of the last model, and the others."""
-        return choose_groups(self.values[-1], self.sizes[-1], low=self.low[-1], high=self.high[-1])
-
-    def range_of(self, groups: Array) -> tuple[float, float]:
-        """Return the lowest and the highest rate of groups by the last model; nan without rows."""
-        values = self.values[-1, groups]
-        known = values[np.isfinite(values)]
-        return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+        if choice is None:
+            rates, low, high = ends[-1].T
+            choice = choose_groups(rates, sizes[-1], low=low, high=high)
+        shown, hidden = (
+            [
+                DotRow(name, [Dot(m, *ends[m, k]) for m in range(len(tables))], sizes[:, k])
+                for name, k in zip(tables[0].index[some].map(str), some, strict=True)
+            ]
+            for some in (choice.shown, choice.others)
+        )
+        others = None
+        if hidden:
+            known = [dot for row in hidden if not np.isnan(dot := row.dots[-1].value)] or [np.nan]
+            n_rows = sizes[:, choice.others].sum(axis=1)
+            others = DotRow(choice.label, [], n_rows, (min(known), max(known)))
+        return cls(choice, shown, hidden, others)
 
 
 def _denominator(table: pd.DataFrame, rate: str) -> Array:

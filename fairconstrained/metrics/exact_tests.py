@@ -131,11 +131,10 @@ class TwoRates:
                 rest = rest[self._probability(most, *corner, delta) > delta]
             if not len(rest):
                 return True
-            pieces = np.sqrt(margin[rest] / np.maximum(delta - ends[rest], 1e-9))
-            pieces = np.clip(np.ceil(pieces), 2, 16).astype(int)
-            if pieces.sum() > _PIECES:
+            if 2 * len(rest) > _PIECES:
                 return False
-            left, right = _divided(left[rest], right[rest], pieces)
+            middle = 0.5 * (left[rest] + right[rest])
+            left, right = np.append(left[rest], middle), np.append(middle, right[rest])
         return False
 
     def largest(self, most: Array, delta: float) -> float:
@@ -218,15 +217,6 @@ def _spread(low: float, high: float, n: int) -> Array:
     points = low + (high - low) * np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, n)) ** 2
     points[-1] = high
     return points
-
-
-def _divided(left: Array, right: Array, pieces: Array) -> tuple[Array, Array]:
-    """Return the ends of the equal pieces of intervals."""
-    which = np.repeat(np.arange(len(left)), pieces)
-    place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    width = ((right - left) / pieces)[which]
-    ends = np.where(place + 1 == pieces[which], right[which], left[which] + (place + 1) * width)
-    return left[which] + place * width, ends
 
 
 @lru_cache(maxsize=512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -50,40 +50,38 @@ class ComparedRows:
     def table(self, selected: Array) -> pd.DataFrame:
         """Return the impact ratios of a selection, (n_rows,) of bool."""
         tables = {
-            title: self._compared(self._rows(inside, groups, selected[inside]), named)[0]
-            for title, inside, groups, named in self._groupings
+            title: self._compared(rows, place)[0] for title, rows, place in self._parts(selected)
         }
         return pd.concat(tables, names=LEVELS)
 
     def score_table(self, every: Array, tops: Sequence[float] = _TOPS) -> pd.DataFrame:
         """Return the impact ratios of scores above the median, and what else scores have."""
         tables = {}
-        for title, inside, groups, named in self._groupings:
-            scores, rows = every[inside], self._rows(inside, groups, every[inside])
-            lowest = [self._lowest(rows, top) for top in (0.5, *tops)]
-            table, place = self._compared(replace(rows, values=scores > lowest[0]), named)
+        for title, rows, place in self._parts(every):
+            scores, weight = rows.values, {"weights": rows.weight, "method": "inverted_cdf"}
+            options: Any = {} if self._equal else weight
+            # The quantiles at which shares of the weight begin, counted from the highest score.
+            median, *least = np.quantile(scores, 1.0 - np.array([0.5, *tops]), **options)
+            table, reference = self._compared(replace(rows, values=scores > median), place)
             means, _ = rows.means(scores)
             spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else np.nan
             table = table.rename(columns=_HEADS).assign(mean_score=means)
-            table["standardized_difference"] = (means - _at(means, place)) / spread
-            for top, least in zip(tops, lowest[1:], strict=True):
-                rates, _ = rows.means(scores >= least)
-                table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, place) or np.nan)
+            table["standardized_difference"] = (means - _at(means, reference)) / spread
+            for top, lowest in zip(tops, least, strict=True):
+                rates, _ = rows.means(scores >= lowest)
+                table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, reference) or np.nan)
             tables[title] = table
         return pd.concat(tables, names=LEVELS)
 
-    def _rows(self, inside: Array, groups: Groups, values: Array) -> GroupedRows:
-        return GroupedRows(None, values, groups, self.weight[inside])
+    def _parts(self, values: Array) -> Iterator[tuple[str, GroupedRows, int | None]]:
+        """Yield every grouping with the values of its rows, and the place of the named group."""
+        for title, inside, groups, place in self._groupings:
+            yield title, GroupedRows(None, values[inside], groups, self.weight[inside]), place
 
     @cached_property
     def _equal(self) -> bool:
         """Whether all weights are equal."""
         return bool(at_most(np.ptp(self.weight), 0.0))
-
-    def _lowest(self, rows: GroupedRows, top: float) -> float:
-        """Return the quantile of the scores that begins a share of the weight from the highest."""
-        options: Any = {"weights": rows.weight, "method": "inverted_cdf"}
-        return float(np.quantile(rows.values, 1.0 - top, **({} if self._equal else options)))
 
     @cached_property
     def _groupings(self) -> list[tuple[str, Array, Groups, int | None]]:
@@ -121,23 +119,24 @@ class ComparedRows:
             )
         return named
 
-    def _compared(
-        self, selected: GroupedRows, place: int | None
-    ) -> tuple[pd.DataFrame, int | None]:
-        """Return groups compared with the one at a place, else with the one selected most."""
+    def _compared(self, selected: GroupedRows, place: int | None) -> tuple[pd.DataFrame, Array]:
+        """Return groups compared with the one at a place, else with the one selected most.
+
+        Which group that is, (n_groups,) of bool, is returned as well.
+        """
         groups, n = selected.groups, len(selected.groups)
         rows, counts = selected.counts(), selected.counts(selected.values)
         rates, sizes = selected.means(selected.values)
-        unknown = np.array(
-            [not {MISSING, UNKNOWN}.isdisjoint(_values(groups, k)) for k in range(n)]
-        )
+        values = [_values(groups, k) for k in range(n)]
+        unknown = np.array([not {MISSING, UNKNOWN}.isdisjoint(each) for each in values])
         few = rows < self.least_share * len(groups.codes)
         compared = ~(unknown | few)
         if place is None and compared.any():  # of equal rates, that of the most rows
             place = int(np.lexsort([-np.arange(n), rows, rates, compared])[-1])
-        ratio = rates / (_at(rates, place) or np.nan)
+        reference = np.arange(n) == (_ABSENT if place is None else place)
+        ratio = rates / (_at(rates, reference) or np.nan)
         status = {
-            "reference": np.arange(n) == (_ABSENT if place is None else place),
+            "reference": reference,
             "unknown": unknown,
             f"fewer than {100.0 * self.least_share:g}% of the rows": few,
             BELOW: ~at_most(FOUR_FIFTHS[0] / FOUR_FIFTHS[1], ratio) & np.isfinite(ratio),
@@ -150,18 +149,19 @@ class ComparedRows:
         # With weights, counts are those of the effective numbers of rows.
         sizes = np.maximum(np.floor(sizes + 1e-6), 1.0).astype(int)
         cells = list(zip(np.rint(rates * sizes).astype(int).tolist(), sizes.tolist(), strict=True))
+        others = ~reference if reference.any() else reference
         tests = [
-            {} if place in (None, _ABSENT, k) else _tests(cells[k], cells[place], self.confidence)
-            for k in range(n)
+            _tests(cell, cells[reference.argmax()], self.confidence) if other else {}
+            for cell, other in zip(cells, others, strict=True)
         ]
         tested = pd.DataFrame(tests, columns=_TESTS, index=table.index, dtype=float)
         table = pd.concat([table, tested], axis=1)
+        most, of = _at(counts, reference), _at(rows, reference)
         for name, (part, whole) in {"to_four_fifths": FOUR_FIFTHS, "to_parity": (1, 1)}.items():
             table[name] = np.nan
-            if place not in (None, _ABSENT) and self._equal:
-                needed = -(-part * counts[place] * rows // (whole * rows[place]))
-                table[name] = np.maximum(needed - counts, 0)
-        return table.assign(status=np.select(list(status.values()), list(status), "")), place
+            if reference.any() and self._equal:
+                table[name] = np.maximum(-(-part * most * rows // (whole * of)) - counts, 0)
+        return table.assign(status=np.select(list(status.values()), list(status), "")), reference
 
 
 def _values(groups: Groups, k: int) -> list[str]:
@@ -188,9 +188,9 @@ def _place(groups: Groups, wanted: list[Any], stratum: str) -> int | None:
     )
 
 
-def _at(values: Array, place: int | None) -> float:
+def _at(values: Array, reference: Array) -> float:
     """Return the value of the reference group; nan without one."""
-    return float("nan") if place in (None, _ABSENT) else float(values[place])
+    return next(iter(values[reference].tolist()), np.nan)
 
 
 def _tests(first: tuple[int, int], second: tuple[int, int], confidence: float) -> dict[str, float]:

@@ -131,17 +131,35 @@ class ConvergenceDisplay:
     ) -> ConvergenceDisplay:
         """Plot the traces; see :meth:`from_results` for the parameters."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
+        import matplotlib.pyplot as plt
+
         self._check()
-        self.axes_ = self._make_axes(axes)
+        new_figure = axes is None
+        if new_figure:
+            axes = plt.subplots(1, 3, figsize=(11.0, 3.6), layout="constrained")[1]
+        self.axes_ = np.asarray(axes, dtype=object).ravel()
+        if len(self.axes_) != 3:
+            raise ValueError(f"ConvergenceDisplay needs three axes, got {len(self.axes_)}.")
         self.figure_ = self.axes_[0].figure
         self.lines_: dict[str, list[Line2D]] = {}
-        log_x = self._is_long_tailed() if log_x is None else log_x
         for i, (name, trace) in enumerate(self.traces.items()):
-            x = np.asarray(getattr(trace, self.x), dtype=float)
-            style = {**self._style(i), "label": name, **(line_kw or {})}
-            self.lines_[name] = self._draw(x, trace, style)
-        self._scale(log_x)
-        self._legend(new_figure=axes is None)
+            style = {  # later lines are thinner and do not hide the earlier ones
+                **line_style(i), "label": name, "marker": MARKERS[i % len(MARKERS)],
+                "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)), "markersize": 5.5,
+                "markeredgecolor": "white", "markeredgewidth": 0.5, "zorder": 3.0 + 0.01 * i,
+                "markevery": (0.04 * (i % 3), 0.12),  # as shares of the diagonal of the axes
+            }  # fmt: skip
+            self.lines_[name] = self._draw(trace, style | dict(line_kw or {}))
+        lengths = [getattr(trace, self.x)[-1] for trace in self.traces.values()]
+        long_tailed = min(lengths) > 0 and max(lengths) > 10.0 * min(lengths)
+        self._scale(long_tailed if log_x is None else log_x)
+        handles: Any = [lines[0] for lines in self.lines_.values()]
+        look: Any = {"handles": handles, "frameon": False, "handlelength": 3.5}
+        if new_figure:
+            columns = -(-len(handles) // -(-len(handles) // 5))  # of rows of up to five
+            self.figure_.legend(loc="outside upper center", ncols=columns, **look)
+        else:
+            self.axes_[0].legend(**look)
         return self
 
     def _check(self) -> None:
@@ -157,76 +175,44 @@ class ConvergenceDisplay:
         if not traces:
             raise ValueError("ConvergenceDisplay: there are no results to plot.")
 
-    def _make_axes(self, axes: Sequence[Axes] | Array | None) -> Array:
-        import matplotlib.pyplot as plt
-
-        if axes is None:
-            axes = plt.subplots(1, 3, figsize=(11.0, 3.6), layout="constrained")[1]
-        axes = np.asarray(axes, dtype=object).ravel()
-        if len(axes) != 3:
-            raise ValueError(f"ConvergenceDisplay needs three axes, got {len(axes)}.")
-        return axes
-
-    def _style(self, i: int) -> dict[str, Any]:
-        """Return the style of line i. Later lines are thinner and do not hide the earlier ones."""
-        return {
-            **line_style(i),
-            "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)),
-            "marker": MARKERS[i % len(MARKERS)],
-            "markersize": 5.5,
-            "markeredgecolor": "white",
-            "markeredgewidth": 0.5,
-            "markevery": (0.04 * (i % 3), 0.12),  # as shares of the diagonal of the axes
-            "zorder": 3.0 + 0.01 * i,
-        }
-
-    def _draw(self, x: Array, trace: Trace, style: dict[str, Any]) -> list[Line2D]:
+    def _draw(self, trace: Trace, style: dict[str, Any]) -> list[Line2D]:
         """Draw the lines of a run in the three panels, with a larger marker at the end."""
-        violation = np.asarray(trace.violation, dtype=float)
-        objective = np.asarray(trace.objective, dtype=float)
+        x, objective, violation = (
+            np.asarray(getattr(trace, name), dtype=float)
+            for name in (self.x, "objective", "violation")
+        )
         if self.reference is not None:
             gap = np.abs(objective - self.reference) / max(abs(self.reference), _SMALLEST)
             objective = np.maximum(gap, _SMALLEST)
-        columns = objective, violation, np.maximum(trace.kkt_residual, _SMALLEST)
         last = {**style, "linestyle": "none", "label": "_end", "markevery": None, "markersize": 8.0}
         if not violation[-1] <= self.feasible:
             last |= {"markerfacecolor": "white", "markeredgecolor": style["color"]}
             last |= {"markeredgewidth": 1.4}
-        lines = []
-        for axis, column in zip(self.axes_, columns, strict=True):
+        lines, residual = [], np.maximum(trace.kkt_residual, _SMALLEST)
+        for axis, column in zip(self.axes_, (objective, violation, residual), strict=True):
             y = np.where(np.isfinite(column), column, np.nan)  # values of diverging runs
             empty = {} if np.isfinite(y).any() else {"markevery": None}  # it needs a point
             lines += axis.plot(x, y, **{**style, **empty})
             axis.plot(x[-1:], y[-1:], **last)
         return lines
 
-    def _violation_floor(self) -> float:
-        """Return the violation below which the axis is linear."""
-        values = np.concatenate([np.asarray(t.violation) for t in self.traces.values()])
-        positive = values[np.isfinite(values) & (values > 0.0)]
-        least = min(positive.min(initial=np.inf), self.feasible)
-        return max(10.0 ** np.floor(np.log10(least)), 1e-3 * self.feasible)
-
-    def _is_long_tailed(self) -> bool:
-        """Return whether the longest run is more than ten times as long as the shortest."""
-        lengths = [getattr(trace, self.x)[-1] for trace in self.traces.values()]
-        return min(lengths) > 0 and max(lengths) > 10.0 * min(lengths)
-
     def _scale(self, log_x: bool) -> None:
         """Set the scales and the labels, and draw the band of feasible points."""
         objective, violation, residual = self.axes_
-        for axis in self.axes_:
-            axis.set_xlabel(_X_LABELS[self.x])
+        titles = ["objective", "violation", "KKT residual"]
+        if self.reference is not None:
+            titles[0] = "relative gap of the objective"
+            objective.set_yscale("log")
+        for axis, title in zip(self.axes_, titles, strict=True):
+            axis.set(xlabel=_X_LABELS[self.x], ylabel=title)
             style_axes(axis)
             if log_x:
                 axis.set_xscale("log")
-        objective.set_ylabel("objective")
-        if self.reference is not None:
-            objective.set_ylabel("relative gap of the objective")
-            objective.set_yscale("log")
-        violation.set_ylabel("violation")
-        floor = self._violation_floor()
-        violation.set_yscale("symlog", linthresh=floor, linscale=0.5)  # 0 has a place
+        values = np.concatenate([np.asarray(t.violation) for t in self.traces.values()])
+        positive = values[np.isfinite(values) & (values > 0.0)]
+        least = 10.0 ** np.floor(np.log10(min(positive.min(initial=np.inf), self.feasible)))
+        floor = max(least, 1e-3 * self.feasible)  # below it the axis is linear: 0 has a place
+        violation.set_yscale("symlog", linthresh=floor, linscale=0.5)
         violation.axhspan(-floor, self.feasible, color="0.93", zorder=0)
         violation.set_ylim(bottom=-0.5 * floor)
         violation.annotate(
@@ -234,20 +220,6 @@ class ConvergenceDisplay:
             textcoords="offset points", ha="right", va="top", fontsize="small", color="0.35",
         )  # fmt: skip
         residual.set_yscale("log")
-        residual.set_ylabel("KKT residual")
-
-    def _legend(self, new_figure: bool) -> None:
-        """Draw the legend above the panels of a new figure, or in the first of the given axes."""
-        handles = [lines[0] for lines in self.lines_.values()]
-        if new_figure:
-            rows = -(-len(handles) // 5)
-            columns = -(-len(handles) // rows)
-            self.figure_.legend(
-                handles=handles, loc="outside upper center", ncols=columns, frameon=False,
-                handlelength=3.5,
-            )  # fmt: skip
-        else:
-            self.axes_[0].legend(handles=handles, frameon=False, handlelength=3.5)
 
 
 def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[str, Result]:
@@ -262,8 +234,6 @@ def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[st
     if isinstance(results, Mapping):
         return dict(results)
     kinds = [type(result.solver).__name__ for result in given]
-    names = [
-        kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}"
-        for i, kind in enumerate(kinds)
-    ]
+    numbered = [f"{kind} {kinds[: i + 1].count(kind)}" for i, kind in enumerate(kinds)]
+    names = [kind if kinds.count(kind) == 1 else n for kind, n in zip(kinds, numbered, strict=True)]
     return dict(zip(names, given, strict=True))

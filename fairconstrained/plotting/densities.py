@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -223,6 +224,8 @@ class ScoreDensityDisplay(style.AxesDisplay):
 
     def plot(self, *, ax: Axes | None = None) -> ScoreDensityDisplay:
         """Draw the densities on axes, those of a new figure if None, and return the display."""
+        from matplotlib.patches import Patch
+
         in_rows, n = len(self.densities) > _MOST_OVERLAID, len(self.densities)
         self._start(ax, (5.6, 1.3 + 0.42 * n if in_rows else 4.2))
         self.lines_, self.shades_ = {}, {}
@@ -231,48 +234,38 @@ class ScoreDensityDisplay(style.AxesDisplay):
             base, heights = 0.0, density.heights
             if in_rows:  # the highest bin of each group has the same height
                 base, heights = n - 1.0 - k, 0.85 * heights / max(heights.max(), 1e-300)
-            self.lines_[name] = self.ax_.stairs(
-                base + heights, self.edges, baseline=base, linewidth=1.2 if in_rows else 1.8,
-                label=f"{style.plain_text(name)} (n = {density.n_rows})", zorder=3.0, **look,
+            stairs = partial(self.ax_.stairs, base + heights, baseline=base)
+            self.lines_[name] = stairs(
+                self.edges, linewidth=1.2 if in_rows else 1.8, zorder=3.0,
+                label=f"{style.plain_text(name)} (n = {density.n_rows})", **look,
             )  # fmt: skip
             if density.inside is not None:
                 low, high = density.inside
-                self.shades_[name] = self.ax_.stairs(
-                    base + heights, np.clip(self.edges, low, max(high, low + 1e-12)), baseline=base,
-                    fill=True, facecolor=(look["color"], 0.22), edgecolor=look["color"],
-                    hatch=style.HATCHES[1 + k % (len(style.HATCHES) - 1)], linewidth=0.0,
-                    zorder=2.0,
+                self.shades_[name] = stairs(
+                    np.clip(self.edges, low, max(high, low + 1e-12)), fill=True, zorder=2.0,
+                    facecolor=(look["color"], 0.22), edgecolor=look["color"], linewidth=0.0,
+                    hatch=style.HATCHES[1 + k % (len(style.HATCHES) - 1)],
                 )  # fmt: skip
             elif in_rows:
-                self.ax_.stairs(
-                    base + heights, self.edges, baseline=base, fill=True, alpha=0.25,
-                    color=style.COLOURS[0], zorder=2.0,
-                )  # fmt: skip
+                stairs(self.edges, fill=True, alpha=0.25, color=style.COLOURS[0], zorder=2.0)
         self.threshold_line_ = self.ax_.axvline(
             self.threshold, color="black", linewidth=1.0, label="decision threshold"
         )
-        self._label(in_rows)
-        return self
-
-    def _label(self, in_rows: bool) -> None:
-        """Label the axes, and draw the legend."""
-        from matplotlib.patches import Patch
-
         self.ax_.set_xlabel(self.unit)
         if in_rows:
             names = [
                 f"{style.plain_text(fill(name, 26))} (n = {density.n_rows})"
                 for name, density in self.densities.items()
             ]
-            self.ax_.set_yticks(np.arange(len(names))[::-1], names)
+            self.ax_.set_yticks(np.arange(n)[::-1], names)
             self.ax_.tick_params(axis="y", length=0.0)
-            self.ax_.set_ylim(-0.05, len(names))
+            self.ax_.set_ylim(-0.05, n)
         else:
             self.ax_.set_ylabel("density")
             self.ax_.set_ylim(bottom=0.0)
-        handles: list[Artist] = [] if in_rows else [*self.lines_.values()]
-        handles.append(self.threshold_line_)
+        handles: list[Artist] = [*([] if in_rows else self.lines_.values()), self.threshold_line_]
         if self.ranks is not None:
             label = style.ranks_label(self.ranks)
             handles.append(Patch(facecolor="0.88", edgecolor=style.GREY, hatch="///", label=label))
         style.legend_above(self.ax_, handles)
+        return self

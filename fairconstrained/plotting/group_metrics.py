@@ -12,7 +12,7 @@ import pandas as pd
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.collected import Collected, collect, collect_predictions
-from fairconstrained.inspection.shown import Choice, GroupDots
+from fairconstrained.inspection.shown import RateDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting import style
 from fairconstrained.utils.registry import check_option
@@ -186,15 +186,17 @@ class GroupMetricsDisplay(style.AxesDisplay):
     @property
     def figsize(self) -> tuple[float, float]:
         """The size of the figure in inches; the height depends on the number of rows."""
-        n_rows = len(self._order.shown) + bool(len(self._order.others))
         row = _ROW + _MODEL * len(self.tables)
         titles = 0.32 * len(self.metrics) if len(self.metrics) > 1 else 0.0
-        return 6.4, float(1.3 + len(self.metrics) * n_rows * row + titles)
+        return 6.4, float(1.3 + self._rates[0].choice.n_rows * len(self.metrics) * row + titles)
 
     @property
-    def _order(self) -> Choice:
-        """The groups that are shown, sorted by the first metric of the last model."""
-        return GroupDots.of(list(self.tables.values()), self.metrics[0]).choice
+    def _rates(self) -> list[RateDots]:
+        """The rates, with the groups chosen and sorted by the first metric of the last model."""
+        tables = list(self.tables.values())
+        first = RateDots.of(tables, self.metrics[0])
+        others = [RateDots.of(tables, metric, first.choice) for metric in self.metrics[1:]]
+        return [first, *others]
 
     def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
         """Draw the dots on axes, those of a new figure if None, and return the display."""
@@ -202,17 +204,36 @@ class GroupMetricsDisplay(style.AxesDisplay):
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")
         self._start(ax, self.figsize)
         self.ax_.grid(False, axis="y")
-        order, n_models = self._order, len(self.tables)
-        dots = [GroupDots.of(list(self.tables.values()), metric) for metric in self.metrics]
-        places = _places(len(self.metrics), len(order.shown) + bool(len(order.others)))
+        rates, n_models = self._rates, len(self.tables)
+        # From the top down in units of a row; each block has a heading above, if there are several.
+        n_rows = rates[0].choice.n_rows
+        block = n_rows + (1.7 if len(self.metrics) > 1 else 0.0)
+        places = np.arange(len(self.metrics))[:, None] * block + np.arange(n_rows)[None, :]
         self.dots_: dict[tuple[str, str], Line2D] = {}
         self.intervals_: dict[tuple[str, str], LineCollection] = {}
+        self.spans_: LineCollection | None = None
         for m, model in enumerate(self.tables):
-            shift = 0.72 * ((m + 0.5) / n_models - 0.5)
-            for k, group in enumerate(order.shown):
-                self._draw(places[:, k] + shift, model, dots, m, group)
-        self.spans_ = self._draw_others(order, dots, places[:, -1]) if len(order.others) else None
-        self._label_rows(order, dots, places)
+            shift, look = 0.72 * ((m + 0.5) / n_models - 0.5), _style(m, n_models)
+            for k, row in enumerate(rates[0].shown):
+                dots = [(d.value, d.low, d.high) for d in (rate.shown[k].dots[m] for rate in rates)]
+                y, key, (values, left, right) = (
+                    places[:, k] + shift,
+                    (model, row.name),
+                    np.array(dots).T,
+                )
+                left = np.where(np.isnan(values), np.nan, left)  # without rows it is 0
+                (self.dots_[key],) = self.ax_.plot(
+                    values, y, linestyle="none", zorder=3.0, clip_on=False, **look
+                )
+                if self.confidence is not None:
+                    self.intervals_[key] = self._bars(
+                        y, left, right, color=look["color"], linewidth=2.2, alpha=0.6,
+                        zorder=2.0, clip_on=False,
+                    )  # fmt: skip
+        if rates[0].others is not None:
+            spans = np.array([rate.others.others for rate in rates if rate.others is not None]).T
+            self.spans_ = self._bars(places[:, -1], *spans, color="0.8", linewidth=7.0, zorder=1.5)
+        self._label_rows(rates, places)
         self.ax_.margins(x=0.04)
         low, high = self.ax_.get_xlim()
         self.ax_.set_xlim(max(low, -0.02), min(high, 1.02))
@@ -220,59 +241,29 @@ class GroupMetricsDisplay(style.AxesDisplay):
         self._legend()
         return self
 
-    def _draw(self, y: Array, model: str, dots: list[GroupDots], m: int, k: int) -> None:
-        """Draw the dots and the intervals of a group and a model."""
-        group, look = dots[0].groups[k], _style(m, len(self.tables))
-        values = np.array([one.values[m, k] for one in dots])
-        (self.dots_[model, group],) = self.ax_.plot(
-            values, y, linestyle="none", zorder=3.0, clip_on=False, **look
-        )
-        if self.confidence is None:
-            return
-        known = np.isfinite(values)
-        low, high = np.array([[one.low[m, k], one.high[m, k]] for one in dots])[known].T
-        self.intervals_[model, group] = self.ax_.hlines(
-            y[known], low, high, color=look["color"], linewidth=2.2, alpha=0.6, zorder=2.0,
-            clip_on=False,
-        )  # fmt: skip
-
-    def _draw_others(self, order: Choice, dots: list[GroupDots], y: Array) -> LineCollection:
-        """Draw the range of the rates of the groups that are not shown, for the last model."""
-        low, high = np.array([one.range_of(order.others) for one in dots]).T
+    def _bars(self, y: Array, low: Array, high: Array, **look: Any) -> LineCollection:
+        """Draw horizontal bars where their ends are known."""
         known = np.isfinite(low)
-        return self.ax_.hlines(
-            y[known], low[known], high[known], color="0.8", linewidth=7.0, zorder=1.5
-        )
+        return self.ax_.hlines(y[known], low[known], high[known], **look)
 
-    def _label_rows(self, order: Choice, dots: list[GroupDots], places: Array) -> None:
+    def _label_rows(self, rates: list[RateDots], places: Array) -> None:
         """Write the groups on the left, with the metrics as headings, and sizes on the right."""
-        table = next(iter(self.tables.values()))
-        names = [dots[0].groups[k] for k in order.shown]
-        names += [order.label] if len(order.others) else []
-        ticks = [
-            (y, style.plain_text(fill(name, _NAME_WIDTH)), False)
-            for row in places
-            for y, name in zip(row, names, strict=True)
-        ]
-        if len(self.metrics) > 1:
-            heads = zip(places[:, 0] - 1.0, self.metrics, strict=True)
-            ticks += [(y, RATES[name].title, True) for y, name in heads]
-        self.ax_.set_yticks([y for y, _, _ in ticks], [text for _, text, _ in ticks])
-        for label, (_, _, heading) in zip(self.ax_.get_yticklabels(), ticks, strict=True):
-            label.set_fontweight("bold" if heading else "normal")
+        every = [[*rate.shown, *([] if rate.others is None else [rate.others])] for rate in rates]
+        names = [style.plain_text(fill(row.name, _NAME_WIDTH)) for row in every[0]]
+        heads = places[:, 0] - 1.0 if len(rates) > 1 else np.empty(0)
+        titles = [RATES[name].title for name in self.metrics[: len(heads)]]
+        self.ax_.set_yticks([*places.ravel(), *heads], names * len(rates) + titles)
+        for label in self.ax_.get_yticklabels()[places.size :]:
+            label.set_fontweight("bold")
         self.ax_.tick_params(axis="y", length=0.0)
-        self.ax_.set_ylim(
-            places.max() + 0.6, places.min() - (1.6 if len(self.metrics) > 1 else 0.6)
-        )
-        if not {"rows", "positive_decisions"} <= set(table):
+        above = 1.6 if len(rates) > 1 else 0.6
+        self.ax_.set_ylim(places.max() + 0.6, places.min() - above)
+        if not {"rows", "positive_decisions"} <= set(next(iter(self.tables.values()))):
             return
         right = self.ax_.secondary_yaxis("right")
-        sizes = [
-            " / ".join(map(str, of_models if len(set(of_models)) > 1 else of_models[:1]))
-            for one in dots
-            for of_models in _sizes(one.sizes, order).T.tolist()
-        ]
-        right.set_yticks(places.ravel(), [f"n = {n}" for n in sizes])
+        sizes = [list(row.sizes) for rows in every for row in rows]
+        texts = [" / ".join(map(str, n if len(set(n)) > 1 else n[:1])) for n in sizes]
+        right.set_yticks(places.ravel(), [f"n = {n}" for n in texts])
         right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=style.GREY)
         right.spines["right"].set_visible(False)
 
@@ -294,14 +285,6 @@ class GroupMetricsDisplay(style.AxesDisplay):
         style.legend_above(self.ax_, handles)
 
 
-def _sizes(sizes: Array, order: Choice) -> Array:
-    """Return the numbers of rows of the shown groups and, together, of the others."""
-    if not len(order.others):
-        return sizes[:, order.shown]
-    others = sizes[:, order.others].sum(axis=1)
-    return np.column_stack([sizes[:, order.shown], others])
-
-
 def _style(m: int, n_models: int) -> dict[str, Any]:
     """Return colour and marker of a model; the first of several models is grey and hollow."""
     if n_models > 1 and m == 0:
@@ -311,12 +294,3 @@ def _style(m: int, n_models: int) -> dict[str, Any]:
         }  # fmt: skip
     look = {"markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     return style.mark(max(m - 1, 0)) | look
-
-
-def _places(n_metrics: int, n_rows: int) -> Array:
-    """Return the vertical places of the rows, of shape (n_metrics, n_rows), from the top down.
-
-    The unit is the height of a row. Each block has a heading above, if there are several.
-    """
-    block = n_rows + (1.7 if n_metrics > 1 else 0.0)
-    return np.arange(n_metrics)[:, None] * block + np.arange(n_rows)[None, :]

@@ -197,7 +197,12 @@ class GroupRateDisplay(style.AxesDisplay):
     ) -> GroupRateDisplay:
         """Return the display, not drawn."""
         check_option("rate", rate, dict.fromkeys(_RATES, ""))
-        rows = _denominator(scores, rate)
+        labels = scores.labels
+        if RATES[rate].needs_labels:
+            if labels is None:
+                raise ValueError(f"rate={rate!r} needs labels, but they are None.")
+            labels = labels == positive_class(labels)
+        rows = RATES[rate].denominator(labels, np.ones(len(scores.values), dtype=bool))
         first = _reference(scores, rows, rate, reference)
         shown = scores.chosen(keep=first)
         parts = {name: shown.of_group(k, rows) for k, name in enumerate(group_labels(shown.groups))}
@@ -214,7 +219,9 @@ class GroupRateDisplay(style.AxesDisplay):
 
     def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:
         """Draw the curves on axes, those of a new figure if None, and return the display."""
-        self._start(ax, self._figsize)
+        columns = 2 if max(map(len, self.curves), default=0) <= _SHORT_NAME else 1
+        n_rows = max(-(-(len(self.curves) + 3) // columns), 2)
+        self._start(ax, (4.8, 4.7 + 0.25 * n_rows))  # with room for the legend above
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
@@ -230,20 +237,15 @@ class GroupRateDisplay(style.AxesDisplay):
             )  # fmt: skip
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
+        xlabel, ylabel = (
+            style.plain_text(fill(f"{title} of {group}", _LABEL_WIDTH))
+            for group in (f"group {self.reference}", other)
+        )
         self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", anchor="S")
-        texts = (f"{title} of {one}" for one in (f"group {self.reference}", other))
-        xlabel, ylabel = (style.plain_text(fill(text, _LABEL_WIDTH)) for text in texts)
         self.ax_.set(xlabel=xlabel, ylabel=ylabel)
-        curves = list(self.lines_.values())
-        style.legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
+        points = next(iter(self.points_.values()))
+        style.legend_above(self.ax_, [*self.lines_.values(), points, *handles])
         return self
-
-    @property
-    def _figsize(self) -> tuple[float, float]:
-        """The size of a new figure, with room for the legend above."""
-        columns = 2 if max(map(len, self.curves), default=0) <= _SHORT_NAME else 1
-        n_rows = -(-(len(self.curves) + 3) // columns)
-        return 4.8, 4.7 + 0.25 * max(n_rows, 2)
 
     def _draw_background(self) -> list[Artist]:
         """Draw the diagonal, the range of ranks and the band of kappa; return legend handles."""
@@ -272,29 +274,17 @@ class GroupRateDisplay(style.AxesDisplay):
         return handles
 
 
-def _denominator(scores: GroupScores, rate: str) -> Array:
-    """Return a mask of the rows in the denominator of a rate."""
-    everything, labels = np.ones(len(scores.values), dtype=bool), scores.labels
-    if RATES[rate].needs_labels:
-        if labels is None:
-            raise ValueError(f"rate={rate!r} needs labels, but they are None.")
-        labels = labels == positive_class(labels)
-    return RATES[rate].denominator(labels, everything)
-
-
 def _reference(scores: GroupScores, rows: Array, rate: str, reference: object) -> int:
     """Return the index of the reference group; the largest group by default."""
     groups, names = scores.groups, group_labels(scores.groups)
-    known = groups.known
-    counts = np.bincount(groups.codes[rows & known], minlength=len(names))
-    measured = np.flatnonzero(counts).tolist()
+    measured = np.flatnonzero(scores.counts(rows)).tolist()
     if len(measured) < 2:
         raise ValueError(
             f"GroupRateDisplay needs at least two groups with a {RATES[rate].title}; "
             f"{len(measured)} of {len(names)} groups have one."
         )
     if reference is None:
-        sizes = np.bincount(groups.codes[known], scores.weight[known], len(names))
+        sizes = np.bincount(groups.codes[groups.known], scores.weight[groups.known], len(names))
         return max(measured, key=lambda k: sizes[k])
     for k in measured:
         if reference in (names[k], groups.names.tolist()[k]):
@@ -307,8 +297,8 @@ def _reference(scores: GroupScores, rows: Array, rate: str, reference: object) -
 def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: float) -> Curve:
     """Return the rates of two groups at all thresholds."""
     scores, shares = (np.concatenate(parts) for parts in zip(first, second, strict=True))
-    in_second = np.arange(len(scores)) >= len(first[0])
     # The two groups are the two classes of a curve of true against false positive rates.
+    in_second = np.arange(len(scores)) >= len(first[0])
     x, y, _ = roc_curve(in_second, scores, sample_weight=shares)
     at_first, at_second = (float(part[1] @ (part[0] > threshold)) for part in (first, second))
     return Curve(x, y, (at_first, at_second))
@@ -316,9 +306,8 @@ def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: f
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
     """Thin a curve to the visible resolution: dashed lines with many points are slow to draw."""
-    if len(x) <= _POINTS:
-        return x, y
     cell = np.stack([x, y]) * _POINTS // 1.0
     new = np.ones(len(x), dtype=bool)
-    new[1:-1] = (np.diff(cell)[:, :-1] != 0.0).any(axis=0)
+    if len(x) > _POINTS:
+        new[1:-1] = (np.diff(cell)[:, :-1] != 0.0).any(axis=0)
     return x[new], y[new]

@@ -28,7 +28,7 @@ from fairconstrained.plotting.style import (
 )
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence, check_finite, is_number
 
 if TYPE_CHECKING:
@@ -231,12 +231,14 @@ class FairnessPathDisplay(AxesDisplay):
         rows = weight | {"sensitive_features": sensitive_features}
 
         def evaluate(y_pred: ArrayLike) -> tuple[float, float]:
-            distance = (gap or _selection_gap)(y_true, y_pred, **rows)
+            if gap is None:
+                distance = float(rate_gaps(y_true, y_pred, **rows)["gap"].iloc[0])
+            else:
+                distance = gap(y_true, y_pred, **rows)
             return distance, accuracy(y_true, y_pred, **weight)
 
-        kappas, given = None, y_preds
-        if isinstance(y_preds, Mapping):
-            kappas, given = list(y_preds), list(y_preds.values())
+        kappas = list(y_preds) if isinstance(y_preds, Mapping) else None
+        given = y_preds.values() if isinstance(y_preds, Mapping) else y_preds
         measures = np.array([evaluate(y_pred) for y_pred in given]).reshape(-1, 2)
         free = None if unconstrained is None else evaluate(unconstrained)
         names: dict[str, Any] = {"gap_name": gap_name, "accuracy_name": accuracy_name}
@@ -277,36 +279,30 @@ class FairnessPathDisplay(AxesDisplay):
                 gaps[by_gap], *ends[by_gap].T, color=COLOURS[0], alpha=0.13, linewidth=0.0,
                 zorder=1.0, label=self.noise_name,
             )  # fmt: skip
-        self._mark_models(gaps, accuracies, kappas, order)
-        self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
-        self.points_: dict[str, Line2D] = {}
-        for name, points in (self.points or {}).items():
-            self.add_points(name, points)
-        self._set_limits()
-        return self
-
-    def _mark_models(
-        self, gaps: Array, accuracies: Array, kappas: Array | None, order: Array
-    ) -> None:
-        """Mark the chosen and the unconstrained model, and label them and the ends of the path."""
         self._labels: list[tuple[str, float, float]] = []
         self._texts: list[Annotation] = []
         self.chosen_ = self.unconstrained_ = None
         if kappas is not None:
             for i in dict.fromkeys(order[[0, -1]].tolist()):
                 self._labels.append((f"κ = {kappas[i]:.2g}", gaps[i], accuracies[i]))
-        n = len(gaps)
-        if self.chosen is not None:
-            if not is_number(self.chosen, Integral) or not 0 <= self.chosen < n:
+        i = self.chosen
+        if i is not None:
+            if not is_number(i, Integral) or not 0 <= i < n:
                 raise ValueError(
-                    f"chosen must be the position of a model, 0 to {n - 1}; got {self.chosen!r}."
+                    f"chosen must be the position of a model, 0 to {n - 1}; got {i!r}."
                 )
-            text = "chosen" if kappas is None else f"chosen, κ = {kappas[self.chosen]:.2g}"
-            self.chosen_ = self._mark("chosen", text, gaps[self.chosen], accuracies[self.chosen])
+            text = "chosen" if kappas is None else f"chosen, κ = {kappas[i]:.2g}"
+            self.chosen_ = self._mark("chosen", text, gaps[i], accuracies[i])
         if self.unconstrained is not None:
             what = "two finite numbers, (gap, accuracy)"
-            x, y = checked("unconstrained", self.unconstrained, (2,), what)
-            self.unconstrained_ = self._mark("unconstrained", "unconstrained", x, y)
+            place = checked("unconstrained", self.unconstrained, (2,), what)
+            self.unconstrained_ = self._mark("unconstrained", "unconstrained", *place)
+        self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
+        self.points_: dict[str, Line2D] = {}
+        for name, points in (self.points or {}).items():
+            self.add_points(name, points)
+        self._set_limits()
+        return self
 
     def add_points(self, name: str, points: ArrayLike, **kw: Any) -> FairnessPathDisplay:
         """Add other models to the plot.
@@ -392,8 +388,3 @@ def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dic
         "gap_name": f"gap of the predictions, {where}",
         "accuracy_name": f"{_QUALITIES[path.quality]}, {where}",
     }
-
-
-def _selection_gap(*labels: ArrayLike, **rows: Any) -> float:
-    """Return the largest gap of the selection rates."""
-    return float(rate_gaps(*labels, **rows)["gap"].iloc[0])

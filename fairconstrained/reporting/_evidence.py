@@ -126,6 +126,11 @@ class Evidence:
         """The first constraint of the last model that has any: its gap is that of the frontier."""
         return next((some[0] for some in reversed(list(self.findings.values())) if some), None)
 
+    def of_constraint(self, name: str) -> dict[int, Finding]:
+        """Return what was found of a constraint, by the positions of the models that have it."""
+        every = enumerate(self.findings.values())
+        return {m: each for m, some in every for each in some if each.name == name}
+
     def gap(self, output: Outputs, constraint: Constraint | None) -> float:
         """Return the largest gap of a constraint, of selection rates if None, over all classes."""
         gaps = []

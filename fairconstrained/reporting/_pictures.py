@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairconstrained.inspection.assessment import Finding
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.inspection.shown import FEW_ROWS, GroupDots, shown_groups, stacked
+from fairconstrained.inspection.shown import FEW_ROWS, Dot, DotRow, RateDots, shown_groups, stacked
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import weighted_share
 from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.plotting.densities import Density
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
+from fairconstrained.reporting.forms import level_of, sentence
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 
@@ -55,35 +57,6 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Dot:
-    """A value of a model, by its position, with interval, bound and verdict; nan where unknown."""
-
-    model: int
-    value: float
-    low: float
-    high: float
-    bound: float = np.nan
-    verdict: str = ""
-    equal: bool = False
-
-
-@dataclass(frozen=True)
-class DotRow:
-    """The dots of the models for a group, a model or a class; dashed lines where rows are `few`.
-
-    A `hidden` row is shown only when it is searched for. A row that stands for the groups that are
-    not shown has their lowest and highest rate in `others`.
-    """
-
-    name: str
-    dots: list[Dot] = field(default_factory=list)
-    n_rows: int = 0
-    few: bool = False
-    hidden: bool = False
-    others: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class GapPlot:
     """The gaps of a constraint, a row for each model or, of several classes, for each class."""
 
@@ -100,10 +73,13 @@ def gap_plots(evidence: Evidence) -> list[GapPlot]:
     of_class = ", each class against all others" if evidence.several_classes else ""
     plots = []
     for name, finding in last.items():
-        rows = [DotRow(label, _gap_dots(part, name)) for label, part in evidence.classes.items()]
-        if not evidence.several_classes:
-            rows = [DotRow(evidence.names[dot.model], [dot]) for row in rows for dot in row.dots]
+        rows = [
+            DotRow(label, [_gap_dot(evidence, *each) for each in part.of_constraint(name).items()])
+            for label, part in evidence.classes.items()
+        ]
         dots = [dot for row in rows for dot in row.dots]
+        if not evidence.several_classes:
+            rows = [DotRow(evidence.names[dot.model], [dot]) for dot in dots]
         ends = [(dot.value, dot.low, dot.high, dot.bound) for dot in dots]
         texts = [decided_by(finding), meaning_of(finding, evidence.confidence)]
         title = f"{finding.constraint.gap_title}{of_class}"
@@ -112,21 +88,12 @@ def gap_plots(evidence: Evidence) -> list[GapPlot]:
     return plots
 
 
-def _gap_dots(evidence: Evidence, name: str) -> list[Dot]:
-    return [
-        Dot(
-            model,
-            finding.on_predictions,
-            finding.low,
-            finding.high,
-            bound=np.nan if finding.minimized else finding.tolerance,
-            verdict=finding.verdict(evidence.confidence),
-            equal=bool(finding.constraint.rates_compared) and at_most(finding.on_predictions, 0.0),
-        )
-        for model, findings in enumerate(evidence.findings.values())
-        for finding in findings
-        if finding.name == name
-    ]
+def _gap_dot(evidence: Evidence, model: int, finding: Finding) -> Dot:
+    gap = finding.on_predictions
+    verdict = sentence("verdict_in_words", finding, level_of(evidence.confidence))
+    bound = np.nan if finding.minimized else finding.tolerance
+    equal = bool(finding.constraint.rates_compared) and at_most(gap, 0.0)
+    return Dot(model, gap, finding.low, finding.high, bound, verdict, equal)
 
 
 @dataclass(frozen=True)
@@ -137,15 +104,20 @@ class RatePlot:
     gaps: list[dict[str, float]]
     scale: Scale
     rows: list[DotRow]
+    hidden: list[DotRow]  # are shown only when they are searched for
     whole: DotRow
 
 
 def rate_plots(evidence: Evidence, rates: Sequence[str] = REPORTED_RATES) -> list[RatePlot]:
     """Return the rates of a positive class that these rows have."""
     tables = [groups_table(evidence, name) for name in evidence.names]
-    gaps = [gaps_table(evidence, name) for name in evidence.names]
+    largest = [gaps_table(evidence, name)["gap"].dropna() for name in evidence.names]
+    # Names of marginal groups and strata begin with those of the attributes.
+    parts = [[(*str(name).rpartition(": "), gap) for name, gap in each.items()] for each in largest]
     return [
-        _rate_plot(tables, rate, [_largest_gaps(table, rate) for table in gaps])
+        _rate_plot(
+            tables, rate, [{of: gap for of, _, key, gap in each if key == rate} for each in parts]
+        )
         for rate in rates
         if rate in tables[0]
     ]
@@ -166,35 +138,16 @@ def accuracy_plot(evidence: Evidence) -> list[RatePlot]:
 
 def _rate_plot(tables: Sequence[pd.DataFrame], rate: str, gaps: list[dict[str, float]]) -> RatePlot:
     """Return the picture of a rate; the last row of the tables is that of all rows."""
-    whole = _group_row(GroupDots.of([table.iloc[-1:] for table in tables], rate), 0, few_rows=0)
-    groups = GroupDots.of([table.iloc[:-1] for table in tables], rate)
-    choice = groups.choice
-    shown = [_group_row(groups, k) for k in choice.shown]
-    rows = shown + [replace(_group_row(groups, k), hidden=True) for k in choice.others]
-    if len(choice.others):
-        size = int(groups.sizes[0, choice.others].sum())
-        others = DotRow(choice.label, n_rows=size, others=groups.range_of(choice.others))
-        # Below the shown groups with higher rates than the median of the others.
-        values = groups.values[-1, choice.others]
+    (whole,) = RateDots.of([table.iloc[-1:] for table in tables], rate).shown
+    groups = RateDots.of([table.iloc[:-1] for table in tables], rate)
+    rows = list(groups.shown)
+    if groups.others is not None:  # below the shown groups with higher rates than their median
+        values = [row.dots[-1].value for row in groups.hidden]
         middle = np.nanmedian(values) if np.isfinite(values).any() else -np.inf
-        rows.insert(int(np.sum(groups.values[-1, choice.shown] >= middle)), others)
-    drawn = [dot for row in (*shown, whole) for dot in row.dots if not np.isnan(dot.value)]
-    ends = np.array([[dot.low, dot.high] for dot in drawn])
-    return RatePlot(rate, gaps, Scale.of(ends, within=(0.0, 1.0)), rows, whole)
-
-
-def _group_row(groups: GroupDots, k: int, few_rows: int = FEW_ROWS) -> DotRow:
-    size = int(groups.sizes[0, k])
-    ends = np.stack([groups.values, groups.low, groups.high])[:, :, k].T.tolist()
-    dots = [Dot(m, *limits) for m, limits in enumerate(ends)]
-    return DotRow(groups.groups[k], dots, size, few=0 < size < few_rows)
-
-
-def _largest_gaps(table: pd.DataFrame, rate: str) -> dict[str, float]:
-    """Return the largest gap of a rate; with marginal groups, that of each attribute."""
-    parts = [str(name).rpartition(": ") for name in table.index]
-    gaps = zip(parts, table["gap"], strict=True)
-    return {title: gap for (title, _, key), gap in gaps if key == rate and not pd.isna(gap)}
+        rows.insert(sum(row.dots[-1].value >= middle for row in rows), groups.others)
+    drawn = [dot for row in (*groups.shown, whole) for dot in row.dots if not np.isnan(dot.value)]
+    scale = Scale.of([(dot.low, dot.high) for dot in drawn], within=(0.0, 1.0))
+    return RatePlot(rate, gaps, scale, rows, groups.hidden, whole)
 
 
 @dataclass(frozen=True)
@@ -305,15 +258,18 @@ def _axis(model: int, output: Outputs) -> ScoreAxis:
 def _distribution(
     axis: ScoreAxis, output: Outputs, labels: Array | None, weight: Array, confidence: float
 ) -> Distribution:
-    low, high = axis.ends
-    edges = np.linspace(low, max(high, low + 1e-12), _BINS + 1)
+    first, last = axis.ends
+    edges = np.linspace(first, max(last, first + 1e-12), _BINS + 1)
     scores = output.scores if output.probability is None else output.probability
     assert scores is not None
     share, equal = weight / weight.sum(), at_most(np.ptp(weight), 0.0)
     options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
-    bins = []
+    n_bins, bins = int(np.clip(len(scores) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS)), []
     if labels is not None and output.probability is not None:
-        bins = _bins(scores, labels, weight, confidence)
+        for rows in np.array_split(np.argsort(scores, kind="stable"), n_bins):
+            rate, low, high = map(float, weighted_share(labels[rows], weight[rows], confidence))
+            mean = float(np.average(scores[rows], weights=weight[rows]))
+            bins.append(Bin(mean, rate, low, high, len(rows) < _ROWS_PER_BIN))
     return Distribution(
         axis.model,
         Density.of(scores, share, edges),
@@ -322,16 +278,6 @@ def _distribution(
         float(share @ output.decided),
         bins,
     )
-
-
-def _bins(probability: Array, labels: Array, weight: Array, confidence: float) -> list[Bin]:
-    n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
-    bins = []
-    for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
-        rate, low, high = map(float, weighted_share(labels[rows], weight[rows], confidence))
-        mean = float(np.average(probability[rows], weights=weight[rows]))
-        bins.append(Bin(mean, rate, low, high, len(rows) < _ROWS_PER_BIN))
-    return bins
 
 
 @dataclass(frozen=True)
@@ -367,12 +313,10 @@ def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> FrontierPlot | None
         return None
     reference = evidence.reference
     name = "demographic_parity" if reference is None else reference.name
-    every = evidence.findings.values()
-    bounds = [next((each for each in some if each.name == name), None) for some in every]
-    models = []
-    for (model, output), finding in zip(evidence.rows.outputs.items(), bounds, strict=True):
-        gap = evidence.gap(output, None) if finding is None else finding.on_predictions
+    models, bounds = [], evidence.of_constraint(name)
+    for m, (model, output) in enumerate(evidence.rows.outputs.items()):
+        gap = bounds[m].on_predictions if m in bounds else evidence.gap(output, None)
         models.append((model, gap, evidence.overall[model]["accuracy"]))
-    last = bounds[-1]
+    last = bounds.get(m)
     tolerance = np.nan if last is None or last.minimized else last.tolerance
     return FrontierPlot(name.replace("_", " "), path, models, tolerance)

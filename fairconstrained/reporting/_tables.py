@@ -58,7 +58,7 @@ def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
     rows = {
         each.name: [
             each.tolerance, each.on_scores, each.on_predictions, each.low, each.high, each.worst,
-            each.verdict(evidence.confidence),
+            sentence("verdict_in_words", each, level_of(evidence.confidence)),
         ]
         for each in evidence.findings[name]
     }  # fmt: skip

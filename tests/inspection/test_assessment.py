@@ -97,7 +97,7 @@ def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
     assert bool(constraint.bound_to_training_rows) == bool(why)
     found = assess("it", constraint, rows(), 0.95)
     assert np.isnan(found.on_predictions) == bool(why)
-    assert found.verdict(0.95) == "not measured" or not why
+    assert found.state == "not measured" or not why
 
 
 def test_a_new_constraint_needs_its_class_only():
