@@ -106,7 +106,7 @@ class Comparison:
                 "model": model,
                 "rows": rows,
                 "accuracy": report.summary.at["accuracy", model],
-                "rates": {one: plain(rates[rows].loc[model].get(one)) for one in groups},
+                "rates": {name: plain(rates[rows].loc[model].get(name)) for name in groups},
                 "decision_gap": plain(gaps["decisions"]),
                 "score_gap": plain(gaps["scores"]),
                 "seconds": seconds if rows == "training" else None,
@@ -250,7 +250,7 @@ def run(options: Namespace) -> int:
             "path": result.draw_path,
         }
         written, status = write_outputs(options, writers)  # also if nobody reads what is printed
-    notes = [*(str(one.message) for one in noted), *result.reports["test"].notes]
+    notes = [*(str(warning.message) for warning in noted), *result.reports["test"].notes]
     end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
     print_text("\n".join([result.text(read_as), *end, *written]))
     return status or (NOT_MET if options.check and not result.fair.bound_met_ else 0)

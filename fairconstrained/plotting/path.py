@@ -183,7 +183,7 @@ class FairnessPathDisplay(AxesDisplay):
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         path = fairness_path(estimator, X, y, sensitive_features=sensitive_features, **options)
         constraints, free = resolve_constraints(final_estimator(estimator).constraint), None
-        if options.get("kappas") is None and all(one.takes_kappa for one in constraints):
+        if options.get("kappas") is None and all(each.takes_kappa for each in constraints):
             measures = _measures_of(path, rows, None)
             free = float(measures["gaps"][0]), float(measures["accuracies"][0])
         return cls.from_path(path, rows=rows, unconstrained=free, points=points, ax=ax)

@@ -302,11 +302,10 @@ def find_alternatives(
         for part in parts
         for name, each in families.items()
     ]
-    done, n = workers(n_jobs, len(rows.y))(jobs), len(families)
-    every = [[one for some in done[k : k + n] for one in some] for k in range(0, len(done), n)]
-    runs = [{candidate.name: candidate for candidate in run} for run in every]
-    free = [each.name for each in every[0] if np.isnan(each.share)]
-    first = every[0][0].model
+    done = iter(workers(n_jobs, len(rows.y))(jobs))
+    runs = [{each.name: each for _ in families for each in next(done)} for _ in parts]
+    free = [name for name, each in runs[0].items() if np.isnan(each.share)]
+    first = next(iter(runs[0].values())).model
     search = Search(
         rows,
         groups or compared_groups(groups_of(first, X, None)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from fairconstrained.inspection.assessment import assess
 from fairconstrained.inspection.collected import Collected, collect, cost_of, groups_of, overall
 from fairconstrained.inspection.shown import stacked
 from fairconstrained.metrics.inputs import check_scores, positive_class
-from fairconstrained.metrics.intervals import largest_gap, largest_shortfall
+from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.ranking import (
     pairwise_error,
     query_gaps,
@@ -140,32 +140,25 @@ def compared(
     for each in resolve_constraints(constraint):
         for name, row in table.items():
             gap = assess("", each, rows.assessed(rows.outputs[name]), confidence)
-            row |= _with_limits("gap", (gap.on_predictions, gap.low, gap.high))
-    return pd.DataFrame.from_dict(table, orient="index").rename_axis("model")
+            row |= {"gap": gap.on_predictions, "gap_low": gap.low, "gap_high": gap.high}
+    return pd.DataFrame.from_dict(table, orient="index", dtype=float).rename_axis("model")
 
 
-def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, float]:
+def _row(collected: Collected, name: str, first: str, confidence: float) -> dict[str, Any]:
     """Return the measures of a model."""
     measured = overall(collected, collected.outputs[name])
-    accuracy = collected.accuracy(collected.outputs[name], confidence)
-    row = _with_limits("accuracy", accuracy)
+    row: dict[str, Any] = collected.accuracy(collected.outputs[name], confidence).named("accuracy")
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
     for rate in _GAPS:
         cells = [part.cells(rate) for part in collected.predictions(name)]
-        row |= _with_limits(f"{rate}_gap", largest_gap(cells, confidence))
+        row |= largest_gap(cells, confidence).named(f"{rate}_gap")
         if rate == "selection_rate":
             lack, least, most = largest_shortfall(cells, confidence)
-            row |= _with_limits(f"{rate}_ratio", (1.0 - lack, 1.0 - most, 1.0 - least))
+            row |= Interval(1.0 - lack, 1.0 - most, 1.0 - least).named(f"{rate}_ratio")
     if name == first:
-        return row | _with_limits("cost", (0.0, 0.0, 0.0))
+        return row | dict.fromkeys(("cost", "cost_low", "cost_high"), 0.0)
     cost = cost_of(collected, first, name, confidence)
-    return row | _with_limits("cost", (0.0 - cost.accuracy, -cost.high, -cost.low))
-
-
-def _with_limits(column: str, interval: Sequence[Any]) -> dict[str, float]:
-    """Return the columns of a value and its interval."""
-    names = (column, f"{column}_low", f"{column}_high")
-    return dict(zip(names, map(float, interval), strict=True))
+    return row | {"cost": 0.0 - cost.accuracy, "cost_low": -cost.high, "cost_high": -cost.low}
 
 
 @dataclass(frozen=True, eq=False)
