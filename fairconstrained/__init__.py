@@ -13,6 +13,8 @@ _MODULES = {
     "constraints": (
         "BoundedGroupLoss",
         "DemographicParity",
+        "Churn",
+        "Coverage",
         "DisparateImpact",
         "EqualizedOdds",
         "EqualOpportunity",

@@ -4,6 +4,8 @@ from typing import Any
 
 from fairconstrained.constraints import (
     BoundedGroupLoss,
+    Churn,
+    Coverage,
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
@@ -47,8 +49,10 @@ __all__ = [
     "Alternatives",
     "BoostedScores",
     "BoundedGroupLoss",
+    "Churn",
     "ConstantDecisionWarning",
     "ConvergenceWarning",
+    "Coverage",
     "DemographicParity",
     "DisparateImpact",
     "EqualOpportunity",

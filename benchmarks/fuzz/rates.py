@@ -120,6 +120,14 @@ def _minority(bound: Bound, scores: Array) -> Measured:
     return Measured(np.array([c * every - some]), float(gap))
 
 
+def _coverage(bound: Bound, scores: Array) -> Measured:
+    rows, one = bound.rows, bound.constraint
+    share = np.average(rows.y > 0, weights=rows.weight) if one.rate is None else one.rate
+    excess = np.average(bound.decide()(scores), weights=rows.weight) - share
+    sides = np.array([excess, -excess])
+    return Measured(sides - bound.kappa, float(sides.max()))
+
+
 def _members(bound: Bound) -> Iterator[Array]:
     """Yield the rows of every group of an intersectional constraint."""
     one, codes = bound.constraint, bound.rows.codes
@@ -167,6 +175,7 @@ BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
     "CalibrationParity": _calibration,
     "PredictiveParity": _precisions,
     "BoundedGroupLoss": _group_loss,
+    "Coverage": _coverage,
     "MinorityRate": _minority,
     "IntersectionalLossParity": _intersectional,
     "ROCParity": _roc,

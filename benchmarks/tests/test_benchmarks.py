@@ -44,7 +44,8 @@ def test_options_have_defaults_and_quick_ones(name, tmp_path):
 
 def test_generated_rows_make_every_constraint_active():
     X, y, groups = generated(1000)
-    for name in set(CLASSIFIER_CONSTRAINTS) - {"calibration_parity"}:  # most fits meet that
+    mostly_met = {"calibration_parity", "coverage", "churn"}
+    for name in set(CLASSIFIER_CONSTRAINTS) - mostly_met:
         for variant in all_solvers.variants(name):
             case = all_solvers.Case("generated", 1000, name, all_solvers.KAPPA, variant)
             problem = case.estimator("auto").bind(X, y, None, groups).problem

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairconstrained.constraints.all_rows import Churn, Coverage
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.losses import BoundedGroupLoss, IntersectionalLossParity
 from fairconstrained.constraints.minority import MinorityRate
@@ -45,8 +46,10 @@ __all__ = [
     "BalancedRate",
     "BoundedGroupLoss",
     "CalibrationParity",
+    "Churn",
     "Constraint",
     "ConstraintLike",
+    "Coverage",
     "DemographicParity",
     "DisparateImpact",
     "EqualOpportunity",
@@ -91,6 +94,8 @@ CONSTRAINTS: dict[str, type[Constraint]] = {
     "partial_dp": PartialDemographicParity,
     "weak_partial_dp": WeakPartialDemographicParity,
     "query_parity": QueryParity,
+    "coverage": Coverage,
+    "churn": Churn,
 }
 CLASSIFIER_CONSTRAINTS: dict[str, type[Constraint]] = {
     name: kind for name, kind in CONSTRAINTS.items() if not kind.needs_queries

@@ -57,6 +57,7 @@ class TrainingData:
     # the positions of the rows among those passed to `fit`; None if these are all of them, in their
     # order, (n_rows,)
     positions: Array | None = field(default=None, kw_only=True)
+    passed: Any = field(default=None, kw_only=True)  # X as it was passed, see `positions`
     # X, labels or None, and groups of the rows that the constraints are on, as passed, and which of
     # them these are; None where the constraints are on the rows themselves
     constraint_data: tuple[Any, Any, Any, Array | None] | None = field(default=None, kw_only=True)
@@ -87,7 +88,7 @@ class TrainingData:
         without: dict[str, Any] = dict.fromkeys(
             ("constraint_data", "query", "counts", "squares", "positions")
         )
-        rows = replace(self, X=features, y=labels, groups=encoded_groups, **without)
+        rows = replace(self, X=features, y=labels, groups=encoded_groups, passed=X, **without)
         return replace(rows, sample_weight=np.ones(n_rows)).spread()
 
     def _labels(self, name: str, y: Any, n_rows: int, rows: str) -> Array:
@@ -183,8 +184,8 @@ class TrainingData:
         if to_square and feature_kind(estimator).squared:
             kept = columns.kept(estimator)
             check_squares(features, weight.sum(), seen_columns(estimator)[kept])
-        convention = ScoreConvention.of_classes(classes)
-        rows = cls(features, labels, classes, groups, weight, queries, estimator=estimator)
+        convention, made_by = ScoreConvention.of_classes(classes), {"estimator": estimator}
+        rows = cls(features, labels, classes, groups, weight, queries, **made_by, passed=X)
         rows = rows.spread().counted()
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
@@ -291,6 +292,7 @@ class TrainingData:
             self,
             X=features,
             y=labels,
+            passed=X,
             groups=groups,
             constraint_data=self.constraint_data if groups is None else None,
             sample_weight=check_weight("sample_weight_val", sample_weight, n_rows),

@@ -146,6 +146,8 @@ OF_CONSTRAINTS = {
     "against": [*CHOICE, None],
     "ratio": SHARE,
     "c": SHARE,
+    "rate": SHARE,
+    "previous": ["a", 3, [1], THING],
     "r": ["a", -1, 9, NAN, [1], True],
     "beta": ["a", -1, 0, NAN, None, True],
     "bound": ["a", -1, NAN, [1], True],

@@ -14,6 +14,8 @@ from fairconstrained.constraints import (
     BalancedRate,
     BoundedGroupLoss,
     CalibrationParity,
+    Churn,
+    Coverage,
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
@@ -171,6 +173,10 @@ CONSTRAINTS += [
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
+    Coverage(0.3),
+    Coverage(kappa=0.1, surrogate=Ramp(2.0)),
+    Churn(),
+    Churn(kappa=0.2, surrogate=Ramp(2.0)),
     MinorityRate(0.2),
     MinorityRate(surrogate=Ramp(2.0)),
     BoundedGroupLoss(0.6),

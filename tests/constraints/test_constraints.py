@@ -11,7 +11,9 @@ from sklearn.base import clone
 from fairconstrained.constraints import (
     CONSTRAINTS,
     BoundedGroupLoss,
+    Churn,
     Constraint,
+    Coverage,
     DemographicParity,
     DisparateImpact,
     EqualizedOdds,
@@ -49,7 +51,8 @@ COMPARED = [
     constraint
     for constraint in OBJECTS
     if not isinstance(
-        constraint, BoundedGroupLoss | IntersectionalLossParity | MinorityRate | QueryParity
+        constraint,
+        BoundedGroupLoss | Churn | Coverage | IntersectionalLossParity | MinorityRate | QueryParity,
     )
 ]
 

@@ -86,7 +86,7 @@ def violation_in_memory(here, there, rows):
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS))
+@pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS.keys() - {"churn"}))
 def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
     options = {"constraint": constraint(name), "kappa": 0.1, "enforce": "decision"}
     rows = fewer(rows, name)

@@ -14,12 +14,16 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, Churn, Coverage
 
 TRAINED = {  # a network of few units and epochs often has no such model nearby
     "network": {"hidden_layer_sizes": (16,), "max_epochs": 200, "early_stopping": False}
 }
-GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.65)}
+GIVEN = {
+    "bounded_group_loss": BoundedGroupLoss(0.65),
+    "coverage": Coverage(0.2),
+    "churn": Churn(kappa=0.5),
+}
 
 
 DATA = X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
@@ -50,6 +54,7 @@ def test_every_constraint_holds_or_is_reported(name):
         clf = fitted("logistic", DATA, GIVEN.get(name, name), kappa=0.05)
     assert clf.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
     if name not in (
+        "coverage",
         "error_rate_parity",
         "predictive_parity",
         "weak_partial_dp",

@@ -25,7 +25,7 @@ def population(seed=0, n=N, n_groups=2):
 
 
 X, Y, GROUPS = population()
-OF_TWO_CLASSES = {"bounded_group_loss", "intersectional_loss"}
+OF_TWO_CLASSES = {"bounded_group_loss", "intersectional_loss", "coverage", "churn"}
 BY_CLASS = {name: name for name in CLASSIFIER_CONSTRAINTS if name not in OF_TWO_CLASSES}
 BY_CLASS |= {"disparate_impact": DisparateImpact(0.9), "minority_rate": MinorityRate(0.45)}
 ACTIVE = {

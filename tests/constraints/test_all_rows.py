@@ -1,0 +1,76 @@
+"""Coverage and churn: bounds on the decisions of all rows, without groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    Churn,
+    Coverage,
+    FairLogisticClassifier,
+    FairThresholds,
+    make_biased_classification,
+)
+
+X, Y, GROUPS = make_biased_classification(1500, 4, gap=0.5, random_state=0)
+Y = np.array(["no", "yes"])[Y]
+PREVIOUS = LogisticRegression().fit(X, np.where(X[:, 0] > 0.0, "yes", Y))
+BEFORE = PREVIOUS.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore:The bound of .* is one on scores")
+def test_coverage_of_probabilities_of_decisions_and_of_new_rows() -> None:
+    clf = FairLogisticClassifier(Coverage(0.3, kappa=0.02)).fit(X, Y)
+    assert clf.predict_proba(X)[:, 1].mean() == pytest.approx(0.32, abs=1e-4)
+    clf.set_params(enforce="decision").fit(X, Y)
+    assert (clf.predict(X) == "yes").mean() <= 0.32 + 1e-12
+    clf.set_params(constraint=Coverage(0.3), kappa=0.15, confidence=0.9, holdout=0.5).fit(X, Y)
+    assert clf.certificate_.certified
+    assert 0.15 < (clf.predict(X[clf.holdout_indices_]) == "yes").mean() < 0.45
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.7])
+def test_claims_of_coverage_are_about_both_sides(rate: float) -> None:
+    weight, scores = np.ones(1000), np.where(np.arange(1000) < 500, 1.0, -1.0)
+    over, under = Coverage(rate, kappa=0.1).claims(None, np.zeros(1000), weight)
+    assert over.excess(scores) == pytest.approx(0.5 - rate - 0.1)
+    assert under.excess(scores) == pytest.approx(rate - 0.5 - 0.1)
+    assert over.accepts(scores, 0.05) == (rate == 0.7)
+    assert under.accepts(scores, 0.05) == (rate == 0.3)
+
+
+def test_the_default_share_is_that_of_the_labels_and_is_kept() -> None:
+    clf = FairThresholds(LogisticRegression(), "coverage", kappa=0.01).fit(X, Y)
+    share = (Y == "yes").mean()
+    assert (clf.predict(X) == "yes").mean() == pytest.approx(share, abs=0.01)
+    assert clf.constraint_choices_ == [{"rate": share}]
+
+
+def test_churn_from_a_given_model_also_with_rows_left_out() -> None:
+    weight = (np.arange(len(X)) % 3 > 0).astype(float)
+    clf = FairLogisticClassifier(Churn(PREVIOUS, kappa=0.1), enforce="decision")
+    changed = clf.fit(X, Y, weight).predict(X) != BEFORE
+    assert changed[weight > 0.0].mean() == pytest.approx(clf.decision_gap_)
+    assert clf.decision_gap_ <= 0.1
+    free = FairLogisticClassifier(None).fit(X, Y, weight).predict(X) != BEFORE
+    assert free[weight > 0.0].mean() > 0.15
+    clf.set_params(confidence=0.9, kappa=0.15, constraint=Churn(PREVIOUS)).fit(X, Y)
+    assert clf.certificate_.certified
+
+
+def test_churn_from_the_model_without_constraints() -> None:
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    free = FairLogisticClassifier(None).fit(frame, Y).predict(frame)
+    bounds = [Coverage(0.3, kappa=0.01), Churn(kappa=0.22)]
+    clf = FairLogisticClassifier(bounds, enforce="decision").fit(frame, Y)
+    decided = clf.predict(frame)
+    assert clf.bound_met_
+    assert (decided == "yes").mean() <= 0.31 + 1e-12 < 0.45 < (free == "yes").mean()
+    assert (decided != free).mean() <= 0.22 + 1e-12
+
+
+def test_a_model_of_other_classes_is_refused() -> None:
+    other = LogisticRegression().fit(X, X[:, 0] > 0.0)
+    with pytest.raises(ValueError, match=r"Churn: previous predicts \[False, True\]"):
+        FairLogisticClassifier(Churn(other)).fit(X, Y)
