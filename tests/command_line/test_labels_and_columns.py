@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import tempfile
 
 import joblib
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from _support.command_line import asked
 
 from fairconstrained.__main__ import main
-from fairconstrained.command_line._files import read_table
 
 LABELS = [  # of the file, the favourable one first; --positive; labels of the model if others
     ((0, 1), "0", None),
@@ -75,11 +73,6 @@ def test_features_that_give_the_group_away(file, table, tmp_path, capsys):
     assert "each of these columns of X alone: code (" in report.read_text()
 
 
-def test_columns_without_a_name_are_numbered(file, table):
-    table.rename(columns={"a": "", "c": ""}).to_csv(file, index=False)
-    assert read_table(file)[0].columns.tolist()[:4] == ["Unnamed: 0", "b", "Unnamed: 2", "d"]
-
-
 def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -100,18 +93,3 @@ def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, mo
     assert paths["report.html"].read_text().startswith("<!DOCTYPE html>")
     assert paths["model.joblib"].read_text() == "of last year"
     assert sorted(os.listdir(tmp_path)) == sorted([*names, "data.csv"])
-
-
-def test_a_folder_that_may_not_be_written_to(file, capsys):
-    user = os.geteuid()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o555)  # others than its owner, the superuser, may not write there
-        if user == 0:
-            os.seteuid(65534)
-        try:
-            assert main(asked(file, "--json", f"{folder}/out.json")) == 1
-        finally:
-            os.seteuid(user)
-        said = capsys.readouterr()
-        assert said.err == f"--json {folder}/out.json cannot be written: Permission denied.\n"
-        assert not said.out

@@ -194,18 +194,6 @@ def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
     assert "Left out, since their values are neither numbers nor text: tags, spent." in text
 
 
-def test_names_of_encoded_features_may_be_alike(small_table, tmp_path):
-    small_table["job"] = np.where(small_table["a"] > 0.0, "u", "v")
-    small_table = small_table.assign(
-        job_u=small_table["a"] ** 2, missingindicator_b=small_table["a"] > 0.5
-    )
-    assert figures(tmp_path, small_table)["bound_met"]
-
-
-def test_spaces_around_the_names_of_columns(small_table, tmp_path):
-    assert figures(tmp_path, small_table.rename(columns=lambda name: f" {name} "))["bound_met"]
-
-
 def test_rates_are_those_of_the_groups_named(small_table, tmp_path, capsys):
     """One row each of two more groups: as many groups on both sides, and not the same ones."""
     small_table.loc[:1, "group"] = ["c", "d"]

@@ -10,7 +10,6 @@ from _support.command_line import asked
 
 import fairconstrained
 from fairconstrained.__main__ import main
-from fairconstrained.command_line._files import read_table
 from fairconstrained.deployment import trusted_types
 
 
@@ -31,15 +30,6 @@ def test_the_table(file, capsys):
     found = gaps(text)
     assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
     assert found["fair", "test"] < found["unconstrained", "test"]
-
-
-def test_the_unit_of_a_gap_that_is_no_probability(file, capsys):
-    assert main(asked(file, "--constraint", "group_auc", "--kappa", "3")) == 0
-    text = capsys.readouterr().out
-    assert "Constraint: group auc with kappa = 3, on scores." in text
-    assert "on scores, with (1 + t)^2 / 2 of the differences t of scores in place of" in text
-    assert max(gaps(text).values()) > 1.0
-    assert "gap of probabilities" not in " ".join(text.split())
 
 
 def test_all_files_are_written(file, table, tmp_path, capsys):
@@ -67,21 +57,6 @@ def test_all_files_are_written(file, table, tmp_path, capsys):
 
 
 ENDS = {"report": ".html", "model": ".skops", "json": ".json", "path": ".png"}
-
-
-@pytest.mark.parametrize(
-    ("option", "module", "extra"),
-    [("--model=m.skops", "skops.io", "deploy"), ("--path=p.png", "matplotlib", "plot")],
-)
-def test_a_missing_extra_is_reported_before_anything_is_fitted(
-    file, capsys, monkeypatch, option, module, extra
-):
-    monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, module.split(".")[0], None)
-    assert main(asked(file, option)) != 0
-    captured = capsys.readouterr()
-    assert f'pip install "fairconstrained[{extra}]"' in captured.err + captured.out
-    assert "unconstrained" not in captured.out
 
 
 def test_a_joblib_model_parquet_and_zero_one_targets(table, tmp_path, capsys):
@@ -119,34 +94,6 @@ def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name
     ] * 2
 
 
-@pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("values", "positive", "found"),
-    [
-        (["0.0", "1.0"], "1.0", "1"),
-        (["0.0", "1.0"], "1", "1"),
-        (["1", "2"], "2.0", "2"),
-        (["0.50", "1.5"], "0.50", "0.5"),
-        (["false", "true"], "false", "False"),
-        (["no", " yes"], " yes", "yes"),
-    ],
-)
-def test_the_positive_value_as_the_file_writes_it(file, table, capsys, values, positive, found):
-    table["granted"] = table["granted"].map(dict(zip(["no", "yes"], values, strict=True)))
-    table.to_csv(file, index=False)
-    arguments = [file, "--target", "granted", "--sensitive", "group", f"--positive={positive}"]
-    assert main(arguments) == 0
-    assert f"Positive class: granted = {found} (" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
-def test_delimiters(table, tmp_path, delimiter):
-    path = tmp_path / "data.csv"
-    table = table.rename(columns={"a": f"a {delimiter}{delimiter} quoted"})
-    table.to_csv(path, sep=delimiter, index=False)
-    assert read_table(str(path))[0].columns.tolist() == table.columns.tolist()
-
-
 def test_the_version(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
@@ -173,19 +120,6 @@ def test_a_file(file, tmp_path, capsys, enforce, more, met):
     assert line.endswith(f"for {enforce}s on the training rows.".replace("decision", "prediction"))
     if not met:
         assert "> 0.010, for " in line
-
-
-def test_a_file_that_is_not_written_is_the_first_failure(file, capsys):
-    arguments = asked(file, *IMPOSSIBLE, "--json", "/dev/full", "--check")
-    assert main(arguments) == 1
-    assert "Bound not met" in capsys.readouterr().out
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("kappa", ["0.02", "1"])
-def test_an_example(capsys, kappa):
-    assert main(["--kappa", kappa, "--check"]) == 0
-    assert capsys.readouterr().out.startswith("Bound met, for scores on the training rows.\n")
 
 
 def test_a_reader_that_stops_is_no_error(tmp_path):

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-from _support.containers import DENSE
 from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
@@ -112,16 +110,6 @@ class TestReferenceRows:
         rule = MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
         assert_allclose(default.coef_, fitted(X, Y, constraint=rule, **same).coef_, atol=1e-8)
         assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
-
-    @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, DENSE["pandas"], DENSE["polars"]])
-    def test_other_rows_without_labels_and_training_rows_without_groups(self, parts, make):
-        X, y, Z, sex = parts
-        rule = MinorityRate(0.48, minority="f", reference=make(Z), reference_groups=sex)
-        classifier = fitted(make(X), y, constraint=rule)
-        assert classifier.result_.converged
-        assert self.share(classifier, make(Z), sex == "f") == pytest.approx(0.48, abs=1e-4)
-        free = fitted(make(X), y, constraint=None)
-        assert self.share(free, make(Z), sex == "f") < 0.45
 
     @pytest.mark.cases(6)
     @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairLogisticClassifierCV,
     FairThresholds,
-    fairness_path,
     fairness_report,
     make_biased_classification,
 )
@@ -73,22 +72,6 @@ class TestSmallMinority:
         assert clf.objective_ <= 1.001 * reference(problem, starts=3)
 
 
-def _rows_with_attributes(order):
-    X, y, groups = make_biased_classification(300, 3, gap=0.4, random_state=0)
-    table = pd.DataFrame({"sex": groups == 1, "old": X[:, 0] > 0.0})
-    return X, y, table, table[order]
-
-
-@pytest.mark.parametrize("order", [["sex", "old"], ["old", "sex"]])
-def test_columns_of_reference_groups_are_matched_by_name(order):
-    X, y, table, other = _rows_with_attributes(order)
-    minority = MinorityRate(0.3, minority=(True, False), reference=X, reference_groups=other)
-    clf = FairLogisticClassifier(minority, loss="logistic").fit(X, y, sensitive_features=table)
-    own = MinorityRate(0.3, minority=(True, False))
-    expected = FairLogisticClassifier(own).fit(X, y, sensitive_features=table)
-    assert_allclose(clf.gap_, expected.gap_, atol=1e-3)
-
-
 class TestMinorityOfTheTrainingRows:
     """The smallest group of the training rows is the largest of other rows."""
 
@@ -121,22 +104,6 @@ class TestMinorityOfTheTrainingRows:
         with pytest.warns(VacuousConstraintWarning):
             alone = MinorityRate(0.3).bind(None, ["a", "a"], np.ones(2))
         assert MinorityRate(0.3).as_bound(alone).minority == "a"
-
-    @pytest.mark.parametrize("c", [None, 0.45])
-    def test_paths_measure_it_on_validation_rows(self, c):
-        (X, y, groups), (X_val, y_val, others) = self._rows()
-        rows = {"X_val": X_val, "y_val": y_val, "sensitive_features_val": others}
-        rows |= {"sensitive_features": groups, "kappas": [0.5]}
-        chosen, named = (
-            fairness_path(
-                FairLogisticClassifier([DemographicParity(), MinorityRate(c, minority=minority)]),
-                X,
-                y,
-                **rows,
-            ).validation["val_gap"]
-            for minority in (None, "a")
-        )
-        assert_allclose(chosen, named)
 
     @pytest.mark.filterwarnings("ignore:no candidate has a mean gap")
     @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")

@@ -62,23 +62,6 @@ def test_partial_parity_is_its_formula(seed, kappa, low):
     assert_allclose(sorted(values.values()), sorted(expected), atol=1e-9)
 
 
-@pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
-def test_majorants_are_convex_in_scores_and_thresholds_together(surrogate, rng):
-    y, groups, weight, scores = data()
-    constraint = PartialDemographicParity(0.1, surrogate=surrogate, ranks=(0.1, 0.6), n_ranks=3)
-    term = constraint.bind(y, groups, weight)
-    theta = rng.normal(size=3)
-    majorant = term.convexify(scores, theta)
-    assert_allclose(majorant.value(scores, theta), term.value(scores, theta), atol=1e-10)
-    for _ in range(30):
-        (s, a), (t, b) = (
-            (scores + rng.normal(size=len(scores)), theta + rng.normal(size=3)) for _ in range(2)
-        )
-        chord = 0.5 * (majorant.value(s, a) + majorant.value(t, b))
-        assert np.all(majorant.value(0.5 * (s + t), 0.5 * (a + b)) <= chord + 1e-10)
-        assert np.all(majorant.value(s, a) >= term.value(s, a) - 1e-10)
-
-
 @given(
     seed=st.integers(0, 2**32 - 1),
     low=st.floats(0.0, 0.5),
@@ -185,23 +168,3 @@ def test_solvers_of_partial_parity_find_what_scipy_finds(name):
     assert result.violation <= 1e-4
     assert result.objective == pytest.approx(reference(problem), rel=error)
     assert problem.at(result.w).constraints.max() > -1e-2
-
-
-def test_rounded_clipping_has_finite_curvature_and_convex_majorants(rng):
-    y, groups, weight, scores = data()
-    constraint = WeakPartialDemographicParity(0.1, surrogate=Sigmoid(0.5), ranks=(0.3, 0.7))
-    term = constraint.bind(y, groups, weight).smoothed(0.2)
-    majorant = term.convexify(scores)
-    assert_allclose(majorant.value(scores), term.value(scores), atol=1e-12)
-    bend, v, h = term.weak_curvature(), rng.normal(size=term.n_outputs), 1e-6
-    assert term.smooth
-    for _ in range(30):
-        s, t = scores + rng.normal(size=(2, len(scores)))
-        assert np.all(majorant.value(s) >= term.value(s) - 1e-12)
-        chord = 0.5 * (majorant.value(s) + majorant.value(t))
-        assert np.all(majorant.value(0.5 * (s + t)) <= chord + 1e-12)
-        left, middle, right = (term.value(x) + 0.5 * (bend @ x**2) for x in (s, 0.5 * (s + t), t))
-        assert np.all(middle <= 0.5 * (left + right) + 1e-12)
-        step = h * rng.normal(size=len(scores))
-        change = v @ (term.value(s + step) - term.value(s - step))
-        assert_allclose(term.vjp(s, v)[0] @ step, 0.5 * change, rtol=1e-4, atol=1e-12)

@@ -144,17 +144,3 @@ def test_repeated_indices_of_csr_are_summed(name):
     assert_allclose(getattr(summed, scores)(X), getattr(plain, scores)(X), atol=1e-6)
     assert_allclose(summed.predict(twice), plain.predict(X), atol=1e-9)
     assert_array_equal(twice.data, values)
-
-
-def test_repeated_indices_in_partitions_of_dask():
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier as OnDask
-
-    y, groups = (da.from_array(part, chunks=100) for part in (Y, GROUPS))
-    dense = da.from_array(X, chunks=(100, -1))
-    summed, plain = (
-        OnDask().fit(dense.map_blocks(convert, dtype=float), y, sensitive_features=groups)
-        for convert in (repeated, sp.csr_matrix)
-    )
-    assert_allclose(summed.coef_, plain.coef_, atol=1e-9)
-    assert_allclose(summed.feature_scale_, plain.feature_scale_)

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from _support.classifiers import EVERY
@@ -98,22 +97,6 @@ def test_the_sensitive_column_does_not_decide(model):
     assert_allclose(np.delete(free.coef_, 1, axis=1), expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "object"])
-def test_columns_of_strings(model, library):
-    forms = {
-        "pandas": WORDS,
-        "polars": pl.from_dict(WORDS.to_dict("list")),
-        "object": WORDS.to_numpy(dtype=object),
-    }
-    clf = fitted(forms[library], sensitive_columns=[1, 4])
-    assert len(clf.groups_) == 4
-    named = fitted(WORDS.drop(columns="age"), sensitive_columns=[1])
-    assert_array_equal(named.groups_, ["f", "m"])
-    assert_array_equal(named.predict(WORDS[COLUMNS[:4]]), model.predict(TABLE))
-    with pytest.raises(ValueError, match="convert"):
-        fitted(forms[library], sensitive_columns=[1, 4], use_sensitive=True)
-
-
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("name", EVERY)
 def test_every_classifier_predicts_without_them(name):
@@ -177,22 +160,6 @@ def test_groups_may_be_passed_instead(model):
     given = fairness_report(model, TABLE[FEATURES], Y, TABLE["sex"]).to_frame("gaps")
     pd.testing.assert_frame_equal(whole, given)
     assert validation_rows(sensitive_features_val=TABLE["sex"]) == validation_rows()
-
-
-@pytest.mark.parametrize(
-    ("absent", "message"), [("b", r"now missing:\s+- b"), ("sex", "it has no column 'sex'")]
-)
-def test_a_dask_partition_without_a_column(absent, message):
-    dask = pytest.importorskip("dask", reason="dask is not installed")
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier as OnDask
-
-    halves = TABLE[:200], TABLE[200:].drop(columns=absent)
-    parts = [dask.delayed(half) for half in halves]
-    frame = dd.from_delayed(parts, meta=TABLE[:0], verify_meta=False)
-    labels = dd.from_delayed([dask.delayed(pd.Series(half)) for half in (Y[:200], Y[200:])])
-    with pytest.raises(ValueError, match=message):
-        OnDask(sensitive_columns=["sex"]).fit(frame, labels)
 
 
 class TestLabelsThatAreIntegers:
@@ -263,17 +230,6 @@ def test_the_objective_is_that_of_the_expanded_features(table):
     margins = (2.0 * y - 1.0) * fit.decision_function(X)
     assert_allclose(fit.objective_, Logistic().value(margins).mean(), rtol=1e-5)
     assert fit.objective_ < 0.98 * FairLogisticClassifier(None).fit(numbers, y).objective_
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_dense_and_sparse_agree(table, make):
-    X, y = table
-    numeric = X.assign(town=X["town"].map({"Ulm": 0.0, "Bonn": 1.0, "Kiel": 2.0}))
-    frame, rows = classifier().fit(numeric, y), make(numeric.to_numpy())
-    other = classifier(sensitive_columns=[1]).fit(rows, y)
-    assert_allclose(other.coef_, frame.coef_, atol=1e-8)
-    assert_allclose(other.decision_function(rows), frame.decision_function(numeric), atol=1e-8)
-    assert np.any(classifier(use_sensitive=True).fit(numeric, y).coef_[:, 1])
 
 
 def test_warm_start(table):

@@ -12,14 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained import (
     ConstantDecisionWarning,
     DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    ErrorRateParity,
     FairLogisticClassifier,
     InfeasibleConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.constraints import ROCParity
 from fairconstrained.decisions import smooth_rounds
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.score_line import points_between
@@ -61,13 +57,6 @@ class TestTheBound:
         a, b = rates(clf)
         assert abs(a - b) <= kappa + 1e-12
         assert clf.decision_gap_ <= kappa and clf.decision_gap_ == pytest.approx(abs(a - b))
-
-    @pytest.mark.parametrize("kappa", [0.1, 0.02])
-    def test_equalized_odds(self, kappa):
-        clf = fitted("equalized_odds", kappa)
-        for label in (0, 1):
-            a, b = rates(clf, where=label == Y)
-            assert abs(a - b) <= kappa + 1e-12
 
 
 class TestWhatItCosts:
@@ -159,21 +148,6 @@ class TestLines:
             assert np.abs(points[:, None] - flips).min() >= 1e-10
 
 
-@pytest.mark.parametrize("against", ["pairs", "overall"])
-@pytest.mark.parametrize(
-    "kind", [DemographicParity, EqualizedOdds, ErrorRateParity, DisparateImpact]
-)
-def test_the_largest_of_many_pairs_is_found_without_listing_them(kind, against):
-    random = np.random.default_rng(0)
-    n, groups = 3000, np.arange(3000) % 70
-    y = np.where(random.uniform(size=n) < 0.3 + 0.4 * (groups % 2), 1.0, -1.0)
-    part = kind(against=against).bind(y, groups, random.uniform(0.5, 2.0, n)).zero_one()
-    rates = random.uniform(size=(part.n_statistics, 5))
-    few, every = part.largest_at(rates), part.outputs_at(rates)
-    assert len(few) <= 4 < len(every)
-    assert_allclose(few.max(axis=0), every.max(axis=0), atol=1e-12)
-
-
 class TestSearch:
     def test_first_rounds_on_a_sample_of_the_rows_lose_little(self, monkeypatch):
         X, y, groups = make_biased_classification(4000, 6, gap=0.2, random_state=0)
@@ -236,16 +210,5 @@ class TestSearch:
         clf.fit(X, y, sensitive_features=groups)
         search = clf.decision_search_
         assert search.met and clf.decision_gap_ <= 0.1 + 1e-9
-        assert not search.constant
-        assert search.accuracy > max(y.mean(), 1.0 - y.mean()) + 0.05
-
-    @pytest.mark.cases(1)
-    @pytest.mark.parametrize(("seed", "kappa"), [(1, 0.02), (2, 0.02), (3, 0.05)])
-    def test_rankings_are_fair_without_constant_predictions(self, seed, kappa):
-        X, y, groups = make_biased_classification(400, 5, random_state=seed)
-        clf = FairLogisticClassifier(ROCParity(kappa, n_thresholds=40), enforce="decision")
-        clf.fit(X, y, sensitive_features=groups)
-        search = clf.decision_search_
-        assert search.met and clf.decision_gap_ <= kappa + 1e-9
         assert not search.constant
         assert search.accuracy > max(y.mean(), 1.0 - y.mean()) + 0.05

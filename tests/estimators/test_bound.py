@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from fairconstrained import (
     FairLogisticClassifier,
     FairThresholds,
-    fairness_path,
     fairness_report,
     make_biased_classification,
 )
@@ -88,16 +87,6 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
     report = fairness_report(model, X, y, groups)
     assert report.model.loc["bound", "value"].startswith("not met")
     assert "not met" in str(report) and "not met" in report.to_json()
-
-
-def test_a_path_has_a_column(rows):
-    X, y, given = rows[False]
-    options = {"solver": "ipc", "max_iter": 1}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = fairness_path(FairLogisticClassifier(**options), X, y, kappas=[0.2, 0.001], **given)
-    met = [model.bound_met_ for model in path.estimators]
-    assert path.to_frame()["bound_met"].tolist() == met == (path.violations <= 1e-4).tolist()
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -138,11 +137,3 @@ class TestCallbacks:
         with pytest.raises(ZeroDivisionError):
             classifier.fit(X, Y, sensitive_features=GROUPS)
         assert monitors() == [] and stop.calls[-1] == "teardown"
-
-    def test_in_a_grid_search(self, numbers, capsys):
-        table, y = numbers
-        classifier = FairLogisticClassifier(sensitive_columns=["sex"])
-        search = GridSearchCV(classifier, {"kappa": [0.05, 0.2]}, cv=2, error_score="raise")
-        search.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(table, y)
-        assert search.best_params_["kappa"] in (0.05, 0.2)
-        assert "GridSearchCV" in capsys.readouterr().out

@@ -80,17 +80,6 @@ def test_equal_opportunity_concerns_those_who_deserve_the_favourable_label(rows)
     assert gap(FairLogisticClassifier("equal_opportunity", **options)) > 0.03
 
 
-def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
-    X, y, names, groups = rows
-    clf = FairLogisticClassifier()
-    assert "favourable" not in repr(clf)
-    assert "favourable" not in repr(clf.fit(X, y, sensitive_features=groups))
-    assert repr(clf.fit(X, names, sensitive_features=groups)).count("favourable") == 1
-    assert "'reject'" in repr(clf)
-    chosen = FairLogisticClassifier(pos_label="accept").fit(X, names, sensitive_features=groups)
-    assert "favourable" not in repr(chosen)
-
-
 @pytest.mark.parametrize("name", SINGLE)
 def test_exported_models_agree(rows, name):
     X, _, names, groups = rows

@@ -11,14 +11,12 @@ from fairconstrained import (
     DemographicParity,
     FairLogisticClassifier,
     FairRanker,
-    IncompatibleSolverError,
     InfeasibleConstraintWarning,
     VacuousConstraintWarning,
     make_biased_classification,
 )
 from fairconstrained.domains import Box
 from fairconstrained.objectives import PairwiseLoss
-from fairconstrained.solvers import IPC, AugmentedLagrangian
 from fairconstrained.solvers import SOLVERS as REGISTERED
 
 X, Y, GROUPS = make_biased_classification(200, 4, gap=0.4, random_state=0)
@@ -66,19 +64,6 @@ NAMES = {  # an option, and what its message has beside the option's name and th
 @pytest.mark.parametrize(("options", "words"), NAMES.values(), ids=NAMES)
 def test_unknown_names_are_answered_with_the_valid_ones(options, words):
     with raises(ValueError, *words):
-        fit(**options)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"solver": IPC(), "surrogate": "ramp"}, ["IPC", "weakly convex", "ssg"]),
-        ({"solver": AugmentedLagrangian(), "loss": "hinge"}, ["smooth", "ssg"]),
-        ({"solver": REGISTERED["ipp-ssg"](), "surrogate": "ramp"}, ["weakly convex", "ssg"]),
-    ],
-)
-def test_a_solver_that_cannot(options, words):
-    with raises(IncompatibleSolverError, "use one of the solvers", *words):
         fit(**options)
 
 

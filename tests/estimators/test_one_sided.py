@@ -15,7 +15,6 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import GroupAUCParity
 from fairconstrained.exceptions import InputWarning
 
 X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
@@ -57,17 +56,6 @@ def test_several_classes_and_dask_collections_name_the_usual_values():
     parts = [da.from_array(one, chunks=150) for one in (rows, Y[RARE], groups)]
     with pytest.warns(ConstantDecisionWarning, match=USUAL):
         on_dask.FairLogisticClassifier("group_auc").fit(*parts[:2], sensitive_features=parts[2])
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"constraint": GroupAUCParity(1.0)}, {"constraint": GroupAUCParity(surrogate="sigmoid")},
-     {"constraint": "group_auc", "enforce": "decision"}],
-    ids=["usual", "probabilities", "decisions"],
-)  # fmt: skip
-def test_bounds_in_the_usual_range_and_on_probabilities_give_no_warning(options):
-    clf = FairLogisticClassifier(**options).fit(X[RARE], Y[RARE], sensitive_features=GROUPS[RARE])
-    assert clf.bound_met_
 
 
 MESSAGE = re.compile(r"The bound of (\S+) is one on scores: .* is (\S+)\. .* enforce='decision'")

@@ -133,21 +133,6 @@ def divided(held, **arrays):
     return {name: values[inside] for name, values in arrays.items()} | others
 
 
-@pytest.mark.parametrize("constraint", ["demographic_parity", None])
-def test_trees_stop_as_with_the_same_rows_set_aside(data, constraint):
-    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
-    X, y, groups = data
-    clf = FairBoostingClassifier(constraint, **SHORT).fit(X, y, sensitive_features=groups)
-    n_trees, held = clf.n_estimators_, clf.validation_indices_
-    clf.fit(**divided(held, X=X, y=y, sensitive_features=groups))
-    assert clf.n_estimators_ == n_trees < SHORT["n_estimators"]
-    assert not hasattr(clf, "validation_indices_")
-    if constraint is None:
-        rows = divided(held, X=X, y=y, sensitive_features=groups)
-        path = fairness_path(FairBoostingClassifier(**SHORT), **rows, kappas=[0.1, 0.2])
-        assert [model.n_estimators_ for model in path.estimators] == [n_trees] * 2
-
-
 def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
     pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
     X, y, query, groups = make_biased_ranking(60, 4, random_state=0)

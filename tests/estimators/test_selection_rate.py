@@ -68,17 +68,6 @@ def test_every_constraint_holds_or_is_reported(name):
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("goal", ["accuracy", "fairness"])
-@pytest.mark.parametrize("name", ["logistic", "hinge", "network"])
-@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-def test_messages_have_the_figures_of_the_model(name, goal):
-    result = fitted(name, DATA, goal=goal).result_
-    assert f"objective {result.objective:.6g}, violation {result.violation:.2e}" in result.message
-    assert result.status.value in result.message
-    assert result.violation <= 1e-4 or not result.converged
-
-
-@pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")

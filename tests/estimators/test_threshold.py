@@ -145,21 +145,6 @@ def test_group_interactions_have_the_threshold_in_every_group():
     assert_array_equal(clf.predict(table) == 1, clf.predict_proba(table)[:, 1] > 0.3)
 
 
-def test_dask_collections_have_the_same_solution():
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
-
-    names = np.where(Y > 0, "accept", "reject")
-    options = {"threshold": 0.3, "pos_label": "accept", "class_weight": "balanced", "tol": 1e-8}
-    here = FairLogisticClassifier(**options).fit(X, names, sensitive_features=GROUPS)
-    parts = [da.from_array(one, chunks=200) for one in (X, names, GROUPS)]
-    there = DaskClassifier(**options).fit(parts[0], parts[1], sensitive_features=parts[2])
-    assert_allclose(there.coef_, here.coef_, atol=1e-6)
-    assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
-    assert_array_equal(there.predict(parts[0]).compute(), here.predict(X))
-    assert there.decision_gap_ == pytest.approx(here.decision_gap_)
-
-
 def test_a_threshold_needs_an_intercept():
     clf = FairLogisticClassifier(threshold=0.3, fit_intercept=False)
     with pytest.raises(ValueError, match="needs an intercept"):

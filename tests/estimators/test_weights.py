@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _support.classifiers import SINGLE, small_estimators
+from _support.classifiers import small_estimators
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +26,6 @@ X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
 DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(40, 8, random_state=1)
 RANDOM = np.random.default_rng(0)
 WEIGHT, OF_QUERIES = RANDOM.uniform(0.5, 2.0, len(Y)), RANDOM.uniform(0.5, 2.0, 40)[QUERY]
-CLASS_WEIGHT = {0: 0.5, 1: 4.0}
 ESTIMATORS = small_estimators()
 
 
@@ -133,16 +132,6 @@ def test_rows_of_weight_zero_are_absent_from_thresholds(options):
     if "cv" in options:
         found = of_zero.validation_indices_
         assert_array_equal(found, np.flatnonzero(kept)[left_out.validation_indices_])
-
-
-@pytest.mark.parametrize("name", SINGLE)
-def test_class_weights_are_weights_of_the_rows_in_the_loss(name):
-    """Without constraints; the scale of the features, and so of the penalty, included."""
-    by_class = SINGLE[name](None, class_weight=CLASS_WEIGHT).fit(X, Y, WEIGHT)
-    by_row = SINGLE[name](None).fit(X, Y, WEIGHT * np.array([0.5, 4.0])[Y])
-    assert_allclose(
-        by_class.decision_function(X), by_row.decision_function(X), rtol=1e-6, atol=1e-6
-    )
 
 
 FROM_THE_FREE_MODEL = {"roc_parity", "partial_dp", "weak_partial_dp", "churn"}

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.inspection.shown import choose_groups, stacked
+from fairconstrained.inspection.shown import choose_groups
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)
 
@@ -91,18 +91,6 @@ def test_invalid_models_raise():
         collect(model, X, Y, Z).against_rest(7)
     with pytest.raises(ValueError, match="label 5, which is not among"):
         collect(model, X, np.where(Y, 5, 0), Z)
-
-
-def test_marginal_groups_list_every_row_once_per_attribute():
-    both = pd.DataFrame({"sex": Z, "old": np.arange(len(Y)) % 3 == 0})
-    fair = FairLogisticClassifier(kappa=0.1, combine="marginal").fit(X, Y, sensitive_features=both)
-    found = collect(fair, X, Y, both)
-    rows, listed = stacked(found.groups)
-    assert listed.names.tolist() == ["sex=0", "sex=1", "old=False", "old=True"]
-    assert np.bincount(rows).tolist() == [2] * len(Y)
-    assert np.bincount(listed.codes).tolist() == [
-        *np.bincount(Z), (~both["old"]).sum(), both["old"].sum(),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("n_groups", [9, 30, 200])

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, true_positive_rate
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from sklearn.metrics import accuracy_score
 
@@ -195,23 +193,6 @@ def test_limits_cover(test):
         assert missed <= delta
     accepted = np.arange(test.n_first + 1)[:, None] <= test.region(delta)
     assert np.array_equal(limits <= 0.0, accepted)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.integers(2, 40),
-    st.integers(2, 40),
-    st.floats(0.3, 2.0),
-    st.floats(0.3, 2.0),
-    st.floats(0.0, 0.3),
-    st.sampled_from([0.01, 0.1, 0.3]),
-)
-def test_random_tests_keep_their_error(n, m, first, second, bound, delta):
-    test = TwoRates(n, m, first, second, bound)
-    most, (low, high) = test.region(delta), test.range
-    assert low <= high
-    line = np.linspace(low, high, 101)
-    assert np.all(probability(test, most, test.on_line(line), line) <= delta * (1.0 + 1e-9))
 
 
 def test_a_region_that_is_too_large_does_not_hold():

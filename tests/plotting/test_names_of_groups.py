@@ -59,24 +59,6 @@ def test_groups_with_the_same_text_are_all_drawn(n_groups, model):
         assert display.reference not in display.curves
 
 
-def test_sizes_that_differ_between_models_are_shown_for_each():
-    models = {
-        name: FairLogisticClassifier(None, threshold=t).fit(X, Y)
-        for name, t in (("strict", 0.8), ("lenient", 0.3))
-    }
-    display = GroupMetricsDisplay.from_estimator(
-        models, X, Y, sensitive_features=LETTERS, metrics=["precision", "accuracy"]
-    )
-    (right,) = display.ax_.child_axes
-    shown = [one.get_text() for one in right.get_yticklabels()]
-    names = np.unique(LETTERS)
-    selected = [
-        [(one.predict(X)[k == LETTERS] == 1).sum() for one in models.values()] for k in names
-    ]
-    assert sorted(shown[: len(names)]) == sorted(f"n = {a} / {b}" for a, b in selected)
-    assert sorted(shown[len(names) :]) == sorted(f"n = {(k == LETTERS).sum()}" for k in names)
-
-
 def test_rates_of_one_of_several_classes():
     rng = np.random.default_rng(0)
     X, groups = rng.standard_normal((300, 3)), rng.integers(0, 2, 300)

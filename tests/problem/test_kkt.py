@@ -133,23 +133,6 @@ def contradiction(domain, bounds=(-2.0, -1.5)):
     return problem_of(domain, bounds, ((-1.0, 0.0), (0.0, -1.0)))
 
 
-@pytest.mark.parametrize(
-    "domain", [L2Ball(1.0), L1Ball(1.0), Box(-1.0, 0.5), WholeSpace()], ids=str
-)
-@pytest.mark.parametrize("point", [(0.8, 0.6), (0.5, 0.5), (1.0, 0.0)])
-def test_the_violation_is_least_stationary_with_the_best_weights(domain, point):
-    at = contradiction(domain, bounds=(-2.0, -2.0)).at(domain.project(np.array(point)))
-    least = np.inf
-    for share in np.linspace(0.0, 1.0, 1001):
-        weights = np.array([share, 1.0 - share])
-        if np.all(weights[at.constraints < 0.9 * at.violation] == 0.0):
-            least = min(least, combined_violation(at, weights)[1])
-    assert slope_of_violation(at) == pytest.approx(least, abs=2e-3)
-    weights = stationary_weights(at).dense()
-    assert weights.min() >= 0.0
-    assert weights.sum() == pytest.approx(1.0)
-
-
 def test_a_point_in_a_ball_nearest_to_a_half_space_is_stuck():
     """The gradient does not vanish there, but leads out of the ball."""
     at = contradiction(L2Ball(1.0), bounds=(-2.0, 1.0)).at(np.array([1.0, 0.0]))

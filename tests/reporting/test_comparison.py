@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -126,25 +126,6 @@ def found(rankers):
     return compare_rankers(rankers, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
-class TestFigures:
-    def test_errors_are_means_over_queries(self, rankers, found):
-        scores, means = rankers["after"].predict(DOCUMENTS), {}
-        for a in (0, 1):
-            for b in (0, 1):
-                by_query = []
-                for q in np.unique(QUERY):
-                    high = scores[(q == QUERY) & (RELEVANT == 1) & (a == QUALITY)]
-                    low = scores[(q == QUERY) & (RELEVANT == 0) & (b == QUALITY)]
-                    if len(high) and len(low):
-                        apart = high[:, None] - low[None, :]
-                        by_query.append(np.mean((apart < 0) + 0.5 * (apart == 0)))
-                means[a, b] = np.mean(by_query)
-        for (a, b), value in means.items():
-            assert found.errors.loc[("after", a), b] == pytest.approx(value)
-        gap = abs(means[0, 1] - means[1, 0])
-        assert found.summary.loc["after", "gap_of_means"] == pytest.approx(gap)
-
-
 class TestGroups:
     def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(self, rankers, rng):
         groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
@@ -169,16 +150,6 @@ class TestInterface:
         assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
         with pytest.raises(ValueError, match="table='nothing' is unknown"):
             found.to_frame("nothing")
-
-    def test_models_of_other_libraries(self, found):
-        other = make_pipeline(StandardScaler(), LinearRegression()).fit(DOCUMENTS, RELEVANT)
-        row = compare_rankers(
-            {"other": other}, DOCUMENTS, RELEVANT, QUALITY, query=QUERY
-        ).summary.loc["other"]
-        assert row["ndcg"] == pytest.approx(
-            mean_ndcg(RELEVANT, other.predict(DOCUMENTS), query=QUERY)
-        )
-        assert np.isnan(row["gap_on_scores"])
 
     @pytest.mark.parametrize(
         ("options", "message"),

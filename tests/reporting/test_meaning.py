@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
-from sklearn.utils.class_weight import compute_sample_weight
 
 from fairconstrained import (
     DemographicParity,
@@ -133,18 +131,3 @@ def test_sentences_use_the_effective_sample_size(weighted_model):
         assert low is not None
         lows = 100.0 * table["selection_rate_low"].to_numpy()
         assert np.abs(lows - float(low[1])).min() < 0.06
-
-
-@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
-def test_the_accuracy_of_the_search_has_the_weights_of_the_loss(class_weight):
-    keep = (LABELS == 0) | (np.arange(400) % 3 == 0)
-    clf = FairLogisticClassifier(kappa=0.1, enforce="decision", class_weight=class_weight)
-    clf.fit(ROWS[keep], LABELS[keep], sensitive_features=CODES[keep])
-    weight = np.ones(keep.sum())
-    if class_weight is not None:
-        weight = compute_sample_weight(class_weight, LABELS[keep])
-    expected = accuracy_score(LABELS[keep], clf.predict(ROWS[keep]), sample_weight=weight)
-    assert clf.decision_search_.accuracy == pytest.approx(expected)
-    shown = fairness_report(clf, ROWS[keep], LABELS[keep], CODES[keep]).model["value"]
-    name = "accuracy, training rows" + (" times class_weight" if class_weight else "")
-    assert f"{expected:.4f}" in shown[name]

@@ -12,7 +12,6 @@ from fairconstrained import FairLogisticClassifier, SelectionRate, make_biased_c
 from fairconstrained.data import validation
 from fairconstrained.shards import rows as shard_rows
 from fairconstrained.shards.in_memory import ShardedData, drawn
-from fairconstrained.solvers import AugmentedLagrangian
 from fairconstrained.utils import numerics as row_blocks
 from fairconstrained.utils.numerics import grouped
 
@@ -109,17 +108,6 @@ def test_options_mean_the_same(many, monkeypatch, options):
     X, y, groups, weight = drawn_rows()
     classifier = FairLogisticClassifier("equalized_odds", 0.05, **options)
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
-
-
-@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
-def test_a_solver_makes_the_same_steps(many, monkeypatch, constraint):
-    X, y, groups, weight = drawn_rows()
-    classifier = FairLogisticClassifier(constraint, 0.05)
-    fits = both(monkeypatch, classifier, X, y, groups, weight)
-    one, other = (AugmentedLagrangian().minimize(fit.problem) for fit in fits)
-    assert one.converged and one.data_passes == other.data_passes
-    assert_allclose(one.w, other.w, atol=1e-6)
-    assert_allclose(one.multipliers, other.multipliers, atol=1e-6)
 
 
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])

@@ -50,17 +50,3 @@ def test_it_is_the_score_of_all_rows_in_memory(name, weighted):
         for share in SHARES:
             found = ShardedScores(model, np.ones(1)).score_below_share(share)
             assert found == score_below_share(scores, ones, share), (n_shards, share)
-
-
-def test_few_reads_are_enough():
-    scores = np.random.default_rng(0).normal(size=N_ROWS)
-    model, rounds = in_shards(scores, None, 3), []
-    gather = model.shards.gather
-
-    def counted(function, *arguments):
-        rounds.append(function.__name__)
-        return gather(function, *arguments)
-
-    object.__setattr__(model.shards, "gather", counted)
-    ShardedScores(model, np.ones(1)).score_below_share(0.2)
-    assert rounds == ["negative_and_largest", "rows_above", "scores_between"]

@@ -5,11 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialDemographicParity
+from fairconstrained.constraints import CONSTRAINTS, PartialDemographicParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.rows import Unconstrained, bound_parts
-from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -191,27 +190,3 @@ def test_rows_of_the_jacobian_are_those_of_one_table_and_one_round(name):
         found = there.constraint_gradients(which)
         np.testing.assert_allclose(found, here.constraint_gradients(which), rtol=1e-9, atol=1e-9)
         assert len(rounds) <= 1
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_neither_the_layout_of_rows_nor_unit_weights_matter(weighted):
-    random = np.random.default_rng(5)
-    X, atoms = random.normal(size=(9000, 3)).astype(np.float32), random.integers(0, 6, 9000)
-    weight = random.uniform(0.5, 2.0, 9000) if weighted else None
-    totals = np.bincount(atoms, weight)
-    groups, y = Groups(np.repeat([0, 1, 2], 2), np.array(["a", "b", "c"])), np.tile([-1.0, 1.0], 3)
-    w, v = np.array([0.3, -0.7, 0.2, 0.4]), np.linspace(-1.0, 1.0, 6)
-
-    def at_w(model, y, groups, weight):
-        loss = resolve_objective("loss", "logistic").bind(y, weight)
-        parity = DemographicParity(0.1).bind(y, groups, weight)
-        parts = (CompositeFunction(model, term) for term in (loss, parity))
-        return Problem(next(parts), tuple(parts)).at(w)
-
-    of_rows = y[atoms], groups.take(atoms), np.ones(9000) if weight is None else weight
-    here = at_w(LinearModel(X.astype(float)), *of_rows)
-    for part in (X, np.asfortranarray(X)):
-        shards = LocalShards([Shard(part, atoms, weight)])
-        there = at_w(ShardedLinearModel.of(LinearModel(X), shards, totals), y, groups, totals)
-        np.testing.assert_allclose(there.constraints, here.constraints, atol=1e-12)
-        np.testing.assert_allclose(there.gradient(v), here.gradient(v), atol=1e-12)

@@ -7,10 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 from _support.networks import NETWORKS
-from _support.pairs import data, numbers
+from _support.pairs import data
 from _support.problems import classification, reference
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import (
@@ -50,7 +48,6 @@ from fairconstrained.solvers import (
     default_solver,
 )
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.terms.difference_sums import soft_top
 
 
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
@@ -301,17 +298,3 @@ def test_rounded_sums_have_their_gradient_and_subgradient_error(loss, ranks, rng
             assert term.value(other)[0] >= below[0] - 1e-12
     narrow = term.smoothed(1e-6)
     assert_allclose(narrow.value(scores), term.value(scores), atol=1e-5)
-
-
-@given(
-    values=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), min_size=1, max_size=9),
-    level=st.floats(0.01, 0.99),
-    width=st.sampled_from([0.01, 0.5, 4.0]),
-)
-def test_soft_top_holds_its_level(values, level, width):
-    v, w = np.array(values).T
-    shares = soft_top(v, w, level, width)
-    assert w @ shares == pytest.approx(level * w.sum())
-    order = np.argsort(v)
-    assert np.all(np.diff(shares[order]) >= -1e-12)
-    assert np.all((shares >= 0.0) & (shares <= 1.0))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from _support.problems import PROBLEMS, classification, rate_between, reference
-from sklearn.exceptions import ConvergenceWarning
 
-from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import ROCParity
+from fairconstrained import DemographicParity
 from fairconstrained.domains import Box
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import LagrangianDescentAscent, Regularization, Smoothing
+from fairconstrained.solvers import LagrangianDescentAscent, Regularization
 from fairconstrained.solvers.multiplier_models import DeepNetwork, MultiplierModel, Network
 from fairconstrained.solvers.primal_dual import constraint_features
 
@@ -79,19 +76,6 @@ def test_features_of_parity_are_the_groups_added_and_subtracted() -> None:
     assert np.array_equal(features[0], [1, 0, 0, 0, 1, 0]), "rate(0) - rate(1)"
 
 
-@pytest.mark.parametrize("model", [Network(8), DeepNetwork((8, 8))], ids=repr)
-def test_many_features_are_sparse_and_mean_the_same(model) -> None:
-    problem = classification(ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 50)))
-    features = constraint_features(problem)
-    assert isinstance(features, sp.csr_array)
-    theta = model.start(features, np.ones(100), np.random.RandomState(0))
-    v = np.random.RandomState(1).normal(size=100)
-    for name, last in [("multipliers", ()), ("gradient", (v,)), ("ascend", (v, 0.1))]:
-        sparse = getattr(model, name)(theta, features, *last)
-        dense = getattr(model, name)(theta, features.toarray(), *last)
-        assert np.allclose(sparse, dense, atol=1e-12)
-
-
 def test_strength_above_the_multipliers_solves_the_constrained_problem() -> None:
     problem = PROBLEMS["demographic parity"]()  # its multiplier is 0.985
     weak, strong = (Regularization(s, max_iter=1000).minimize(problem) for s in (0.5, 2.0))
@@ -107,22 +91,3 @@ def test_strength_is_raised_until_the_constraints_hold() -> None:
     assert raised.violation <= 1e-4
     assert raised.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
     assert Regularization(1.0, max_iter=1000).minimize(problem).violation > 1e-2
-
-
-def test_a_fit_keeps_the_answer_of_a_given_strength() -> None:
-    """The safeguard against violated constraints would replace it by the constrained solution."""
-    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="before the constraints were met"):
-        weak, none = (
-            FairLogisticClassifier(kappa=0.0, solver=Regularization(s, max_iter=500)).fit(
-                X, y, sensitive_features=groups
-            )
-            for s in (0.05, 1e-6)
-        )
-    constrained = FairLogisticClassifier(kappa=0.0).fit(X, y, sensitive_features=groups)
-    free = FairLogisticClassifier(None).fit(X, y)
-    assert none.objective_ == pytest.approx(free.objective_, rel=1e-3)
-    assert 1e-2 < weak.violation_ < none.violation_
-    assert free.objective_ < weak.objective_ < constrained.objective_
-    assert not Smoothing(Regularization(0.05)).seeks_feasibility
-    assert Smoothing().seeks_feasibility and Regularization().seeks_feasibility

@@ -16,11 +16,9 @@ from fairconstrained.solvers import (
     IPC,
     PLADA,
     SOLVERS,
-    SQP,
     AugmentedLagrangian,
     LagrangianDescentAscent,
     OnlineStochastic,
-    Smoothing,
     Solver,
     Status,
     StochasticSwitchingSubgradient,
@@ -217,23 +215,6 @@ def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start_and_may_be_po
     polished = SOLVERS["3s-econ"]().minimize(problem)
     assert polished.converged
     assert polished.objective == pytest.approx(IPC().minimize(problem).objective, rel=1e-3)
-
-
-STATEFUL = pytest.mark.parametrize(
-    "solver", [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()], ids=repr
-)
-
-
-@STATEFUL
-def test_state_of_another_kind_of_solver_is_ignored(solver) -> None:
-    left = (AugmentedLagrangian() if isinstance(solver, SQP) else SQP()).minimize(parity())
-    assert left.state is not None
-    with_state, without = (
-        solver.minimize(parity(), warm=Start(left.w, left.multipliers, state), random_state=0)
-        for state in (left.state, None)
-    )
-    np.testing.assert_array_equal(with_state.w, without.w)
-    assert with_state.data_passes == without.data_passes
 
 
 PROBLEM, OTHER = parity(), toy_of_ipc()

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference, toy_of_ipc
+from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -123,18 +123,6 @@ def test_infeasible_problem_is_distinguished_from_a_slow_one(solver_name: str, p
     assert result.status is Status.INFEASIBLE
     assert result.violation > 0.05
     assert "raise kappa" in result.message
-
-
-@pytest.mark.parametrize("solver_name", NAMES)
-def test_simple_example_of_ipc_has_its_known_solution(solver_name: str) -> None:
-    """E1: on |x|_1 <= 1 the objective (10 a^2 - b^2) / 2 is least at (0, +-1), where it is -1/2.
-
-    There the constraint (50 a^2 - 5 b^2) / 2 - 10 is -12.5: it is not active, its multiplier is 0.
-    """
-    result = SOLVERS[solver_name]().minimize(toy_of_ipc(), np.array([0.0, 0.5]), random_state=0)
-    assert result.w == pytest.approx([0.0, 1.0], abs=1e-3)
-    assert result.objective == pytest.approx(-0.5, abs=1e-3)
-    assert result.multipliers == pytest.approx([0.0], abs=1e-3)
 
 
 CONTRADICTED = [

@@ -79,17 +79,6 @@ def test_hessian_is_the_derivative_of_the_gradient(name: str) -> None:
         assert_allclose(found[k], (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
-def test_a_warm_start_keeps_the_hessian() -> None:
-    first = SQP().minimize(parity(0.05))
-    assert first.state.kind is SQP
-    known = SQP().minimize(parity(0.0499), warm=first)
-    without = SQP().minimize(parity(0.0499), warm=Start(first.w, first.multipliers))
-    assert known.converged
-    assert without.converged
-    assert known.data_passes < without.data_passes
-    assert known.objective == pytest.approx(without.objective, abs=1e-6)
-
-
 def test_an_indefinite_hessian_does_not_stop_a_run() -> None:
     problem = parity(0.05)
     far = np.full(problem.n_variables, 30.0)

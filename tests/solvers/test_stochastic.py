@@ -127,27 +127,6 @@ def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, free, s
     assert len(set(np.concatenate(touched).tolist())) >= 3
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize(
-    ("multipliers", "max_iter"), [(None, 300), (Network(hidden=4), 1500)], ids=repr
-)  # the weights of a network, which all queries share, follow the violations more slowly
-def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, free, multipliers, max_iter):
-    features = None if multipliers is None else np.random.RandomState(0).normal(size=(20, 3))
-    solver = LagrangianDescentAscent(
-        sigma=3e-3,
-        multipliers=multipliers,
-        features=features,
-        batch_size=1,
-        max_iter=max_iter,
-        check_every=100,
-        polish=False,
-    )
-    result = solver.minimize(problem, random_state=0)
-    assert result.violation < 0.9 * problem.at(free).violation
-    assert np.all(result.multipliers >= 0.0)
-    assert result.multipliers.max() > 0.0
-
-
 def test_features_must_be_a_row_per_constraint(problem):
     solver = LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"a row for each of the 20 constraints; got 3 rows"):

@@ -245,20 +245,6 @@ def test_strata_are_the_rows_of_the_same_cells():
         assert_array_equal(strata == strata[i], np.all(member == member[:, [i]], axis=0))
 
 
-def test_a_term_may_own_variables(scores, rng):
-    cells = cell_matrix(GROUPS, WEIGHT, 3).toarray()
-    term = RateAboveThreshold(cells)
-    theta, v = rng.normal(size=3), rng.normal(size=3)
-    for k, value in enumerate(term.value(scores, theta)):
-        above = term.function.value(scores[k == GROUPS] - theta[k])
-        assert_allclose(value, np.average(above, weights=WEIGHT[k == GROUPS]) - 0.3, rtol=1e-12)
-    back, own = term.vjp(scores, v, theta)
-    assert_allclose(back, gradient(term, scores, v, theta), rtol=1e-6, atol=1e-9)
-    for k, step in enumerate(1e-6 * np.eye(3)):
-        change = term.value(scores, theta + step) - term.value(scores, theta - step)
-        assert_allclose(own[k], v @ change / 2e-6, rtol=1e-6, atol=1e-9)
-
-
 def test_the_zero_one_version_is_a_term(term, scores):
     zero_one = term.zero_one()
     assert isinstance(zero_one, Term)

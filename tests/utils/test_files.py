@@ -90,16 +90,6 @@ def test_no_permission(write, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_an_interrupt_leaves_the_file_that_was_there(tmp_path):
-    file = tmp_path / "model.joblib"
-    file.write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole_file(file) as temporary:
-        temporary.write_text("ne")
-        raise KeyboardInterrupt
-    assert file.read_text() == "old"
-    assert os.listdir(tmp_path) == [file.name]
-
-
 def test_links_and_permissions_stay(tmp_path):
     file, link = tmp_path / "file.txt", tmp_path / "link.txt"
     file.write_text("old")

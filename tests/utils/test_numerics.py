@@ -71,10 +71,6 @@ def test_codes_by_first_row_do_not_depend_on_the_codes(n_codes, rng):
     assert firsts == sorted(firsts)
 
 
-def test_no_codes():
-    assert_array_equal(by_first_row(np.array([], dtype=int)), np.array([], dtype=int))
-
-
 @pytest.mark.parametrize("n_groups", [1, 3, 1 << 16, (1 << 16) + 5])
 def test_positions_are_sorted_by_group_and_in_their_order_within_one(n_groups):
     codes = np.random.default_rng(0).integers(0, n_groups, 5000)

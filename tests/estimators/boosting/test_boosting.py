@@ -199,28 +199,6 @@ class TestMessages:
         assert_array_equal(one.decision_function(DATA[0]), other.decision_function(DATA[0]))
 
 
-class TestCategories:
-    def test_a_category_matters_natively(self):
-        random = np.random.default_rng(0)
-        codes, groups = random.integers(0, 12, 3000), random.integers(0, 2, 3000)
-        y = (np.isin(codes, [1, 4, 7, 10]) ^ (random.random(3000) < 0.1)).astype(int)
-        table = pd.DataFrame({"town": pd.Categorical.from_codes(codes, list("abcdefghijkl"))})
-        options = {"n_estimators": 5, "num_leaves": 2, "reg_lambda": 0.0}
-        clf = small(**options).fit(table, y, sensitive_features=groups)
-        assert clf.score(table, y) > 0.85  # one split separates the categories
-        by_position = small(**options, categorical_features=[0])
-        by_position.fit(codes[:, None], y, sensitive_features=groups)
-        assert_allclose(by_position.decision_function(codes[:, None]), clf.decision_function(table))
-
-    def test_unknown_categories_are_missing_values(self):
-        X = pd.DataFrame({"town": pd.Categorical(["a", "b", None] * 300), "x": np.arange(900.0)})
-        y, groups = (X["town"] == "b").astype(int), np.arange(900) % 2
-        clf = small().fit(X, y, sensitive_features=groups)
-        other = X.assign(town=pd.Categorical(["z"] * 900))
-        missing = X.assign(town=pd.Categorical([None] * 900, categories=["a", "b"]))
-        assert_array_equal(clf.decision_function(other), clf.decision_function(missing))
-
-
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r'pip install "fairconstrained\[boosting\]"'):

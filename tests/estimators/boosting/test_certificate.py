@@ -1,7 +1,5 @@
 """Certificates of boosted trees, and the Lagrangian that they are grown on."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from _support.boosting import rows, small
@@ -179,17 +177,6 @@ def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
     assert factor == 1.0
 
 
-def test_multipliers_follow_constraints_on_other_rows(rng):
-    problem, groups = problem_of(DemographicParity(0.05))
-    lagrangian = ScoreLagrangian(problem, 0.1)
-    fair, elsewhere = 0.1 * rng.normal(size=N), np.array([0.3, -0.4])
-    for _ in range(3):
-        gradient, _ = lagrangian.step(fair, partial(hessian_of, fair), elsewhere)
-    assert problem.at(fair).violation == 0.0
-    assert lagrangian.multipliers[0] > 0.0 == lagrangian.multipliers[1]
-    assert gradient @ (groups == 0) > 0.0 > gradient @ (groups == 1)
-
-
 def test_variables_of_terms_are_moved(rng):
     problem, groups = problem_of(PartialDemographicParity(0.0, ranks=(0.1, 0.6), n_ranks=3))
     lagrangian = ScoreLagrangian(problem, 0.1, first_score=-1.0)
@@ -199,14 +186,3 @@ def test_variables_of_terms_are_moved(rng):
     lagrangian.step(scores, lambda: hessian_of(scores))
     assert np.any(lagrangian.auxiliary != start)
     assert np.abs(lagrangian.auxiliary - start).max() <= 0.1 + 1e-12
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_grown_trees_nearly_meet_an_active_bound(constraint):
-    X, y, groups = rows(4000)
-    fit = small(constraint, kappa=0.03, n_estimators=100).bind(X, y, None, groups)
-    at = fit.problem.at(fit.grown.first.w)
-    free = small(None, n_estimators=100).fit(X, y)
-    unfair = fit.problem.constraints[0].term.value(free.decision_function(X)).max()
-    assert at.violation <= 5e-3 < 0.05 < unfair
-    assert at.objective < 0.69

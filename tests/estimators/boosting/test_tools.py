@@ -9,13 +9,10 @@ from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose
 
 from fairconstrained import (
-    BoostedScores,
     ConstantDecisionWarning,
     FairBoostingClassifier,
-    FairRanker,
     InfeasibleConstraintWarning,
     fairness_path,
-    make_biased_ranking,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
 from fairconstrained.utils.numerics import ROUNDING
@@ -139,20 +136,6 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
     assert changes(clf.decision_function, 0).min() >= -1e-12
     assert changes(clf.decision_function, 1).max() <= 1e-12
     assert clf.bound_met_ is not False and clf.result_.converged
-
-
-def test_paths_and_rankers(risen):
-    X, y, groups = risen
-    clf = FairBoostingClassifier(monotone_constraints={-2: -1}, **TREES)
-    path = fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.2, 0.05])
-    assert all(path.bounds_met)
-    for one in path.estimators:
-        assert changes(one.decision_function, 1).max() <= 1e-12
-    X, y, query, groups = make_biased_ranking(40, 3, random_state=0)
-    options = TREES | {"n_estimators": 10}  # with 30 the fit takes 5,000 data passes
-    model = BoostedScores(min_child_samples=5, monotone_constraints=[1, 0, 0], **options)
-    ranker = FairRanker(model=model).fit(X, y, query=query, sensitive_features=groups)
-    assert changes(ranker.predict, 0).min() >= -1e-12
 
 
 @pytest.mark.parametrize(

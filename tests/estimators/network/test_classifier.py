@@ -90,21 +90,6 @@ def test_results_do_not_depend_on_units_or_on_the_generator_of_pytorch(clf):
     assert_allclose(scores, clf.decision_function(X), atol=1e-5)
 
 
-def test_features_that_are_constant_on_the_training_rows_are_ignored():
-    constant = np.column_stack([X, np.full(len(X), 3.0), np.zeros(len(X))])
-    clf = FairNetworkClassifier(kappa=0.1, hidden_layer_sizes=(4,), max_epochs=2, random_state=0)
-    clf.set_params(solver="plada-stochastic")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clf.fit(constant, Y, sensitive_features=GROUPS)
-    other = constant + np.append(np.zeros(X.shape[1]), [5.0, -1e6])
-    assert_allclose(clf.decision_function(other), clf.decision_function(constant), rtol=1e-12)
-    assert np.isinf(clf.feature_scale_).tolist() == [False] * X.shape[1] + [True, True]
-    with torch.no_grad():
-        exported = clf.to_torch()(torch.as_tensor(other)).numpy().ravel()
-    assert_allclose(exported, clf.decision_function(other), rtol=1e-6, atol=1e-9)
-
-
 def test_validation_rows_choose_a_feasible_iterate(clf):
     assert clf.result_.status.value == "chosen on validation rows"
     assert clf.violation_ <= clf.tol

@@ -8,17 +8,15 @@ from _support.gaps import (
     equal_opportunity_difference,
     equalized_odds_difference,
 )
-from numpy.testing import assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 
 from fairconstrained import (
     BoundedGroupLoss,
     ConstantDecisionWarning,
     EqualizedOdds,
-    FairLogisticClassifier,
     FairThresholds,
     InfeasibleConstraintWarning,
     MinorityRate,
@@ -30,14 +28,6 @@ METRICS = {
     "equal_opportunity": equal_opportunity_difference,
     "equalized_odds": equalized_odds_difference,
 }
-ON_DECISIONS = [
-    *METRICS,
-    "predictive_equality",
-    "error_rate_parity",
-    "disparate_impact",
-    "balanced_rate",
-    "minority_rate",
-]
 ON_SCORES = ["roc_parity", "partial_dp", "weak_partial_dp", "group_auc", "inter_group_auc"]
 
 
@@ -55,20 +45,6 @@ def test_the_gap_of_the_decisions_is_bounded(name, per_group, data, fitted):
     assert np.mean(decisions == y) == pytest.approx(clf.decision_search_.accuracy)
     assert clf.decision_search_.met and not clf.decision_search_.constant
     assert clf.estimator_ is fitted
-
-
-@pytest.mark.filterwarnings("ignore:kappa=.* is not used:fairconstrained.InputWarning")
-@pytest.mark.parametrize("name", ON_DECISIONS)
-def test_thresholds_of_groups_are_at_least_as_accurate_as_a_common_one(name, data, fitted):
-    X, y, groups = (one[600:] for one in data)
-    searches = []
-    for per_group in (False, True):
-        clf = FairThresholds(fitted, name, kappa=0.03, per_group=per_group, cv="prefit")
-        searches.append(clf.fit(X, y, sensitive_features=groups).decision_search_)
-    common, own = searches
-    assert common.met and own.met
-    assert own.accuracy >= common.accuracy
-    assert own.accuracy <= own.accuracy_bound <= own.accuracy_unconstrained + 1e-12
 
 
 @pytest.mark.parametrize("name", ON_SCORES)
@@ -110,21 +86,6 @@ def test_the_rows_that_choose(data):
     for one in (frozen, prefit):
         one.fit(X, y, sensitive_features=groups)
     pd.testing.assert_series_equal(frozen.thresholds_, prefit.thresholds_)
-
-
-def test_folds_in_a_list_are_of_the_rows_that_are_passed(data):
-    X, y, groups = data
-    weight = np.ones(len(y))
-    weight[::7] = 0.0
-    kept = weight > 0
-    splits = list(KFold(3).split(X))
-    base = FairThresholds(LogisticRegression(), kappa=0.1, cv=splits)
-    base.fit(X, y, weight, sensitive_features=groups)
-    place = np.cumsum(kept) - 1
-    inside = [(place[a[kept[a]]], place[b[kept[b]]]) for a, b in splits]
-    other = FairThresholds(LogisticRegression(), kappa=0.1, cv=inside)
-    other.fit(X[kept], y[kept], weight[kept], sensitive_features=groups[kept])
-    assert base.threshold_ == other.threshold_
 
 
 @pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
@@ -181,15 +142,6 @@ def test_a_bound_that_no_thresholds_meet(data, fitted):
         clf.fit(X, y, sensitive_features=groups)
 
 
-def test_without_a_constraint_the_thresholds_are_the_most_accurate(data, fitted):
-    X, y, _ = data
-    clf = FairThresholds(fitted, None, cv="prefit").fit(X, y)
-    scores = fitted.predict_proba(X)[:, 1]
-    best = max(np.mean((scores > t) == y) for t in [0.0, *scores])
-    assert clf.score(X, y) == best
-    assert np.isnan(clf.decision_gap_)
-
-
 @pytest.mark.parametrize("per_group", [False, True])
 def test_weights_of_classes_count_in_the_accuracy_only(per_group, data, fitted):
     X, y, groups = (one[600:] for one in data)
@@ -210,14 +162,3 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group, data, fitted):
     assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="class_weight"):
         FairThresholds(fitted, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
-
-
-@pytest.mark.parametrize("per_group", [False, True])
-def test_a_classifier_that_takes_groups_gets_those_of_sensitive_columns(per_group):
-    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
-    table, inner = np.column_stack([X, groups]), FairLogisticClassifier(kappa=0.1)
-    column = X.shape[1]
-    clf = FairThresholds(inner, per_group=per_group, sensitive_columns=column).fit(table, y)
-    passed = FairThresholds(inner, per_group=per_group).fit(X, y, sensitive_features=groups)
-    assert_array_equal(clf.estimator_.coef_, passed.estimator_.coef_)
-    assert_array_equal(clf.predict(table), passed.predict(X, groups))

@@ -4,14 +4,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from _support.gaps import demographic_parity_difference, equal_opportunity_difference
+from _support.gaps import equal_opportunity_difference
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -26,52 +24,6 @@ def frame(data):
     X, y, groups = data
     table = pd.DataFrame(X, columns=list("pqrs"))
     return table.assign(sex=groups, area=np.where(X[:, 0] > 0, "north", "south")), y
-
-
-@pytest.mark.parametrize("use_sensitive", [False, True])
-def test_groups_in_columns(use_sensitive, data):
-    X, y = frame(data)
-    X["sex"] = (X["sex"] == "a").astype(int)
-    options = {"sensitive_columns": "sex", "use_sensitive": use_sensitive, "per_group": True}
-    X = X.drop(columns="area")
-    clf = FairThresholds(LogisticRegression(), kappa=0.05, **options).fit(X, y)
-    assert clf.estimator_.n_features_in_ == 4 + use_sensitive
-    assert not clf.groups_at_prediction
-    gap = demographic_parity_difference(y, clf.predict(X), sensitive_features=X["sex"])
-    assert gap < 0.1
-
-
-def test_marginal_groups_have_thresholds_for_intersections(data):
-    X, y = (one[:400] for one in frame(data))
-    columns = ["sex", "area"]
-    clf = FairThresholds(
-        LogisticRegression(),
-        kappa=0.03,
-        per_group=True,
-        sensitive_columns=columns,
-        combine="marginal",
-        cv=0.5,
-        random_state=0,
-    ).fit(X, y)
-    assert clf.groups_.tolist() == ["sex=a", "sex=b", "area=north", "area=south"]
-    assert len(clf.thresholds_) == 4
-    assert clf.decision_search_.met and clf.decision_gap_ <= 0.03 + 1e-9
-    assert len(clf.predict(X)) == len(y)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sensitive_columns": [0]}, "given twice"),
-        ({"estimator": StandardScaler()}, "StandardScaler"),
-        ({"confidence": 0.9, "constraint": "group_auc"}, "confidence"),
-    ],
-)
-def test_arguments_that_are_not_valid(options, message, data):
-    X, y, groups = data
-    clf = FairThresholds(**{"estimator": LogisticRegression(), **options})
-    with pytest.raises((ValueError, TypeError), match=message):
-        clf.fit(X, y, sensitive_features=groups)
 
 
 def test_missing_arguments(data):
@@ -110,19 +62,6 @@ def test_columns_that_are_taken_out_of_x_are_named():
         clf.fit(TABLE, Y)
     clf.set_params(use_sensitive=True).fit(TABLE, Y)
     assert clf.decision_gap_ <= 0.1
-
-
-@pytest.mark.parametrize("per_group", [False, True])
-@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-def test_scores_and_probabilities_are_those_of_the_classifier(method, per_group, data, fitted):
-    """As those of scikit-learn's FixedThresholdClassifier; thresholds act in `predict` only."""
-    X, y, groups = data
-    clf = FairThresholds(fitted, cv="prefit", per_group=per_group, response_method=method)
-    clf.fit(X, y, sensitive_features=groups)
-    np.testing.assert_array_equal(clf.predict_proba(X), fitted.predict_proba(X))
-    np.testing.assert_array_equal(clf.decision_function(X), fitted.decision_function(X))
-    fixed = FixedThresholdClassifier(FrozenEstimator(fitted), threshold=0.9).fit(X, y)
-    np.testing.assert_array_equal(clf.decision_function(X), fixed.decision_function(X))
 
 
 def test_the_threshold_is_on_the_scores_that_decide(data, fitted):
