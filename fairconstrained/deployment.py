@@ -111,7 +111,8 @@ def _without_passed_through(
     for name, one, columns in transformer.transformers_:
         indices = list(transformer._transformer_to_input_indices[name])
         inputs[name], start = indices, transformer.output_indices_[name].start
-        if not _passes_through(one) or not len(indices):
+        passes = isinstance(one, FunctionTransformer) and one.func is None
+        if not passes or not len(indices):
             entries.append((name, one, columns))
             continue
         chosen = [j for j in range(len(indices)) if start + j not in unused]
@@ -125,20 +126,12 @@ def _without_passed_through(
     return reduced, np.arange(n_columns)
 
 
-def _passes_through(one: object) -> bool:
-    """Return whether a fitted part of a ColumnTransformer leaves its columns as they are."""
-    return (isinstance(one, str) and one == "passthrough") or (
-        isinstance(one, FunctionTransformer) and one.func is None
-    )
-
-
 def _of_columns(one: Any, chosen: list[int]) -> Any:
     """Return the part for some of its columns; "drop" for none."""
     if not chosen:
         return "drop"
     reduced = copy(one)
-    if hasattr(reduced, "n_features_in_"):
-        reduced.n_features_in_ = len(chosen)
+    reduced.n_features_in_ = len(chosen)
     if hasattr(reduced, "feature_names_in_"):
         reduced.feature_names_in_ = reduced.feature_names_in_[chosen]
     return reduced

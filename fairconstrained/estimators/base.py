@@ -21,19 +21,12 @@ from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns, fe
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.estimators import solving
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import limits_of, solved
 from fairconstrained.estimators.solution import warn_of_fit
-from fairconstrained.estimators.solving import (
-    Attributes,
-    Progress,
-    best_of,
-    minimize_by_default,
-    sampled_start,
-    with_beta,
-)
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
@@ -111,7 +104,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         named = isinstance(self.solver, str)
         if named:
             solver = solver.with_options(tol=self.tol)
-        solver = self._adapted(with_beta(solver, self.beta), problem)
+        solver = self._adapted(solving.with_beta(solver, self.beta), problem)
         solver = solver.with_options(max_iter=self.max_iter)
         if self.max_iter is not None:
             solver = solver.unpolished()
@@ -129,25 +122,25 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         """Return the solution of a problem of a fit, see `best_of`, and the evaluation there."""
         solver = self._solver(problem)
         solver.check(problem)
-        sampled = sampled_start(solver, problem, self) if warm is None else None
+        sampled = solving.sampled_start(solver, problem, self) if warm is None else None
         if sampled is None:
-            return best_of(solver, problem, self, like=like, warm=warm, callback=callback)
+            return solving.best_of(solver, problem, self, like=like, warm=warm, callback=callback)
         solver, start = sampled
-        result, at = best_of(solver, problem, self, warm=start, callback=callback)
+        result, at = solving.best_of(solver, problem, self, warm=start, callback=callback)
         return replace(result, data_passes=result.data_passes + start.data_passes), at
 
     def _minimize(
         self,
         problem: Problem,
         passed: Passed,
-        attributes: Attributes,
+        attributes: solving.Attributes,
         minimize: Callable[..., tuple[Result, Evaluation]],
         *,
         variables: Array | None,
         first: Start | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation there; callbacks receive all measured iterates."""
-        progress = Progress(self, passed, attributes)
+        progress = solving.Progress(self, passed, attributes)
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
             if last.w.size == problem.n_variables:
@@ -272,7 +265,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 "certify needs the rows that the model was fitted to: its objective on these is "
                 f"{at.objective:.6g}, objective_ is {self.objective_:.6g}."
             )
-        progress = Progress(self, passed, fit.attributes)
+        progress = solving.Progress(self, passed, fit.attributes)
 
         def watch(gap: float) -> bool:
             return progress.report(f"optimality gap {100.0 * gap:.4g}%", at.w)
@@ -325,7 +318,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the solution of the problem without constraints of a fit."""
-        return minimize_by_default(problem)
+        return solving.minimize_by_default(problem)
 
     def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
         """Return the search on decisions, which varies all variables, from a solution on scores."""

@@ -83,8 +83,8 @@ class SearchProgress(FitTasks):
         """Print a line for the path, and with verbose > 1 one for every point."""
         if not self.estimator.verbose:
             return
-        ranges = [f"{what} {values.min():.4g} to {values.max():.4g}"
-                  for what, values in {"kappa": kappas, **measures}.items()]  # fmt: skip
+        columns = {"kappa": kappas, **measures}.items()
+        ranges = [f"{what} {values.min():.4g} to {values.max():.4g}" for what, values in columns]
         kind = type(self.estimator).__name__
         print(
             f"[{kind}] path {self.n_done} of {self.n_paths}, {name}: {len(kappas)} points, "

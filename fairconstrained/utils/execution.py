@@ -124,15 +124,9 @@ class _NoCallbacks:
         return self
 
     def call_on_fit_task_begin(self, **options: Any) -> None:
-        """Begin the task."""
+        """Begin or end the task; no callback wants to stop."""
 
-    def call_on_fit_task_end(self, **options: Any) -> bool:
-        """End the task; return whether a callback wants to stop."""
-        return False
-
-    def propagate_callback_context(self, sub_estimator: object) -> AbstractContextManager[None]:
-        """Return a context that passes nothing to the estimator of a subtask."""
-        return nullcontext()
+    call_on_fit_task_end = call_on_fit_task_begin
 
 
 class _WithoutCallbacks:
