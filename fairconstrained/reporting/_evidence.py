@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,6 @@ from fairconstrained.inspection.assessment import (
 from fairconstrained.inspection.collected import Collected, Cost, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.impact import ComparedRows
-from fairconstrained.metrics.intervals import Interval
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -240,32 +239,29 @@ def _together(classes: Mapping[str, Evidence], confidence: float) -> dict[str, l
     The gap is the largest one. Its interval reaches from the largest lower to the largest upper
     limit of the classes, each with a Bonferroni correction for their number.
     """
-    each = 1.0 - (1.0 - confidence) / len(classes)
+    level = 1.0 - (1.0 - confidence) / len(classes)
     joint: dict[str, list[Finding]] = {}
     for name in next(iter(classes.values())).names:
         rows = [part.rows.assessed(part.rows.outputs[name]) for part in classes.values()]
         joint[name] = []
         for findings in zip(*(part.findings[name] for part in classes.values()), strict=True):
-            pairs = zip(findings, rows, strict=True)
-            limits = [interval_of(finding.constraint, part, each) for finding, part in pairs]
-            joint[name].append(_joint(dict(zip(classes, findings, strict=True)), limits))
+            pairs = list(zip(findings, rows, strict=True))
+            limits = [interval_of(each.constraint, part, level) for each, part in pairs]
+            excess = [each.on_predictions - each.tolerance for each in findings]
+            worst = int(np.argmax(np.nan_to_num(excess, nan=-np.inf)))
+            label, notes = list(classes)[worst], (each.note for each in findings)
+            finding = replace(
+                findings[worst],
+                on_scores=float(np.max([each.on_scores for each in findings])),
+                low=float(np.max([limit.low for limit in limits])),
+                high=float(np.max([limit.high for limit in limits])),
+                worst=f"class {label}: {findings[worst].worst}",
+                note="; ".join(dict.fromkeys(filter(None, notes))),
+                of_class=label,
+                n_classes=len(findings),
+            )
+            joint[name].append(finding)
     return joint
-
-
-def _joint(findings: Mapping[str, Finding], limits: Sequence[Interval]) -> Finding:
-    """Return a constraint on all classes together, from that on each."""
-    excess = {label: each.on_predictions - each.tolerance for label, each in findings.items()}
-    label = max(excess, key=lambda label: np.nan_to_num(excess[label], nan=-np.inf))
-    return replace(
-        findings[label],
-        on_scores=float(np.max([finding.on_scores for finding in findings.values()])),
-        low=float(np.max([limit.low for limit in limits])),
-        high=float(np.max([limit.high for limit in limits])),
-        worst=f"class {label}: {findings[label].worst}",
-        note="; ".join(dict.fromkeys(each.note for each in findings.values() if each.note)),
-        of_class=label,
-        n_classes=len(findings),
-    )
 
 
 _ACCURACY = 0.95
@@ -305,25 +301,18 @@ def proxies(
     some = np.arange(len(rows))
     if len(rows) > _MOST_ROWS:
         some = np.random.default_rng(0).choice(some, _MOST_ROWS, replace=False)
-    table = _safe_indexing(table, rows[some])
+    table = _safe_indexing(table.tocsr() if hasattr(table, "tocsr") else table, rows[some])
+    table = table.toarray() if hasattr(table, "toarray") else table
+    names = getattr(table, "columns", [f"column {j}" for j in range(table.shape[1])])
     attributes = [attribute.codes[some] for attribute in groups.columns]
     guessed = {}
-    for name, column in _columns(table):
+    for j, name in enumerate(map(str, names)):
+        column = pd.Series(_safe_indexing(table, j, axis=1))
         codings = [] if name in left_out else _codings(column)
         accuracies = [_accuracy(coding, codes) for coding in codings for codes in attributes]
         if max(accuracies, default=0.0) > _ACCURACY:
             guessed[name] = max(accuracies)
     return guessed
-
-
-def _columns(table: Any) -> Iterator[tuple[str, pd.Series]]:
-    """Yield the columns of a table, with their names or positions."""
-    table = table.tocsc() if hasattr(table, "tocsc") else table
-    names = getattr(table, "columns", [f"column {j}" for j in range(table.shape[1])])
-    for j, name in enumerate(names):
-        column = _safe_indexing(table, j, axis=1)
-        values = column.toarray().ravel() if hasattr(column, "toarray") else column
-        yield str(name), pd.Series(values)
 
 
 def _codings(column: pd.Series) -> list[Array]:
