@@ -29,6 +29,7 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
 _MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
+_MOST_NEAR = 20  # in all, with those that may get multipliers; 50 gave the same bounds
 _NEAR = 0.01  # of the largest value: these may get multipliers as well
 _SAMPLE = 3000  # rows whose Hessian makes the units of the parameters
 _FAR = 2.0  # times the curvature of the loss: multipliers start nearer to those of convex problems
@@ -128,7 +129,7 @@ def optimality_gap(
     else:
         chosen = np.flatnonzero(multipliers)
         chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
-        near = at.largest(at.violation - _NEAR, max(_MOST_CONSTRAINTS - len(chosen), 1))
+        near = at.largest(at.violation - _NEAR, max(_MOST_NEAR - len(chosen), 1))
         chosen = np.union1d(chosen, near)
         closed = all(_in_closed_form(part) for part in at.problem.parts)
         exact = seconds is not None
