@@ -83,7 +83,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
     model = best_estimator(model)
     if not isinstance(model, Pipeline):
         return _converted(model, sensitive)
-    *front, (name, last) = [one for one in model.steps if not hasattr(one[1], "fit_resample")]
+    *front, (name, last) = [part for part in model.steps if not hasattr(part[1], "fit_resample")]
     plain = _converted(last, sensitive)
     if plain.n_features_in_ == last.n_features_in_:
         return Pipeline([*front, (name, plain)])
@@ -108,17 +108,17 @@ def _without_passed_through(
     """
     unused, inputs = set(range(n_columns)) - set(kept.tolist()), {}
     reduced, entries = copy(transformer), []
-    for name, one, columns in transformer.transformers_:
+    for name, part, columns in transformer.transformers_:
         indices = list(transformer._transformer_to_input_indices[name])
         inputs[name], start = indices, transformer.output_indices_[name].start
-        passes = isinstance(one, FunctionTransformer) and one.func is None
+        passes = isinstance(part, FunctionTransformer) and part.func is None
         if not passes or not len(indices):
-            entries.append((name, one, columns))
+            entries.append((name, part, columns))
             continue
         chosen = [j for j in range(len(indices)) if start + j not in unused]
         unused -= {start + j for j in range(len(indices))}
         inputs[name] = [indices[j] for j in chosen]
-        entries.append((name, _of_columns(one, chosen), inputs[name] if chosen else columns))
+        entries.append((name, _of_columns(part, chosen), inputs[name] if chosen else columns))
     if unused:  # another transformer makes them
         return transformer, kept
     reduced.transformers_ = entries
@@ -126,11 +126,11 @@ def _without_passed_through(
     return reduced, np.arange(n_columns)
 
 
-def _of_columns(one: Any, chosen: list[int]) -> Any:
+def _of_columns(part: Any, chosen: list[int]) -> Any:
     """Return the part for some of its columns; "drop" for none."""
     if not chosen:
         return "drop"
-    reduced = copy(one)
+    reduced = copy(part)
     reduced.n_features_in_ = len(chosen)
     if hasattr(reduced, "feature_names_in_"):
         reduced.feature_names_in_ = reduced.feature_names_in_[chosen]

@@ -192,14 +192,14 @@ class AtomTable:
     @classmethod
     def merged(cls, totals: Sequence[Totals]) -> Self:
         """Return the table of all partitions; its order does not depend on the partitions."""
-        table, codes = distinct_rows(pd.concat([one.table for one in totals], ignore_index=True))
-        ends = np.cumsum([len(one.table) for one in totals])[:-1]
+        table, codes = distinct_rows(pd.concat([each.table for each in totals], ignore_index=True))
+        ends = np.cumsum([len(each.table) for each in totals])[:-1]
         codes = codes.astype(np.min_scalar_type(max(len(table) - 1, 0)))
-        return cls(table, np.split(codes, ends), pd.concat([one.labels for one in totals]))
+        return cls(table, np.split(codes, ends), pd.concat([each.labels for each in totals]))
 
     def added(self, totals: Sequence[Totals]) -> pd.DataFrame:
         """Return the sums over all partitions, with a row for each atom."""
-        sums = pd.concat([one.sums for one in totals])
+        sums = pd.concat([each.sums for each in totals])
         return sums.groupby(np.concatenate(self.positions)).sum()
 
     def groups(
@@ -233,7 +233,7 @@ def atom_data(
     estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: tuple[list[Any], list[Any]]
 ) -> TrainingData:
     """Return training data with one row per atom, without features."""
-    if not any(one.moments for one in totals):
+    if not any(each.moments for each in totals):
         raise ValueError(NO_ROWS)
     labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
     classes, y = encode_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
@@ -269,7 +269,7 @@ def sharded_data(
     if data.class_weight is not None:
         factors = data.class_weight
     in_loss = dict(zip(data.classes.tolist(), factors.tolist(), strict=True))
-    moments = [each.times(in_loss[k]) for one in totals for k, each in one.moments.items()]
+    moments = [sums.times(in_loss[k]) for each in totals for k, sums in each.moments.items()]
     if not moments:
         raise ValueError(
             f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
@@ -280,7 +280,7 @@ def sharded_data(
     places, sums = np.full(len(sums), -1), sums.iloc[present]
     places[present] = np.arange(len(present))
     kind = np.min_scalar_type(max(len(present) - 1, 0))
-    positions = [np.maximum(places[one], 0).astype(kind) for one in table.positions]
+    positions = [np.maximum(places[each], 0).astype(kind) for each in table.positions]
     shards = workers.shards(part, positions)
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
@@ -296,7 +296,7 @@ def sharded_data(
         squares=sums["squares"].to_numpy(),
         shards=shards,
         feature_scale=scale,
-        largest=max(one.largest for one in totals),
+        largest=max(each.largest for each in totals),
     )
 
 

@@ -124,12 +124,12 @@ class Workers:
         Partitions without rows make none.
         """
         call = partial(make_shard, self._on_disk(part[1]))
-        chosen = [one for one in zip(*part, atoms, strict=True) if one[1].moments]
+        chosen = [each for each in zip(*part, atoms, strict=True) if each[1].moments]
         shards = self._futures(call, [(prepared, positions) for prepared, _, positions in chosen])
         if isinstance(self.client, Threads):
             return LocalShards(shards, n_threads=min(len(shards), len(os.sched_getaffinity(0))))
         return RemoteShards(
-            self.client, shards, sum(int(one[1].sums["counts"].sum()) for one in chosen)
+            self.client, shards, sum(int(each[1].sums["counts"].sum()) for each in chosen)
         )
 
     def _on_disk(self, totals: Sequence[Totals]) -> bool:
@@ -137,7 +137,7 @@ class Workers:
             return self.disk != "auto" and bool(self.disk)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         memory = sum(worker["memory_limit"] for worker in workers)
-        return bool(memory) and 2 * sum(one.n_bytes for one in totals) > memory
+        return bool(memory) and 2 * sum(each.n_bytes for each in totals) > memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class RemoteShards(Shards):
         The client of dask sends at most one message in 10 ms. One that releases a result would make
         the task of the next round wait.
         """
-        size = sum(array.nbytes for sums in results for one in sums for array in one)
+        size = sum(array.nbytes for sums in results for each in sums for array in each)
         self._done.extend(tasks)
         n_rounds = len(self._done) // len(tasks)
         if n_rounds * size > _KEPT_BYTES or n_rounds >= _KEPT_ROUNDS:

@@ -47,8 +47,8 @@ class FeatureMap:
         full[:, self.kept] = coef[:, :d]
         levels = np.repeat(intercept, n_rows // len(coef))
         if self.n_groups:
-            own, shifts = np.split(coef[0, d:], [d * self.n_groups])
-            full[:, self.kept] += own.reshape(self.n_groups, d)
+            by_group, shifts = np.split(coef[0, d:], [d * self.n_groups])
+            full[:, self.kept] += by_group.reshape(self.n_groups, d)
             levels += shifts
         return full, levels
 

@@ -274,21 +274,21 @@ def _source(
     It draws A and the vectors a and d, and documents whose relevances give the threshold of labels.
     """
     mixing = rng.standard_normal((n_features, n_features)) / np.sqrt(n_features)
-    common, own = np.linalg.qr(rng.standard_normal((n_features, 2)))[0].T
-    weights = np.stack([common, np.sqrt(1.0 - effect**2) * common, effect * own])
+    common, differing = np.linalg.qr(rng.standard_normal((n_features, 2)))[0].T
+    weights = np.stack([common, np.sqrt(1.0 - effect**2) * common, effect * differing])
 
     def documents(means: Array) -> tuple[Array, Array, Array, Array]:
         """Return z, the relevances, the groups and the popularities of some documents."""
         n = len(means)
         z = rng.standard_normal((n, n_features))
         hidden = noise * rng.standard_normal(n)
-        shared, common, own = (z @ weights.T).T
+        shared, common, differing = (z @ weights.T).T
         latent = (shared + hidden) / np.sqrt(1.0 + noise**2)
         quality = _QUALITY * latent + np.sqrt(1.0 - _QUALITY**2) * rng.standard_normal(n)
         popularity = _POPULARITY * latent + np.sqrt(1 - _POPULARITY**2) * rng.standard_normal(n)
         groups = (quality > norm.ppf(_LOWER_GROUP)).astype(int)
-        own = own + means @ weights[2]
-        return z, common + np.where(groups > 0, own, -own) + hidden, groups, popularity
+        differing = differing + means @ weights[2]
+        return z, common + np.where(groups > 0, differing, -differing) + hidden, groups, popularity
 
     relevance = documents(rng.standard_normal((_CALIBRATION, n_features)))[1]
     threshold = float(np.quantile(relevance, 1.0 - positives))

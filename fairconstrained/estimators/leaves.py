@@ -90,7 +90,7 @@ class TreeScores(FairEstimator):
         """
         seen = seen_columns(self)[SensitiveColumns.of(self).kept(self)].tolist()
         categories = [listed for name, listed in self.categories_.items() if name in seen]
-        plain = all(isinstance(one, str | int | float) for one in chain(*categories))
+        plain = all(isinstance(category, str | int | float) for category in chain(*categories))
         return categories if plain else []
 
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:

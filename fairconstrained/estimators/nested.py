@@ -40,8 +40,8 @@ class ConstraintParameters(BaseEstimator):
             for prefix, entry in _entries(self.constraint):
                 if prefix != _PREFIX:
                     params[prefix] = entry
-                known = _resolved(entry)
-                nested = {} if known is None else known.get_params(deep=True)
+                resolved = _resolved(entry)
+                nested = {} if resolved is None else resolved.get_params(deep=True)
                 params |= {f"{prefix}__{name}": value for name, value in nested.items()}
         return params
 
@@ -68,7 +68,7 @@ class ConstraintParameters(BaseEstimator):
         super().set_params(**{name: params[name] for name in params if name not in nested})
         entries = dict(_entries(self.constraint))
         for name in nested:  # an entry of a list comes before its parameters
-            prefix = next((one for one in entries if f"{name}__".startswith(f"{one}__")), None)
+            prefix = next((key for key in entries if f"{name}__".startswith(f"{key}__")), None)
             if prefix is None:
                 raise ValueError(
                     f"Invalid parameter {name!r}: constraint is a list of {len(entries)}, whose "
@@ -87,7 +87,7 @@ class ConstraintParameters(BaseEstimator):
 def _entries(constraint: ConstraintLike) -> list[tuple[str, object]]:
     """Return the constraints with the prefixes of their parameters."""
     if isinstance(constraint, list | tuple):
-        return [(f"{_PREFIX}__{k}", one) for k, one in enumerate(constraint)]
+        return [(f"{_PREFIX}__{k}", entry) for k, entry in enumerate(constraint)]
     return [(_PREFIX, constraint)]
 
 
@@ -100,13 +100,13 @@ def _resolved(entry: object) -> Constraint | None:
 
 def _with(name: str, value: object, prefix: str, entries: dict[str, object]) -> Constraint:
     """Return the constraint of a prefix with another value of its parameter of this name."""
-    known = _resolved(entries[prefix])
-    if known is None:
+    resolved = _resolved(entries[prefix])
+    if resolved is None:
         raise ValueError(
             f"{name} is a parameter of a constraint, and {prefix}={entries[prefix]!r} is not a "
             "constraint: pass its name or an object."
         )
-    return known.set_params(**{name.removeprefix(f"{prefix}__"): value})
+    return resolved.set_params(**{name.removeprefix(f"{prefix}__"): value})
 
 
 DOCUMENTATION = "https://fairconstrained.github.io/fairconstrained"

@@ -93,10 +93,10 @@ class BestOnValidation:
 
 def _with_point(result: Result, measured: Measured, status: Status) -> Result:
     """Return the result with another point, and with what it means if that is the start."""
-    found = result.with_point(measured, status)
+    moved = result.with_point(measured, status)
     if status is not Status.VALIDATED or measured.iterate.iteration:
-        return found
-    return replace(found, message=f"{found.message} {_START_WAS_CHOSEN}")
+        return moved
+    return replace(moved, message=f"{moved.message} {_START_WAS_CHOSEN}")
 
 
 def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:

@@ -319,8 +319,8 @@ def _results(
     params = [{"kappa": float(k), "alpha": a} for a, k in product(alphas, kappas)]
     results: dict[str, Any] = {
         "params": params,
-        "param_kappa": np.ma.array([one["kappa"] for one in params]),
-        "param_alpha": np.ma.array([one["alpha"] for one in params]),
+        "param_kappa": np.ma.array([candidate["kappa"] for candidate in params]),
+        "param_alpha": np.ma.array([candidate["alpha"] for candidate in params]),
     }
     for name in _MEASURES:
         values = np.array([measures[name] for measures, _ in measured])

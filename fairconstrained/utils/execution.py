@@ -99,10 +99,10 @@ def with_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
     return router.add(splitter=cv, method_mapping=mapping)
 
 
-def splitter_params(estimator: Any, params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
+def splitter_params(estimator: Any, params: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     """Return what `split` gets of the further arguments of an estimator's `fit`."""
     if _routing_enabled():
-        passed = {name: value for name, value in known.items() if value is not None}
+        passed = {name: value for name, value in given.items() if value is not None}
         return dict(process_routing(estimator, "fit", **passed, **params).splitter.split)
     unknown = sorted(set(params) - {"groups"})
     if unknown:
@@ -127,6 +127,10 @@ class _NoCallbacks:
         """Begin or end the task; no callback wants to stop."""
 
     call_on_fit_task_end = call_on_fit_task_begin
+
+    def propagate_callback_context(self, sub_estimator: object) -> AbstractContextManager[None]:
+        """Return a context that passes nothing to the estimator of a subtask."""
+        return nullcontext()
 
 
 class _WithoutCallbacks:

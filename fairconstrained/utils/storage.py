@@ -49,16 +49,16 @@ def set_fitted(estimator: Any, attributes: Mapping[str, Any]) -> None:
 
 def fitted_attributes(estimator: object) -> dict[str, Any]:
     """Return the fitted attributes of an estimator: those whose names end with an underscore."""
-    own = vars(estimator)
-    return {name: own[name] for name in own if name.endswith("_") and name[0] != "_"}
+    attributes = vars(estimator)
+    return {name: attributes[name] for name in attributes if name.endswith("_") and name[0] != "_"}
 
 
-def copy_fitted(estimator: Any, source: object, own: Iterable[str]) -> None:
+def copy_fitted(estimator: Any, source: object, names: Iterable[str]) -> None:
     """Set the fitted attributes of another estimator.
 
     Attributes that an earlier fit has left and that the other estimator does not have are removed.
     """
-    left = fitted_attributes(estimator).keys() - set(own)
+    left = fitted_attributes(estimator).keys() - set(names)
     kept = {name: vars(estimator)[name] for name in vars(estimator) if name not in left}
     estimator.__dict__ = {**kept, **fitted_attributes(source)}
 

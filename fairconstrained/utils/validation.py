@@ -84,16 +84,16 @@ def check_switch(argument: str, value: object) -> bool:
 def check_numbers(argument: str, values: object, low: float, high: float) -> Array:
     """Return a list of numbers as an array of shape (n_numbers,)."""
     try:
-        found = np.asarray(values, dtype=float)
+        numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        found = np.empty((0, 0))
-    inside = np.isfinite(found) & (found >= low) & (found <= high)
-    if found.ndim != 1 or not found.size or not inside.all() or isinstance(values, str):
+        numbers = np.empty((0, 0))
+    inside = np.isfinite(numbers) & (numbers >= low) & (numbers <= high)
+    if numbers.ndim != 1 or not numbers.size or not inside.all() or isinstance(values, str):
         limits = "" if low == -np.inf and high == np.inf else f" between {low:g} and {high:g}"
         raise ValueError(
             f"{argument} must be a list of one or more finite numbers{limits}; got {values!r}."
         )
-    return found
+    return numbers
 
 
 def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
