@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.harness.data import DATA, QUICK_DATA, load
 from benchmarks.harness.fairground import load_scenario, scenarios
 from benchmarks.harness.options import Default, add_choice, add_numbers
+from benchmarks.harness.processes import in_turns, ratio
 from benchmarks.harness.tables import Row, write_table
-from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained import FairLogisticClassifier
 
 CONSTRAINTS = ("demographic_parity", "equal_opportunity", "equalized_odds")

@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.harness.options import ROOT, Default, add_choice, add_numbers
+from benchmarks.harness.processes import ratio
 from benchmarks.harness.tables import Row, at_most, write_table
-from benchmarks.harness.timing import ratio
 
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
 PATH_DATA = ("a9a", "bank", "compas", "law_school")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.drawing import KAPPAS, Rng, maybe, one_of
+from benchmarks.fuzz.data import KAPPAS, Rng, maybe, one_of
 from fairconstrained import constraints as public
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 

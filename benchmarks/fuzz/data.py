@@ -1,8 +1,8 @@
-"""Random data sets: each is described by a few words and a seed, and made from them."""
+"""Random data sets: each is described by a few words and a seed; what a case has, and draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +110,14 @@ DESIGNS: dict[str, Design] = {
     "separable": _gaussian,
 }
 
+
 SCALES: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "unit": lambda rng, d: np.ones(d),
     "small": lambda rng, d: np.full(d, 1e-6),
     "large": lambda rng, d: np.full(d, 1e6),
     "mixed": lambda rng, d: 10.0 ** rng.integers(-6, 7, d),
 }
+
 
 _NAMES: dict[str, Callable[[int], list[Any]]] = {
     "strings": lambda n: [f"g{k:03d}" for k in range(n)],
@@ -124,7 +126,10 @@ _NAMES: dict[str, Callable[[int], list[Any]]] = {
     "booleans": lambda n: [False, True][:n],
     "categories": lambda n: [f"level {k:03d}" for k in range(n)],
 }
+
+
 GROUP_KINDS = tuple(_NAMES)
+
 
 _LABELS: dict[str, Callable[[int], Array]] = {
     "integers": lambda n: np.arange(n),
@@ -134,6 +139,8 @@ _LABELS: dict[str, Callable[[int], Array]] = {
     "floats": lambda n: np.arange(n) + 1.0,
     "objects": lambda n: np.array([f"class {k}" for k in range(n)], dtype=object),
 }
+
+
 LABELS = tuple(_LABELS)
 
 
@@ -175,6 +182,8 @@ CONTAINERS: dict[str, Callable[[Array, np.random.Generator], Any]] = {
     "shuffled": _shuffled,
     "list": lambda X, rng: X.tolist(),
 }
+
+
 FRAMES = ("frame", "shuffled")
 
 
@@ -276,3 +285,28 @@ def _with_groups(
     values = np.column_stack([X, groups.to_numpy(dtype=float)])
     rng = np.random.default_rng(spec.seed + 1)
     return CONTAINERS[spec.container](values, rng), [d + k for k in range(groups.shape[1])], None
+
+
+Rng = np.random.Generator
+
+
+KAPPAS = (0.0, 0.005, 0.02, 0.05, 0.05, 0.1, 0.3, 1.0)
+
+
+def one_of(rng: Rng, choices: Sequence[Any]) -> Any:
+    """Return one of the choices."""
+    return choices[int(rng.integers(len(choices)))]
+
+
+def maybe(rng: Rng, probability: float) -> bool:
+    """Return whether something of a probability happens."""
+    return bool(rng.random() < probability)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """An estimator's name, its settings other than the defaults, and the data."""
+
+    estimator: str
+    settings: dict[str, Any]
+    data: DataSpec

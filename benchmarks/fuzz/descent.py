@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.data import Array
 from benchmarks.fuzz.fitting import FITTERS, Case, Outcome, arguments, kind_of, measure, rows_of
 from benchmarks.fuzz.formulas import feature_scale, is_smooth_loss, mean_loss, penalty
 from benchmarks.fuzz.further_checks import class_losses
+from benchmarks.fuzz.rates import all_measured
 
 _PAIRWISE = ("GroupAUCParity", "InterGroupAUCParity", "IntraGroupAUCParity")
 _KINKED = ("PartialDemographicParity", "WeakPartialDemographicParity")

@@ -15,12 +15,11 @@ import pandas as pd
 from sklearn.base import clone
 
 import fairconstrained
-from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.constraint_settings import as_objects
-from benchmarks.fuzz.data import Array, Data, make
-from benchmarks.fuzz.drawing import Chosen
+from benchmarks.fuzz.data import Array, Chosen, Data, make
 from benchmarks.fuzz.formulas import mean_loss, penalty
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows
+from benchmarks.fuzz.rates import all_measured
 from benchmarks.fuzz.settings import draw
 from benchmarks.harness.processes import OverBudget, limited
 from fairconstrained.solvers import Status

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.checks import Failure, against_constant, rounding, same, silent
 from benchmarks.fuzz.data import Array
 from benchmarks.fuzz.fitting import Case, Outcome, measure, objective, penalty_of, queries
 from benchmarks.fuzz.formulas import Function, loss_of, surrogate_of
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows, joined
+from benchmarks.fuzz.rates import all_measured
 
 
 def _rows(outcome: Outcome, favourable: int = 1) -> tuple[Rows, Array]:

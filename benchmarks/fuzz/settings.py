@@ -11,8 +11,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.fuzz.constraint_settings import DRAW, as_objects, constraints
-from benchmarks.fuzz.data import DESIGNS, GROUP_KINDS, LABELS, SCALES, WEIGHTS, DataSpec
-from benchmarks.fuzz.drawing import KAPPAS, Chosen, Rng, maybe, one_of
+from benchmarks.fuzz.data import (
+    DESIGNS,
+    GROUP_KINDS,
+    KAPPAS,
+    LABELS,
+    SCALES,
+    WEIGHTS,
+    Chosen,
+    DataSpec,
+    Rng,
+    maybe,
+    one_of,
+)
 from fairconstrained.constraints import QueryParity
 from fairconstrained.domains import Box, L1Ball, L2Ball
 from fairconstrained.functions.surrogates import Ramp, Sigmoid

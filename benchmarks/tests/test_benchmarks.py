@@ -13,7 +13,6 @@ from benchmarks.harness.options import ROOT, Default, parse
 from benchmarks.harness.processes import OverBudget, isolated, limited
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import write_table
-from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.solvers import default_solver
 
@@ -99,15 +98,6 @@ def test_results_are_kept_by_key_with_their_commit(tmp_path):
     assert kept.get(("case: 'a'", "ipc"))["objective"] == 1.0
     assert kept.get(("case: 'a'", "ipc"))["commit"]
     assert kept.get(("case: 'a'", "ssg")) is None
-
-
-def test_in_turns_keeps_neighbours_together():
-    calls = []
-    runs = {name: lambda name=name: calls.append(name) for name in "ab"}
-    seconds = in_turns(runs, 2)
-    assert calls == ["a", "b", "a", "b"]
-    assert {name: len(values) for name, values in seconds.items()} == {"a": 2, "b": 2}
-    assert ratio([2.0, 6.0, 4.0], [1.0, 2.0, 1.0]) == 3.0
 
 
 def test_tables_are_written_rounded_and_with_all_digits(tmp_path, capsys):

@@ -141,10 +141,3 @@ def test_missing_peers_have_a_reason_and_results_are_kept(tmp_path, monkeypatch)
     first = peers.measured(*job)
     assert first["fits"][0]["accuracy"] == 0.6
     assert peers.measured(*job) == first  # without another run
-
-
-def test_interpreters_are_given_by_package() -> None:
-    assert peers.interpreters(["fairlearn=/a/python"]) == {"fairlearn": "/a/python"}
-    for pair in ("nothing", "nothing=/a/python"):
-        with pytest.raises(SystemExit, match="PACKAGE=PATH"):
-            peers.interpreters([pair])

@@ -10,10 +10,9 @@ from _support.fuzz_cases import SPEC, case_of, kinds, tampered
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.__main__ import main
-from benchmarks.fuzz import checks, command, descent, further_checks, oracle, relations
+from benchmarks.fuzz import checks, command, descent, further_checks, relations
 from benchmarks.fuzz.command import describe, table, verdicts
-from benchmarks.fuzz.data import make
-from benchmarks.fuzz.drawing import Chosen
+from benchmarks.fuzz.data import Chosen
 from benchmarks.fuzz.fitting import Case, measure, run
 from benchmarks.fuzz.oracle import Verdict, examine, failures_of
 from benchmarks.harness.processes import OverBudget
@@ -130,15 +129,6 @@ def test_fits_that_change_are_found(fair, monkeypatch, name):
     assert kinds(found) == {relations.RELATIONS[name].kind}
 
 
-def test_copies_and_weights_agree():
-    case = case_of(spec=replace(SPEC, weights="integers"))
-    outcome = run(case)
-    changed, data = relations.RELATIONS["copies"].change(case, outcome.data, None)
-    assert changed is case and data.weight is None
-    assert len(data.positions) == int(outcome.data.weights.sum())
-    assert not list(relations.check_relation("copies", case, outcome, None))
-
-
 def test_bounds_on_classes_are_checked():
     case = case_of("NeymanPearsonClassifier", replace(SPEC, n_classes=3))
     outcome = run(case)
@@ -206,16 +196,6 @@ def test_thresholds_that_violate_or_are_not_the_most_accurate_are_found():
         assert "silent violation of decisions" in kinds(failures_of(case, unfair))
 
 
-def test_a_mean_gap_may_be_undefined_only_where_a_warning_says_so():
-    """One group has no positive labels, so that no fold has a gap of equal opportunity."""
-    spec = replace(SPEC, seed=80666031, n_features=2, design="separable", signal=0.0)
-    settings = {"constraint": "equal_opportunity", "n_kappas": 2, "cv": 3, "alphas": (1e-3,)}
-    case, outcome = further("FairLogisticClassifierCV", spec, **settings)
-    assert np.isnan(outcome.estimator.cv_results_["mean_test_gap"]).all()
-    silent = replace(outcome, caught=())
-    assert kinds(further_checks.check_cross_validated(case, silent)) == {"not finite"}
-
-
 def test_every_kind_of_estimator_is_drawn():
     drawn = [Case.of(11, k).chosen for k in (8, 20, 32, 44, 11, 23)]
     assert {one.estimator for one in drawn} == {
@@ -223,23 +203,6 @@ def test_every_kind_of_estimator_is_drawn():
         "FairNetworkClassifier", "FairBoostingClassifier",
     }  # fmt: skip
     assert drawn[0].data.n_classes > 2
-
-
-def test_cases_are_the_same_for_the_same_seed():
-    for index in range(50):
-        one, other = Case.of(7, index), Case.of(7, index)
-        assert one.snippet() == other.snippet()
-        first, second = make(one.chosen.data), make(other.chosen.data)
-        np.testing.assert_array_equal(first.dense, second.dense)
-        np.testing.assert_array_equal(first.positions, second.positions)
-
-
-def test_slow_fits_are_repeated_less_often(fair):
-    counts = [
-        len(oracle._relations(case_of(), replace(fair, seconds=seconds), None))
-        for seconds in (0.1, 0.5, 2.0)
-    ]
-    assert counts == [3, 2, 1]
 
 
 def test_a_process_that_hangs_is_counted_and_the_next_case_begins():

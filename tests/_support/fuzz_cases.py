@@ -3,8 +3,7 @@
 import copy
 from dataclasses import replace
 
-from benchmarks.fuzz.data import DataSpec
-from benchmarks.fuzz.drawing import Chosen
+from benchmarks.fuzz.data import Chosen, DataSpec
 from benchmarks.fuzz.fitting import Case
 
 SPEC = DataSpec(seed=1, n_rows=120, n_features=3, signal=4.0, weights="uniform")
