@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.exceptions import warn
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.model_selection.path_fitting import fairness_path
@@ -58,9 +59,9 @@ class Candidate:
     kappa: float
     seconds: float
     model: Any
+    status: str
     labels: Sequence[Array] = ()
     scores: Sequence[float] = ()
-    status: str = ""
 
 
 def fitted(
@@ -73,30 +74,46 @@ def fitted(
     began = time.process_time()
     pipeline = estimator if hasattr(estimator, "steps") else make_pipeline(estimator)
     given = {key: value for key, value in vars(rows).items() if key != "X"}
-    steps, X, given = fitted_steps(clone(pipeline), rows.X, given)
+    (steps, X, given), said = heard(fitted_steps, clone(pipeline), rows.X, given)
     *before, (step, last) = steps.steps
     given = {key: value for key, value in given.items() if value is not None}
     if not has_fit_parameter(last, "sensitive_features"):
         given.pop("sensitive_features", None)
     names, kappas, free = [name], [np.nan], {} if shares is None else {"constraint": None}
-    models = [clone(last).set_params(**free).fit(X, **given)]
+    fits = [heard(clone(last).set_params(**free).fit, X, **given)]
     if shares is not None:
-        collected = collect(models[0], X, **given).against_rest(pos_label)
+        collected = collect(fits[0][0], X, **given).against_rest(pos_label)
         gap = compared(collected, None, last.constraint, 0.95)["gap"].iloc[0]
         kappas += (np.fmax(gap, _LEAST_GAP) * shares).tolist()
         digits = max([0, *np.ceil(-np.log10(-100.0 * np.diff(shares))).astype(int)])
         percents = [f"{name}, {k:.{digits}%} of the gap" for k in shares]
         names = [f"{name}, without constraints", *percents]
         if len(shares) and isinstance(last, FairEstimator) and last.enforce == "score":
-            path = fairness_path(last, X, **given, kappas=kappas[1:], bound=last.bound)
-            models += path.estimators
+            bounds: Any = {"kappas": kappas[1:], "bound": last.bound}
+            path, of_path = heard(fairness_path, last, X, **given, **bounds)
+            fits += [(model, of_path) for model in path.estimators]
         else:
-            models += [clone(last).set_params(kappa=kappa).fit(X, **given) for kappa in kappas[1:]]
-    seconds = (time.process_time() - began) / len(models)
-    if pipeline is estimator:
-        models = [type(steps)([*before, (step, model)]) for model in models]
-    table = zip(names, [np.nan, *([] if shares is None else shares)], kappas, models, strict=True)
-    return [Candidate(each, name, share, kappa, seconds, m) for each, share, kappa, m in table]
+            each = [clone(last).set_params(kappa=kappa) for kappa in kappas[1:]]
+            fits += [heard(model.fit, X, **given) for model in each]
+    seconds, candidates = (time.process_time() - began) / len(fits), []
+    every = zip(names, [np.nan, *([] if shares is None else shares)], kappas, fits, strict=True)
+    for title, share, kappa, (model, of_fit) in every:
+        kinds = list(dict.fromkeys([*said, *of_fit]))
+        status = sentence("status", final_estimator(model), kinds)
+        if pipeline is estimator:
+            model = type(steps)([*before, (step, model)])
+        candidates.append(Candidate(title, name, share, kappa, seconds, model, status))
+    return candidates
+
+
+def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[str]]:
+    """Return what a function returns, and the classes of the warnings that it issued."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        result = function(*args, **options)
+    for warning in caught:
+        warn(str(warning.message), warning.category)
+    return result, [warning.category.__name__ for warning in caught]
 
 
 def measured(
@@ -108,12 +125,10 @@ def measured(
     score: Any,
 ) -> list[Candidate]:
     """Return candidates fitted to the first rows, with labels and scores of the others."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the status says what they mean
         candidates = fitted(name, estimator, part[0], shares, pos_label)
-    kinds = dict.fromkeys(warning.category.__name__ for warning in caught)
     for each in candidates:
-        each.status = sentence("status", final_estimator(each.model), list(kinds))
         for rows in part[1:]:
             weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
             groups = rows.sensitive_features

@@ -192,9 +192,8 @@ def test_a_score_of_your_own_and_warnings_in_words(data):
     record = find_alternatives(clf, X, y, groups, score=score, sample_weight=weight, n_kappas=2)
     table = record.candidates
     assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
-    assert set(table["status"]) == {
-        "converged; its gap on new rows is expected to exceed the bound"
-    }
+    words = "converged; bound likely missed on new rows"  # of the fit to 10% of the gap alone
+    assert table["status"].tolist() == ["converged", "converged", words]
 
 
 X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
