@@ -261,9 +261,9 @@ class CandidateSearch:
         Rankings change elsewhere as well: points at equal distances are added.
         """
         affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
-        many = _N_POINTS if line.exact else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
+        many = _N_POINTS if self.counted else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
         points = np.clip(points_between(line.flips(reach), many, center), *reach)
-        if center is None and not line.exact:
+        if center is None and not self.counted:
             points = np.union1d(points, np.linspace(*reach, _N_EVEN))
         return points
 

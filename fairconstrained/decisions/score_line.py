@@ -153,7 +153,6 @@ class Line:
         rows: Mapping[Model, Rows],
     ):
         self.parts, self.w, self.direction, self.rows = parts, w, direction, rows
-        self.exact = all(is_counted(part.term) for part in parts)
 
     def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
         """Return the t within reach at which the first part's predictions change, sorted."""
