@@ -139,7 +139,7 @@ COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_overall}
 
 def check_against(against: object, groups: Groups) -> None:
     """Raise if `against` is no way to compare, and no group of the rows of all strata."""
-    if against in COMPARISONS:
+    if str(against) in COMPARISONS:
         return
     names = [str(name) for name in groups.sensitive.labels]
     if groups.marginal:
@@ -157,7 +157,7 @@ def comparison(
     against: object, groups: Groups, warn: Callable[[str], None]
 ) -> Callable[[Measures], tuple[Family, ...]]:
     """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
-    if against in COMPARISONS:
+    if str(against) in COMPARISONS:
         return COMPARISONS[str(against)]
     bare = map(str, replace(groups, stratum="").labels)
     labels = dict(zip(bare, map(str, groups.labels), strict=True))
