@@ -1,12 +1,9 @@
 """Linear classifiers on dask collections: the solution of the data in memory, lazily predicted."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairconstrained
@@ -18,7 +15,7 @@ from fairconstrained.objectives import PairwiseLoss
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from fairconstrained.dask import FairHingeClassifier, FairLogisticClassifier  # noqa: E402
+from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 
 N_ROWS = 3000
 RANKS = {"partial_dp", "weak_partial_dp"}
@@ -86,28 +83,6 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
     assert there.decision_gap_ == pytest.approx(here.decision_gap_, abs=precision)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore")
-def test_every_constraint_on_few_rows(name):
-    """Few rows are solved by more than one solver; the gradients of some statistics are zero."""
-    few = make_biased_classification(400, gap=0.3, random_state=0)
-    there, here = fits(*few, parts=arrays(*few, chunks=100), constraint=name)
-    assert there.violation_ == pytest.approx(here.violation_, abs=1e-4)
-    assert there.objective_ == pytest.approx(here.objective_, abs=2e-3)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_status_at_a_share_is_that_of_the_threshold_returned():
-    X, y, _ = make_biased_classification(300, 5, gap=0.3, random_state=0)
-    groups = np.random.default_rng(0).integers(0, 6, 300)
-    share = fairconstrained.SelectionRate(0.3)
-    there = FairLogisticClassifier("error_rate_parity", kappa=0.01, threshold=share)
-    dX, dy, dgroups = arrays(X, y, groups, chunks=100)
-    result = there.fit(dX, dy, sensitive_features=dgroups).result_
-    assert result.converged == (result.violation <= there.tol)
-    assert f"violation {result.violation:.2e}" in result.message
-
-
 @pytest.mark.parametrize("argument", range(4))
 def test_masked_arrays(rows, argument):
     names = ("X", "y", "sensitive_features", "sample_weight")
@@ -125,12 +100,6 @@ def test_other_goals_and_solvers(rows, options):
     there, here = fits(*rows[:3], **options)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-4)
-
-
-def test_hinge(rows):
-    there, here = fits(*rows[:3], kind=FairHingeClassifier)
-    assert there.violation_ <= 1e-4
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
 
 
 def test_frames_with_an_index_and_categories(rows):
@@ -161,13 +130,6 @@ def test_arrays_are_predicted_lazily_as_arrays(rows):
         np.testing.assert_allclose(lazy.compute(), getattr(local, method)(X))
     assert model.score(dX, dy, dweight) == pytest.approx(local.score(X, y, weight))
     np.testing.assert_allclose(model.to_sklearn().predict_proba(X), local.predict_proba(X))
-
-
-def test_sparse_blocks(rows):
-    X, y, groups, _ = rows
-    dX, *others = arrays(np.where(np.abs(X) > 1.0, X, 0.0), y, groups)
-    parts = dX.map_blocks(sp.csr_array), *others
-    assert_same_fit(*fits(sp.csr_array(dX.compute()), y, groups, parts=parts))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -270,18 +232,6 @@ def test_options_that_need_all_rows_raise(rows, options, message):
         FairLogisticClassifier(**options).fit(dX, dy, sensitive_features=passed)
 
 
-def test_estimators_in_memory_name_these(rows):
-    X, y, groups, _ = rows
-    dX, dy, dgroups = arrays(X, y, groups)
-    model = fairconstrained.FairLogisticClassifier()
-    with pytest.raises(ValueError, match=re.escape("fairconstrained.dask.FairLogisticClassifier")):
-        model.fit(dX, dy, sensitive_features=dgroups)
-    with pytest.raises(ValueError, match="y is a dask collection"):
-        model.fit(X, dy, sensitive_features=groups)
-    with pytest.raises(ValueError, match="sensitive_features is a dask collection"):
-        model.fit(X, y, sensitive_features=dgroups)
-
-
 def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
     X, y, groups, _ = rows
     here = fairconstrained.fairness_path(
@@ -295,28 +245,3 @@ def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
     np.testing.assert_allclose(there.coefs, here.coefs, atol=1e-4)
     np.testing.assert_allclose(there.train_accuracy, here.train_accuracy, atol=1e-3)
     assert isinstance(there.estimator_at(-1).predict(dX), da.Array)
-
-
-def test_clones_keep_the_client():
-    model = FairLogisticClassifier()
-    model.client, model.disk = object(), True
-    assert clone(model).client is model.client
-    assert clone(model).disk is True
-
-
-def test_columns_of_one_parquet_table_keep_its_partitions(rows, tmp_path):
-    X, y, groups, _ = rows
-    names = [f"x{k}" for k in range(X.shape[1])]
-    table = pd.DataFrame(X, columns=names).assign(label=y, group=groups)
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    for k, part in enumerate(np.array_split(np.arange(N_ROWS), 5)):
-        table.iloc[part].reset_index(drop=True).to_parquet(tmp_path / f"part-{k}.parquet")
-    stored = dd.read_parquet(tmp_path)  # dask reads several files at once where columns are few
-    parts = stored[names], stored["label"], stored["group"]
-    assert_same_fit(*fits(X, y, groups, parts=parts, constraint="equalized_odds"))
-
-
-def test_labels_that_are_missing_altogether(rows):
-    X, _, groups, _ = rows
-    with pytest.raises(ValueError, match=r"^y must hold one label per row of X; got None"):
-        FairLogisticClassifier().fit(arrays(X)[0], None, sensitive_features=arrays(groups)[0])

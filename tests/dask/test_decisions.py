@@ -265,9 +265,3 @@ class TestConfidence:
         assert model.decision_search_.constant
         with pytest.raises(ValueError, match="none are left for training, or none are held out"):
             model.set_params(holdout=1e-9).fit(parts[0], parts[1], sensitive_features=parts[2])
-
-    def test_what_cannot_be_tested_is_refused(self, rows):
-        with pytest.raises(ValueError, match=r"confidence is for constraints on rates"):
-            self.fitted(rows, constraint="group_auc")
-        with pytest.raises(ValueError, match=r"use enforce='decision'"):
-            self.fitted(rows, enforce="score")

@@ -97,25 +97,6 @@ def test_the_solution_is_that_of_the_rows_in_memory(name):
         assert selected / weight.sum() == pytest.approx(rate.rate, abs=0.02 * rate.rate)
 
 
-def test_a_share_of_the_training_rows_with_held_out_rows():
-    options = {"threshold": SelectionRate(0.4), "kappa": 0.9}
-    options |= {"enforce": "decision", "confidence": 0.9, "random_state": 0}
-    parts = [da.from_array(values, chunks=700) for values in DATA]
-    there = fitted(FairLogisticClassifier, options, *parts)
-    dX = da.from_array(X, chunks=700)
-    training = ~there.held_out_rows(dX).compute()
-    selected = there.predict(dX).compute()[training] == there.pos_label_
-    share = GROUPS[training] @ selected / GROUPS[training].sum()
-    assert not there.decision_search_.constant
-    assert share == pytest.approx(0.4, abs=0.01)
-
-
-def test_interactions_with_groups_that_some_partitions_do_not_have():
-    order = np.argsort(DATA[0][:, 0], kind="stable")
-    there, here = both([values[order] for values in DATA], OPTIONS["interactions"])
-    assert_same(there, here, DATA[0])
-
-
 on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
 ROWS, LABELS, MEMBERS = make_biased_classification(900, 4, gap=0.4, random_state=0)
 BOUNDS = {

@@ -71,11 +71,6 @@ def test_errors_are_those_of_rows_in_memory(wrong, message):
         reader.features(wrong, 3.0)
 
 
-def test_a_function_of_the_rows_gives_groups():
-    _, _, reader = reader_of(FRAME, sensitive_columns=lambda X: X["sex"] + 5)
-    assert reader.groups(FRAME).tolist() == [5, 6, 6]
-
-
 WORKER = """
 import pickle, sys
 import numpy as np

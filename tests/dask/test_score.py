@@ -62,12 +62,6 @@ def test_weights_may_be_zero_in_a_partition_but_not_in_all(given):
         model.score(X, y, 0.0 * weight)
 
 
-def test_a_partition_without_rows_is_scored(given):
-    model, X, y, weight = given
-    empty = [da.concatenate([part[:300], part[:0], part[300:]]) for part in (X, y, weight)]
-    assert model.score(*empty) == pytest.approx(model.score(X, y, weight))
-
-
 def test_rows_in_another_order_are_an_error(given):
     _, X, y, _ = given
     table = pd.DataFrame(X.compute()).add_prefix("x").assign(label=y.compute())

@@ -101,13 +101,9 @@ def ranker(name, value):
     FairRanker(**options).fit(**(rows | {name: value} if name in rows else rows))
 
 
-def ranker_scored(name, value):
-    of_ranker().score(**{"X": X, "y": Y, "query": QUERY, name: value})
-
-
-def rankers_compared(name, value):
-    rows = {"X": X, "y": Y, "sensitive_features": GROUPS, "query": QUERY}
-    compare_rankers(**{"models": {"a": of_ranker()}, **rows, name: value})
+def calling(function, *first, **arguments):
+    """Return what calls a function with one of its arguments replaced."""
+    return lambda name, value: function(*first, **(arguments | {name: value}))
 
 
 def thresholds(name, value):
@@ -128,10 +124,6 @@ def of(kind, own):
     }
 
 
-def neyman_pearson(name, value):
-    fitted(NeymanPearsonClassifier, name, value)
-
-
 def path(name, value):
     arguments = {
         "estimator": FairLogisticClassifier(), "X": X, "y": Y, "sensitive_features": GROUPS,
@@ -142,28 +134,9 @@ def path(name, value):
     fairness_path(**{**arguments, name: value})
 
 
-def report(name, value):
-    fairness_report(
-        **{"estimator": MODEL, "X": X, "y": Y, "sensitive_features": GROUPS, name: value}
-    )
-
-
 def scorer(name, value):
     made = make_fairness_scorer(**{"metric": metrics.group_auc_difference, name: value})
     made(MODEL, X, Y, **({} if name == "sensitive_columns" else {"sensitive_features": GROUPS}))
-
-
-def scored(name, value):
-    rows = {"X": X, "y_true": Y, "sensitive_features": GROUPS, name: value}
-    make_fairness_scorer(metrics.group_auc_difference)(MODEL, **rows)
-
-
-def rule(name, value):
-    best_score_within(**{"gap": "gap", "limit": 0.1, name: value})
-
-
-def generated(name, value):
-    make_biased_classification(**{name: value})
 
 
 def predicted(method):
@@ -218,7 +191,7 @@ TABLES = {
         {**{k: v for k, v in FAIR.items() if k != "kappa"}, **ROWS, **OWN_CV},  # not used in fit
     ),
     "NeymanPearsonClassifier": (
-        neyman_pearson,
+        lambda name, value: fitted(NeymanPearsonClassifier, name, value),
         NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
     ),
     **{
@@ -230,9 +203,15 @@ TABLES = {
         if installed
     },
     "FairRanker": (ranker, RANKER | OF_RANKERS),
-    "FairRanker.score": (ranker_scored, {**OF_RANKERS, "y": [*LABELS, Y + 5]}),
+    "FairRanker.score": (
+        calling(of_ranker().score, X=X, y=Y, query=QUERY),
+        {**OF_RANKERS, "y": [*LABELS, Y + 5]},
+    ),
     "compare_rankers": (
-        rankers_compared,
+        calling(
+            compare_rankers,
+            models={"a": of_ranker()}, X=X, y=Y, sensitive_features=GROUPS, query=QUERY,
+        ),
         {
             "models": [
                 "a", None, 3, {}, {"a": 3}, {3: of_ranker(), "3": of_ranker()}, [of_ranker()],
@@ -264,7 +243,7 @@ TABLES = {
         },
     ),
     "fairness_report": (
-        report,
+        calling(fairness_report, estimator=MODEL, X=X, y=Y, sensitive_features=GROUPS),
         {
             **ROWS,
             "estimator": ["a", None, 3, FairLogisticClassifier(), {}],
@@ -283,12 +262,15 @@ TABLES = {
         },
     ),
     "scorer": (
-        scored,
+        calling(
+            make_fairness_scorer(metrics.group_auc_difference), MODEL,
+            X=X, y_true=Y, sensitive_features=GROUPS,
+        ),
         {"X": MATRIX, "y_true": [*LABELS, Y + 5], "sensitive_features": MEMBERS,
          "sample_weight": WEIGHTS},
     ),
     "best_score_within": (
-        rule,
+        calling(best_score_within, gap="gap", limit=0.1),
         {
             "gap": [3, None, ["a"], THING, 1.5],
             "limit": ["a", -1, NAN, None, True],
@@ -297,7 +279,7 @@ TABLES = {
         },
     ),
     "make_biased_classification": (
-        generated,
+        calling(make_biased_classification),
         {
             "n_samples": [*COUNT, None],
             "n_features": [*COUNT, None],
