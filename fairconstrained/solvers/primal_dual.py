@@ -134,6 +134,9 @@ class PLADA(FirstOrderSolver):
         convergence at the rate 1 / k on average over the steps (theorem 1), a thousand steps end
         far from a solution. The default takes eta and tau from measured constants.
 
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+
         Parameters
         ----------
         **options
@@ -307,6 +310,9 @@ class LagrangianDescentAscent(FirstOrderSolver):
         Three hidden layers of 100 units on the features of the constraints (for intersectional
         groups their three thresholds), 100 constraints per step, Adagrad with rate 0.1; the
         multipliers follow the zero-one rates, the weights the surrogates with steps of 0.1.
+
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
 
         Parameters
         ----------

@@ -173,6 +173,9 @@ class ExactPenalty(SQP):
         algorithm nor their values are printed. This is the cited article's method with a
         linear model and a quadratic regularisation.
 
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+
         Parameters
         ----------
         **options

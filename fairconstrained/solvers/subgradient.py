@@ -95,6 +95,9 @@ class ThreeSEcon(FirstOrderSolver):
 
         `iterate` yields the printed iterates; of the measured ones `minimize` returns the best.
 
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+
         Parameters
         ----------
         stochastic : bool, default=False
@@ -215,6 +218,9 @@ class OnlineStochastic(FirstOrderSolver):
         `iterate` yields the printed iterates, with all rows each after the last point; of the
         measured ones `minimize` returns the best.
 
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+
         Parameters
         ----------
         max_iter : int, default=10000
@@ -314,6 +320,9 @@ class ConEx(FirstOrderSolver):
 
         `iterate` yields the last point and the printed answer so far in turn; of these `minimize`
         returns the best.
+
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
 
         Parameters
         ----------

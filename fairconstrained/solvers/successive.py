@@ -192,6 +192,9 @@ class IPC(SuccessiveSolver, kw_only=True):
         epsilon-stationary point (theorems 1 and 2), which is out of reach for the default tolerance
         of 1e-4. The default oracle uses that the functions are smooth (Remark 2).
 
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+
         Parameters
         ----------
         steps : int, default=10000
@@ -297,6 +300,9 @@ class IDCA(SuccessiveSolver, kw_only=True):
         `tol` is therefore that of the steps, too: the answer is the best point that violates the
         constraints by at most that much. The default oracle uses that majorants are smooth or can
         be rounded.
+
+        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
+        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
 
         Parameters
         ----------
