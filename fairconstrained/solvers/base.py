@@ -31,7 +31,7 @@ from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
-_MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
+_MOST_PASSES = 1500  # of a refinement: steps that need more are as slow as those before them
 
 
 Callback = Annotated[Callable[[Measured], "Status | bool | None"], callable]
