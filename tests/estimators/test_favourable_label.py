@@ -52,6 +52,8 @@ def test_every_constraint_protects_the_favourable_label(rows, name):
 
 
 BOTH = [(name, one) for name in EVERY for one in ("score", "decision")]
+
+
 BOTH.remove(("cv", "decision"))  # a path varies the tolerance on scores
 
 
@@ -130,3 +132,14 @@ def test_scorers_see_the_favourable_label_as_one(rows):
     for name, scorer in scorers.items():
         found = scorer(other, X, names, sensitive_features=groups)
         assert found == pytest.approx(scorer(one, X, y, sensitive_features=groups)), name
+
+
+def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
+    X, y, names, groups = rows
+    clf = FairLogisticClassifier()
+    assert "favourable" not in repr(clf)
+    assert "favourable" not in repr(clf.fit(X, y, sensitive_features=groups))
+    assert repr(clf.fit(X, names, sensitive_features=groups)).count("favourable") == 1
+    assert "'reject'" in repr(clf)
+    chosen = FairLogisticClassifier(pos_label="accept").fit(X, names, sensitive_features=groups)
+    assert "favourable" not in repr(chosen)

@@ -12,12 +12,16 @@ from fairconstrained import (
     ConstantDecisionWarning,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
+    FairRanker,
     fairness_path,
     make_biased_classification,
+    make_biased_ranking,
 )
 from fairconstrained.exceptions import InputWarning
 
 X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
+
+
 ONE_SIDE = "the threshold, and the constraints are met in this way only"
 
 
@@ -30,6 +34,8 @@ def test_scores_on_one_side_of_the_threshold_are_reported(constraint):
 
 
 RARE = np.r_[np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:60]]
+
+
 USUAL = r"kappa=0.05 bounds .* of scores, not probabilities: values from 0.1 to 10 are usual"
 
 
@@ -122,3 +128,21 @@ def test_a_path_and_a_search_say_it_once(near_the_threshold):
     grid = GridSearchCV(FairLogisticClassifier(), {"kappa": [0.08, 0.07, 0.06]}, cv=2)
     assert len(told(lambda: grid.fit(X, y, **given))) == 1
     assert grid.best_estimator_.decision_gap_ > grid.best_params_["kappa"] + 0.1
+
+
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(30, 8, random_state=1)
+
+
+def test_rankers_with_another_origin_of_the_features():
+    ranker = FairRanker("demographic_parity", kappa=0.02)
+    rows = {"query": QUERY, "sensitive_features": QUALITY}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker.fit(DOCUMENTS, RELEVANT, **rows)
+    with pytest.warns(ConstantDecisionWarning, match=ONE_SIDE):
+        ranker.fit(DOCUMENTS + 50.0, RELEVANT, **rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = FairRanker("group_auc", kappa=0.02).fit(DOCUMENTS, RELEVANT, **rows)
+        other = FairRanker("group_auc", kappa=0.02).fit(DOCUMENTS + 50.0, RELEVANT, **rows)
+    assert other.objective_ == pytest.approx(one.objective_, rel=1e-4)
