@@ -133,9 +133,13 @@ def test_the_bound_that_was_asked_for(name, case):
         return
     by = there.violation_ if there.decision_search_ is None else there.decision_search_.violation
     assert there.bound_violation_ == by
-    assert there.bound_violation_ == pytest.approx(here.bound_violation_, abs=1e-4)
     assert there.to_local().bound_met_ is expected
-    if case == "decisions":
-        decided = there.to_local().predict(ROWS)
+    if there.decision_search_ is None:
+        assert there.bound_violation_ == pytest.approx(here.bound_violation_, abs=1e-4)
+        return
+    for model in (there.to_local(), here):  # searches may end at models that differ by some rows
+        decided = model.predict(ROWS)
         rates = [np.mean(decided[k == MEMBERS]) for k in (0, 1)]
-        assert abs(rates[0] - rates[1]) <= 0.05
+        errors = [np.mean((decided != LABELS)[k == MEMBERS]) for k in (0, 1)]
+        exceeded = {"decisions": abs(rates[0] - rates[1]) - 0.05}.get(case, max(errors) - 0.01)
+        assert model.bound_violation_ == pytest.approx(max(exceeded, 0.0))

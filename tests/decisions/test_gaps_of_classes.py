@@ -101,7 +101,7 @@ def check(clf, gaps):
 
 
 def test_every_constraint_of_several_classes_is_here():
-    of_two_classes = {"bounded_group_loss", "intersectional_loss"}
+    of_two_classes = {"bounded_group_loss", "intersectional_loss", "coverage", "churn"}
     assert {*OF_PREDICTIONS, *OF_LOG_ODDS} == {*CLASSIFIER_CONSTRAINTS} - of_two_classes
 
 
