@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Self, cast
+from dataclasses import KW_ONLY, replace
+from typing import Any
 
 import numpy as np
 
 from fairconstrained.constraints import measures
-from fairconstrained.constraints.base import Constraint, WeightedScores
-from fairconstrained.constraints.claims import Claim
+from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
 
 class _OfAllRows(FieldParameters, Constraint):
-    """A bound on a mean over all rows, which are one group."""
+    """A bound on means over all rows, which are one group."""
 
     needs_groups = False
     compares_groups = False
@@ -35,47 +31,14 @@ class _OfAllRows(FieldParameters, Constraint):
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with one group for all."""
-        return [replace(data, groups=Groups.encode(np.zeros(len(data.y), dtype=int)))]
+        return [replace(data, groups=_everyone(len(data.y)))]
 
-    def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
-        """Return the groups, which do not matter."""
-        return (groups,)
-
-    def _checked(
-        self, y: Array | None, groups: Groups | Array, sample_weight: Array
-    ) -> tuple[Array, Groups, Array]:
-        weight = np.asarray(sample_weight, dtype=float)
-        return np.asarray(y), Groups.encode(np.zeros(len(weight), dtype=int)), weight
-
-    def known_rows(self, groups: Groups) -> Array:
-        """Return that the constraint is on all rows.
-
-        Parameters
-        ----------
-        groups : Groups
-            See :meth:`Constraint.known_rows`.
-        """
-        return np.ones(len(groups.codes), dtype=bool)
-
-    def _at_most(
-        self, codes: Array, weight: Array, numbers: Array, constant: Array, what: str,
-        names: list[str], kind: Any = CellMeans,
-    ) -> measures.Compared:  # fmt: skip
-        """Return the bound kappa on affine functions of the means of cells of rows."""
-        each, shares = [*range(len(names)), 0], np.ones(len(names))  # the last stands for all rows
-        numbered = measures.Measures(
-            codes, weight, shares, what, names, numbers[each], constant=constant[each]
-        )
-        kappa = self.checked_kappa()
-        bound = measures.Requirement((1.0, 0.0), kappa, f"{{first}} <= {kappa:g}", kind=kind)
-        return measures.Compared([numbered], measures.each_group, bound)
+    def _of_everyone(self, weight: Array, what: str) -> measures.Measures:
+        return measures.means(_everyone(len(weight)), weight, self._warn, what, compared=False)
 
 
-@dataclass(frozen=True, eq=False)
-class TargetRate(CellMeans):
-    """The selection rate, with what it is to be near."""
-
-    target: float = 0.0  # the rate
+def _everyone(n_rows: int) -> Groups:
+    return Groups.encode(np.zeros(n_rows, dtype=int))
 
 
 class Coverage(_OfAllRows):
@@ -117,27 +80,18 @@ class Coverage(_OfAllRows):
 
     gap_title = "difference of the selection rate from the given one"
     needs_labels = property(lambda self: self.rate is None)
-    _chosen: ClassVar = {"rate": "target"}
-
-    def _target(self, y: Array, weight: Array) -> float:
-        rate = float(np.average(y > 0, weights=weight)) if self.rate is None else self.rate
-        return check_between("rate", rate, 0.0, 1.0, "the share that is selected")
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        target, sides = self._target(y, weight), np.array([1.0, -1.0])
-        names = [f"selected over {target:g}", f"rejected over {1.0 - target:g}"]
-        codes, kind = np.zeros(len(weight), dtype=int), partial(TargetRate, target=target)
-        numbers, constant = sides[:, None], -target * sides
-        return self._at_most(codes, weight, numbers, constant, "excess", names, kind)
-
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return the statements that not too many are selected, and not too many rejected."""
-        (target, kappa), sides = (self._target(y, sample_weight), self.checked_kappa()), []
-        for claim, share in zip(
-            super().claims(y, groups, sample_weight), (target, 1.0 - target), strict=True
-        ):
-            sides.append(replace(claim, bound=share + kappa))
-        return sides
+        target = float(np.average(y > 0, weights=weight)) if self.rate is None else self.rate
+        check_between("rate", target, 0.0, 1.0, "the share that is selected")
+        sides = replace(
+            self._of_everyone(weight, "excess"),
+            shares=np.ones(2),
+            groups=[f"selected over {target:g}", f"rejected over {1.0 - target:g}"],
+            numbers=np.array([[1.0], [-1.0], [1.0]]),  # the last is that of all rows
+            constant=np.array([-target, target, -target]),
+        )
+        return measures.each_at_most(sides, self.checked_kappa(), rate=target)
 
 
 class Churn(_OfAllRows):
@@ -181,14 +135,14 @@ class Churn(_OfAllRows):
     surrogate: str | Surrogate | None = None
 
     gap_title = "share of the rows that are decided otherwise than by the given model"
-    bound_to_training_rows = "it compares predictions with those of another model"
     needs_labels = False
-    _free = cast("Array | None", None)  # the decisions of the model without constraints
 
     @property
     def cannot_be_tested(self) -> str:  # type: ignore[override]
         """Why held-out rows cannot test it: the model without constraints is not given."""
         return "" if self.previous is not None else "previous=None is not a given model"
+
+    bound_to_training_rows = cannot_be_tested
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the given model's decisions as labels."""
@@ -197,9 +151,7 @@ class Churn(_OfAllRows):
             return [rows]
         if not hasattr(self.previous, "predict"):
             raise ValueError(f"previous must be a fitted classifier; got {self.previous!r}.")
-        if data.passed is None:
-            raise ValueError(f"{self!r} is for rows in memory: use another constraint with dask.")
-        decided = np.asarray(self.previous.predict(data.passed))
+        decided = np.asarray(self.previous.predict(self._in_memory(data.passed)))
         if data.positions is not None:
             decided = decided[data.positions]
         unknown = np.setdiff1d(decided, data.classes)
@@ -207,23 +159,21 @@ class Churn(_OfAllRows):
             raise ValueError(f"Churn: previous predicts {unknown.tolist()}, which y does not have.")
         return [replace(rows, y=np.where(decided == data.classes[1], 1.0, -1.0))]
 
-    def settled(self, scores: WeightedScores) -> Self:
-        """Return the constraint with the decisions of the model without constraints, if asked."""
-        made = copy(self)
-        if self.previous is None:
-            made._free = np.where(scores()[0] > 0.0, 1.0, -1.0)
-        return made
-
-    def build(self, model: Model, data: TrainingData) -> CompositeFunction:
+    def build_known(
+        self, model: Model, data: TrainingData, unconstrained: FreeScores
+    ) -> CompositeFunction:
         """Return the constraint on the decisions, which are the labels of the rows."""
-        if self._free is None:
-            return super().build(model, data)
-        if len(self._free) != len(data.y):
+        if self.previous is None:
+            scores = unconstrained(data, None)[0]
+            scores = self._in_memory(scores if len(scores) == len(data.y) else None)
+            data = replace(data, y=np.where(scores > 0.0, 1.0, -1.0))
+        return super().build_known(model, data, unconstrained)
+
+    def _in_memory(self, rows: Any) -> Any:
+        if rows is None:
             raise ValueError(f"{self!r} is for rows in memory: use another constraint with dask.")
-        return super().build(model, replace(data, y=self._free))
+        return rows
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        codes = (y > 0).astype(int)
-        rejected, selected = np.bincount(codes, weight, minlength=2) / weight.sum()
-        numbers, constant = np.array([[rejected, -selected]]), np.array([selected])
-        return self._at_most(codes, weight, numbers, constant, "share", ["decided otherwise"])
+        share = replace(self._of_everyone(weight, "share"), groups=["decided otherwise"])
+        return measures.each_at_most(measures.errors(y, share), self.checked_kappa())

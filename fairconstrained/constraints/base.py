@@ -114,7 +114,6 @@ class Constraint(Parametrized):
     averages_atoms: bool = False
     labels: tuple[str, str] = ("-1", "+1")
     _functions: ClassVar[Mapping[str, Callable[[], Any]]] = SURROGATES
-    _chosen: ClassVar[Mapping[str, str]] = {}  # parameters chosen in `build`: attributes of terms
     _default_kappa: ClassVar[float] = 0.05
     _largest_kappa: ClassVar[float] = 1.0
     kappa: float | None
@@ -241,12 +240,9 @@ class Constraint(Parametrized):
         """Return the rows with the groups of each part, see `parts`."""
         if data.groups is None:
             return [data]
-        every = self.groups_of_parts(data.groups)
-        return [data if each is data.groups else replace(data, groups=each) for each in every]
-
-    def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
-        """Return the groups of each part, see `parts`."""
-        return groups.by_stratum if self.joins_attributes else groups.separate
+        groups = data.groups
+        every = groups.by_stratum if self.joins_attributes else groups.separate
+        return [data if each is groups else replace(data, groups=each) for each in every]
 
     def known_rows(self, groups: Groups) -> Array:
         """Return which rows the constraint is on: those whose group is known.
@@ -306,7 +302,7 @@ class Constraint(Parametrized):
         term : Term
             What `build` returned there.
         """
-        return {name: getattr(term, field) for name, field in self._chosen.items()}
+        return dict(term.chosen)
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with what it chose on the training rows as parameters.

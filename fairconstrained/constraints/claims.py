@@ -271,6 +271,10 @@ def claims_of(compared: Compared) -> list[Claim]:
     """Return the claims of the outputs of a term, see :class:`Compared`."""
     factors, samples = compared.requirement.factors, _samples(compared)
     bound = compared.requirement.bound - compared.requirement.constant
+    # the numbers less the rates of events, of which some are negative predictions
+    flipped = [np.maximum(-sample.weight, 0.0).sum() for sample in samples]
+    origin = compared.pairs.origin
+    rest = np.zeros(len(samples)) if origin is None else origin - flipped
     shares = [share for part in compared.measures for share in (*part.shares.tolist(), None)]
     end = "" if compared.claimed.get("one_output", True) else ", all thresholds"
     claims = []
@@ -285,7 +289,8 @@ def claims_of(compared: Compared) -> list[Claim]:
             share, coefficients = shares[group], factors if group == a else factors[::-1]
             pair = samples[group], samples[every].without(samples[group].rows)
         if all(len(sample.rows) for sample in pair):  # a group of all rows has none to compare with
-            claims.append(Claim(name + end, pair, coefficients, bound, share, **compared.claimed))
+            most = bound - float(np.dot(factors, rest[[a, b]]))
+            claims.append(Claim(name + end, pair, coefficients, most, share, **compared.claimed))
     return claims
 
 

@@ -134,9 +134,7 @@ class BoundedGroupLoss(_LossConstraint):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         losses = measures.means(groups, weight, self._warn, "loss", compared=False)
-        bound = self.checked_kappa()
-        at_most = measures.Requirement((1.0, 0.0), bound, f"{{first}} <= {bound:g}", kind=LossMeans)
-        return measures.Compared([losses], measures.each_group, at_most, y.astype(float))
+        return measures.each_at_most(losses, self.checked_kappa(), LossMeans, y.astype(float))
 
 
 NamedGroups = Iterator[tuple[str, Array]]

@@ -18,6 +18,7 @@ from fairconstrained.terms.cell_means import CellMeans, Ratios, cell_matrix
 from fairconstrained.terms.head import AffineHead
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames, as_csr
 from fairconstrained.utils.execution import in_fold
+from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _SMALL = 4096  # entries up to which matrices are dense, and names are listed
@@ -70,6 +71,14 @@ def means(
     totals = np.bincount(codes + 1, weight, minlength=len(names) + 1)[1:]
     shares = totals / max(totals.sum(), np.finfo(float).tiny)
     return Measures(codes, weight, shares, what, names, _with_mean(shares), event)
+
+
+def errors(y: Array, rates: Measures) -> Measures:
+    """Return the groups' error rates, from the rates of their positives and negatives."""
+    codes = unique_codes(2 * rates.codes + (y > 0))[1]  # every row is in the cell of its group
+    signed = sp.csr_array((np.where(y > 0, -1.0, 1.0), codes, np.arange(len(y) + 1)))
+    numbers, positive = rates.numbers @ (rates.cells @ signed), rates.cells @ (y > 0)
+    return replace(rates, codes=codes, numbers=numbers, constant=rates.numbers @ positive)
 
 
 def with_rows(
@@ -181,6 +190,8 @@ class Requirement:
     kind: Callable[..., AffineHead] = CellMeans
     # what the names of numbers end with: the kind has as many statistics for each cell
     marks: Sequence[str] = ("",)
+    # the parameters of the constraint that were chosen on these rows, which the term keeps
+    chosen: Mapping[str, Any] = field(default_factory=dict)
 
 
 def difference(kappa: float, kind: type[CellMeans] = CellMeans) -> Requirement:
@@ -269,4 +280,18 @@ class Compared:
             offset=requirement.bound,
             names=tuple(texts) if few else texts,
             constant=constant,
+            chosen=requirement.chosen,
         )
+
+
+def each_at_most(
+    numbered: Measures,
+    bound: float,
+    kind: type[CellMeans] = CellMeans,
+    signs: Array | None = None,
+    **chosen: Any,
+) -> Compared:
+    """Return that every number is at most a bound, whatever the others are."""
+    text = f"{{first}} <= {bound:g}"
+    requirement = Requirement((1.0, 0.0), bound, text, kind=kind, chosen=chosen)
+    return Compared([numbered], each_group, requirement, signs)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Self
 
 import numpy as np
 
@@ -20,13 +19,6 @@ from fairconstrained.terms.cell_means import Ratios
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
-
-
-@dataclass(frozen=True, eq=False)
-class MinorityShare(Ratios):
-    """The share of the minority, with its name."""
-
-    minority: object = None  # the group that is the minority
 
 
 class MinorityRate(FieldParameters, Constraint):
@@ -98,7 +90,6 @@ class MinorityRate(FieldParameters, Constraint):
     cannot_be_tested = "the minority's share of the population is not known"
     needs_labels = False
     joins_attributes = True  # the minority is a group of one of the attributes
-    _chosen: ClassVar = {"c": "ratio", "minority": "minority"}
     _in_training_rows = False  # whether the minority is known to be a group of the training rows
 
     @property
@@ -124,7 +115,7 @@ class MinorityRate(FieldParameters, Constraint):
         rows = rows.take(np.flatnonzero(self.known_rows(rows.groups)))
         return super().build(model.on(rows.X), rows)
 
-    def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         minority, name, members = self._members(groups, weight)
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
@@ -136,9 +127,9 @@ class MinorityRate(FieldParameters, Constraint):
             names, numbers = [], numbers[1:]
         what, text = f"{share:.4g} * rate", f"{c:.4g} * rate(all) - {{first}} <= 0"
         rate = measures.Measures(members.astype(int), weight, numbers[-1, 1:], what, names, numbers)
-        kind = partial(MinorityShare, minority=minority)
-        bound = measures.Requirement((-1.0, c), 0.0, text, kind=kind)
-        return measures.Compared([rate], measures.each_group, bound).term(self._function())
+        chosen = {"c": c, "minority": minority}
+        bound = measures.Requirement((-1.0, c), 0.0, text, kind=Ratios, chosen=chosen)
+        return measures.Compared([rate], measures.each_group, bound)
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with the share and the minority of the term.

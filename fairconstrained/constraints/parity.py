@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
@@ -103,10 +104,11 @@ class RateParity(FieldParameters, Constraint):
         """Whether `bind` alone makes the term, of labels, groups and weights."""
         return type(self).build is Constraint.build and type(self).parts is Constraint.parts
 
-    def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
-        """Return the groups of each part; raise if `against` names none of them."""
-        measures.check_against(self.against, groups)
-        return super().groups_of_parts(groups)
+    def groupings(self, data: TrainingData) -> list[TrainingData]:
+        """Return the rows with the groups of each part; `against` is one of all groups."""
+        if data.groups is not None:
+            measures.check_against(self.against, data.groups)
+        return super().groupings(data)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         requirement = self._requirement()

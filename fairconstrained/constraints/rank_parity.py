@@ -151,7 +151,9 @@ class _RankConstraint(FieldParameters, Constraint):
         return measures.Compared(
             [measures.means(groups, weight, self._warn)],
             measures.COMPARISONS["pairs"],
-            measures.Requirement((factor, -factor), kappa, text, kind=clipped),
+            measures.Requirement(
+                (factor, -factor), kappa, text, kind=clipped, chosen={"ranks": (low, high)}
+            ),
             claimed={"ranks": (low, high), **self._claimed},
         )
 
@@ -253,7 +255,6 @@ class PartialDemographicParity(_RankConstraint, kw_only=True):
 
     n_ranks: int = 10
 
-    _chosen: ClassVar = {"ranks": "ranks"}
     _claimed: ClassVar = {"thresholds": None, "one_output": False}
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> PartialRates:
@@ -284,6 +285,7 @@ class PartialDemographicParity(_RankConstraint, kw_only=True):
             rates=tuple(rates.names[:-1]),
             ranks=(low, high),
             kappa=kappa,
+            chosen={"ranks": (low, high)},
         )
 
 
@@ -328,4 +330,3 @@ class WeakPartialDemographicParity(_RankConstraint):
     """
 
     subtracts_kappa = True
-    _chosen: ClassVar = {"ranks": "ends"}

@@ -7,7 +7,6 @@ from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import WeightedScores
@@ -15,7 +14,6 @@ from fairconstrained.constraints.parity import DemographicParity, RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers
 
@@ -65,10 +63,7 @@ class ErrorRateParity(RateParity):
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
         rates = measures.means(groups, weight, self._warn, "error")
-        codes = unique_codes(2 * rates.codes + (y > 0))[1]  # every row is in the cell of its group
-        signed = sp.csr_array((np.where(y > 0, -1.0, 1.0), codes, np.arange(len(y) + 1)))
-        numbers, positive = rates.numbers @ (rates.cells @ signed), rates.cells @ (y > 0)
-        return [replace(rates, codes=codes, numbers=numbers, constant=rates.numbers @ positive)]
+        return [measures.errors(y, rates)]
 
 
 class DisparateImpact(DemographicParity):
@@ -280,7 +275,6 @@ class ROCParity(RateParity, kw_only=True):
     gap_title = "largest difference of two groups' selection rates at any of the thresholds"
     scores_title = "sigmoids of scores minus thresholds"
     bounds_rates = False
-    _chosen: ClassVar = {"thresholds": "thresholds"}
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
@@ -303,6 +297,7 @@ class ROCParity(RateParity, kw_only=True):
             compared.requirement,
             kind=partial(ThresholdRates, thresholds=thresholds),
             marks=[f", s > {theta:g}" for theta in thresholds],
+            chosen={"thresholds": thresholds},
         )
         claimed = {"thresholds": thresholds, "one_output": False}
         return replace(compared, requirement=requirement, claimed=claimed)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
+from typing import Any, cast
 
 import numpy as np
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.constraints.losses import measured_from
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
@@ -42,10 +45,25 @@ class AssessedRows(GroupedRows):
     log_odds : ndarray of shape (n_rows,) or None, default=None
         With several classes: the log odds of the positive class, which surrogates and constraints
         on rankings are functions of. Its predictions are those of `values`.
+    classes : sequence of two labels, default=(-1, 1)
+        What the labels were called.
+    passed : tuple or None, default=None
+        X as it was passed, and the positions of these rows in it, for constraints on the
+        predictions of another model.
     """
 
     threshold: float = 0.0
     log_odds: Array | None = None
+    classes: Sequence[Any] = (-1, 1)
+    passed: tuple[Any, Array] | None = None
+
+    @property
+    def data(self) -> TrainingData:
+        """The rows as constraints know them."""
+        X, positions = self.passed or (None, None)
+        classes = np.asarray(self.classes)
+        rows = TrainingData(None, self.labels, classes, self.groups, self.weight)
+        return replace(rows, passed=X, positions=positions)
 
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
@@ -339,9 +357,10 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
     parts = []
     with warnings.catch_warnings(record=True) as empty:  # tables show nan for cells without rows
         warnings.simplefilter("always", VacuousConstraintWarning)
-        for groups in constraint.groups_of_parts(rows.groups):
+        for part in constraint.groupings(rows.data):
+            groups = cast("Groups", part.groups)
             inside = np.flatnonzero(constraint.known_rows(groups))
-            term = constraint.bind(rows.labels[inside], groups.take(inside), rows.weight[inside])
+            term = constraint.bind(part.y[inside], groups.take(inside), rows.weight[inside])
             parts.append((measured_from(term, rows.threshold), inside))
     return parts, [str(warning.message) for warning in empty]
 

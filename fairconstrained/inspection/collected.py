@@ -52,6 +52,7 @@ class Collected:
     outputs: dict[str, Outputs]
     target: str = ""  # the name of the column of labels; empty if it has none
     positive: Any = None  # the positive class
+    X: Any = None  # the features as they were passed, see `rows`; None for stored predictions
 
     @property
     def n_rows(self) -> int:
@@ -115,7 +116,14 @@ class Collected:
         labels = np.where(favourable, np.ones(len(self.weight)), -1.0)
         threshold = 0.0 if np.isnan(output.threshold) else output.threshold
         return AssessedRows(
-            labels, output.centred, self.groups, self.weight, threshold, output.log_odds
+            labels,
+            output.centred,
+            self.groups,
+            self.weight,
+            threshold,
+            output.log_odds,
+            classes=sorted(self.classes, key=lambda label: label == self.positive),
+            passed=None if self.X is None else (self.X, self.rows),
         )
 
     def predictions(self, name: str) -> list[Predictions]:
@@ -189,7 +197,7 @@ def collect(
     knowing = [model for model in every if getattr(final_estimator(model), says, None) is not None]
     last = (knowing or every)[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
-    return _collected(outputs, y, labels, groups, sample_weight, rows="X")
+    return replace(_collected(outputs, y, labels, groups, sample_weight, rows="X"), X=X)
 
 
 def collect_predictions(

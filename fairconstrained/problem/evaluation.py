@@ -67,12 +67,6 @@ class Evaluation:
             made = self._passes[model] = kind(cast("Any", model), self.w[: model.n_parameters])
         return made
 
-    def _count(self, kind: str) -> None:
-        """Count that functions of a kind are evaluated here, once."""
-        if kind not in self._counted:
-            self._counted.add(kind)
-            self.problem.counter.functions[kind] += self.problem.function_rows[kind]
-
     def with_scores(self, scores: Mapping[Model, Scores]) -> Evaluation:
         """Return the evaluation, which takes scores that are there: it does not read these rows."""
         for model, values in scores.items():
@@ -80,8 +74,12 @@ class Evaluation:
             rows.scores = values
         return self
 
-    def _term(self, k: int) -> TermPass:
-        """Return the pass of the term of a part; those of all parts with its model are made."""
+    def _term(self, k: int, *, sloped: bool = False) -> TermPass:
+        """Return the pass of the term of a part, whose value or gradient counts as evaluated."""
+        kind = KINDS[(1 + sloped) * (k > 0)]
+        if kind not in self._counted:
+            self._counted.add(kind)
+            self.problem.counter.functions[kind] += self.problem.function_rows[k > 0]
         if k not in self._terms:
             parts, w = self.problem.parts, self.w
             model = parts[k].model
@@ -105,7 +103,6 @@ class Evaluation:
 
     def _outputs(self, k: int) -> Array:
         part = self.problem.parts[k]
-        self._count("constraints" if k else "objective")
         return part.term.head(self._term(k).statistics) + part.added(self.w)
 
     @cached_property
@@ -129,7 +126,6 @@ class Evaluation:
         """Return the values of some constraints, by their positions."""
         if self.lists:
             return self.constraints[which]
-        self._count("constraints")
         values = np.zeros(len(which))
         for k, places, outputs in self._by_part(which):
             added = self.problem.parts[k].added(self.w, outputs)
@@ -232,15 +228,11 @@ class Evaluation:
         They come with the pass of the term and the weights of its statistics.
         """
         each = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
-        if objective:
-            self._count("objective")
         if active is not None:
-            if len(active.which):
-                self._count("constraint_gradients")
             constraints = self._by_part(active.which)
             each += [(k, active.values[places], outputs) for k, places, outputs in constraints]
         for k, weights, outputs in each:
-            of = self._term(k)
+            of = self._term(k, sloped=True)
             on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
             yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
 
@@ -311,10 +303,8 @@ class Evaluation:
             Positions of constraints.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
-        if len(which):
-            self._count("constraint_gradients")
         for k, places, outputs in self._by_part(which):
-            part, of = self.problem.parts[k], self._term(k)
+            part, of = self.problem.parts[k], self._term(k, sloped=True)
             on_model, on_own = self.model_pass(part.model).rows(of, outputs)
             rows[places] = part.added_gradient(self.w)
             rows[places, : on_model.shape[1]] += on_model

@@ -112,17 +112,17 @@ class Problem:
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
-    def function_rows(self) -> dict[str, int]:
-        """The rows of the objective, of the constraints and of their gradients; 1 without rows."""
-        of_parts = (self.objective,), self.constraints, self.constraints
-        models = [{part.model for part in parts} for parts in of_parts]
-        rows = [max(sum(model.n_rows for model in each), 1) for each in models]
-        return dict(zip(KINDS, rows, strict=True))
+    def function_rows(self) -> tuple[int, int]:
+        """How many rows the objective has, and the constraints; 1 for functions of no rows."""
+        models = {self.objective.model}, {part.model for part in self.constraints}
+        objective, constraints = (max(sum(model.n_rows for model in each), 1) for each in models)
+        return objective, constraints
 
     @property
     def evaluations(self) -> dict[str, float]:
-        """How often each kind of function was evaluated so far; a batch counts by its rows."""
-        return {kind: self.counter.functions[kind] / n for kind, n in self.function_rows.items()}
+        """How often functions of each kind were evaluated, in passes over their own rows."""
+        counts = self.counter.functions.items()
+        return {kind: n / self.function_rows[kind != KINDS[0]] for kind, n in counts}
 
     @cached_property
     def n_rows(self) -> int:

@@ -7,7 +7,8 @@ the second one, the head, a few outputs from the statistics. Only the first step
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,8 @@ class Term(ABC):
         A description of each output.
     n_auxiliary : int
         The number of the term's own variables.
+    chosen : mapping
+        The parameters of the constraint that were chosen on the rows of the term, by name.
     smooth : bool
         Whether the gradients are continuous.
     convex : bool
@@ -59,6 +62,7 @@ class Term(ABC):
     n_statistics: int
     names: Sequence[str]
     n_auxiliary: int = 0
+    chosen: Mapping[str, Any] = MappingProxyType({})
     smooth: bool = False
     convex: bool = False
     batchable: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -34,6 +34,7 @@ class AffineHead(Term):
     names: Sequence[str] = field(default=(), repr=False)  # a description of each output
     # d, the constant part of the gap, for instance the 1 of "1 - rate", (n_outputs,)
     constant: Array | float = 0.0
+    chosen: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Make a missing combination the identity."""

@@ -10,6 +10,7 @@ from fairconstrained import (
     Coverage,
     FairLogisticClassifier,
     FairThresholds,
+    fairness_report,
     make_biased_classification,
 )
 
@@ -74,3 +75,13 @@ def test_a_model_of_other_classes_is_refused() -> None:
     other = LogisticRegression().fit(X, X[:, 0] > 0.0)
     with pytest.raises(ValueError, match=r"Churn: previous predicts \[False, True\]"):
         FairLogisticClassifier(Churn(other)).fit(X, Y)
+
+
+def test_reports_measure_the_decisions_of_a_given_model_on_other_rows() -> None:
+    clf = FairLogisticClassifier(Churn(PREVIOUS, kappa=0.1)).fit(X[:1000], Y[:1000])
+    weight = (np.arange(500) % 3 > 0).astype(float)
+    rows = {"sensitive_features": GROUPS[1000:], "sample_weight": weight}
+    report = fairness_report(clf, X[1000:], Y[1000:], **rows)
+    changed = (clf.predict(X[1000:]) != BEFORE[1000:])[weight > 0.0].mean()
+    (gap,) = report.constraints["decisions"]
+    assert gap == pytest.approx(changed)
