@@ -2,7 +2,7 @@
 
 The ``fetch_*`` functions read files from the folder in the environment variable
 ``FAIRCONSTRAINED_DATA``. If it is not set, they download the data from OpenML. Both sources give
-the same table, with the rows in the same order.
+the same table, with the rows in the same order. `fetch_mslr` reads a file that the user names.
 
 Data for examples and benchmarks belong here; what users pass is checked in ``data``.
 """
@@ -16,6 +16,7 @@ from fairconstrained.datasets._fetch import (
     fetch_law_school,
 )
 from fairconstrained.datasets._generated import make_biased_classification, make_biased_ranking
+from fairconstrained.datasets._letor import fetch_mslr
 
 __all__ = [
     "fetch_a9a",
@@ -24,6 +25,7 @@ __all__ = [
     "fetch_communities",
     "fetch_compas",
     "fetch_law_school",
+    "fetch_mslr",
     "make_biased_classification",
     "make_biased_ranking",
 ]

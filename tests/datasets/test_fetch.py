@@ -18,6 +18,7 @@ from fairconstrained.datasets import (
     fetch_communities,
     fetch_compas,
     fetch_law_school,
+    fetch_mslr,
 )
 
 FETCHERS = [fetch_a9a, fetch_adult, fetch_bank, fetch_communities, fetch_compas, fetch_law_school]
@@ -355,3 +356,29 @@ def test_folder_and_openml_give_equal_data(data_folder, openml, monkeypatch):
     assert_frame_equal(from_openml.data, from_folder.data)
     assert_series_equal(from_openml.target, from_folder.target)
     assert_frame_equal(from_openml.sensitive_features, from_folder.sensitive_features)
+
+
+# A user's own copy of MSLR-WEB10K.
+
+
+def test_mslr(tmp_path):
+    path = tmp_path / "train.txt"
+    lines = [f"{k % 3} qid:{k // 4} 1:{k}.5 132:{k} 136:0\n" for k in range(10)]
+    path.write_text("".join(lines))
+    bunch = fetch_mslr(path)
+    assert bunch.data.shape == (10, len(bunch.feature_names)) == (10, 136)
+    assert_array_equal(bunch.data[:, 0].toarray()[:, 0], np.arange(10) + 0.5)
+    assert bunch.target.tolist() == [0, 1, 2] * 3 + [0]
+    assert bunch.query.tolist() == [0] * 4 + [1] * 4 + [2] * 2
+    assert bunch.sensitive_features.tolist() == ["low"] * 4 + ["high"] * 6
+
+
+@pytest.mark.parametrize("line", ["1 1:0.5", "1 qid:1 137:0.5", "1,2,3"])
+def test_mslr_of_another_form(tmp_path, line):
+    path = tmp_path / "train.txt"
+    path.write_text(line + "\n")
+    with pytest.raises(ValueError, match=r"query|137 features|convert") as caught:
+        fetch_mslr(path)
+    assert "path=" in caught.value.__notes__[0] and "LETOR" in caught.value.__notes__[0]
+    with pytest.raises(FileNotFoundError, match=r"path: there is no file.*https://"):
+        fetch_mslr(tmp_path / "absent.txt")
