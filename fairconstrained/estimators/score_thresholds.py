@@ -283,7 +283,8 @@ class FairThresholds(
             Strata in which groups are compared, see :meth:`FairLogisticClassifier.fit`. The rows of
             a group have the same threshold in all strata.
         **fit_params : object
-            Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`.
+            Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`. A
+            `constraint_data` is refused.
 
         Returns
         -------
@@ -297,6 +298,11 @@ class FairThresholds(
             decisions.
         """
         with all_or_nothing(self):
+            if "constraint_data" in fit_params:
+                raise ValueError(
+                    "constraint_data: thresholds are chosen on rows of X, whose groups they "
+                    "compare. Leave it out, or fit the estimator with it and use cv='prefit'."
+                )
             check_threshold_options(self)
             warn_of_unused_kappa(self)
             passed: dict[str, Any] = {

@@ -18,6 +18,7 @@ from fairconstrained import (
     FairLogisticClassifierCV,
     FairNetworkClassifier,
     FairRanker,
+    FairThresholds,
     fairness_path,
     make_biased_classification,
 )
@@ -143,3 +144,13 @@ def test_estimators_on_dask_collections_refuse_them() -> None:
 
     with pytest.raises(ValueError, match="constraint_data is for rows in memory"):
         OnDask().fit(X, Y, constraint_data=ASKED)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_thresholds_refuse_them(routing: bool) -> None:
+    clf, refused = (
+        FairThresholds(FairLogisticClassifier()),
+        "constraint_data: thresholds are chosen",
+    )
+    with config_context(enable_metadata_routing=routing), pytest.raises(ValueError, match=refused):
+        clf.fit(X, Y, sensitive_features=GROUPS[:600], constraint_data=ASKED)
