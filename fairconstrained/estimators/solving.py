@@ -134,17 +134,19 @@ def best_of(
     :class:`~fairconstrained.solvers.IPC`. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
     :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
-    own (after a warm start, which may be a dead end, the same solver as well). With
-    ``solver="auto"`` the solver is also started near local solutions of other kinds that look
-    better, see `better_start`. Nothing else is tried if one data pass proves that at most a
-    thousandth of the objective can be gained. Of two answers one that meets the constraints is
-    better, then one that converged, then one whose objective is smaller by more than the tolerance
-    on the violation explains.
+    own (after a warm start, which may be a dead end, the same solver as well). Solvers chosen by
+    name are also started near local solutions of other kinds that look better, see `better_start`:
+    from zero, where all scores are equal, many end at rates that are equal within a range. With
+    ``solver="auto"`` nothing else is tried if one data pass proves that at most a thousandth of the
+    objective can be gained. Of two answers one that meets the constraints is better, then one that
+    converged, then one whose objective is smaller by more than the tolerance on the violation
+    explains.
 
-    An answer that converged and meets the constraints is kept if the solver was chosen by name or
-    passed as an object. Answers of a solver that is not replaceable (a penalty of given strength,
-    or an object with ``polish=False``, such as those of ``paper()``), those that `max_iter` has
-    ended, and those of models whose scores are not linear in the variables are always kept.
+    An answer that converged and meets the constraints is not replaced by another solver's if the
+    solver was chosen by name, and is kept if it was passed as an object. Answers of a solver that
+    is not replaceable (a penalty of given strength, or an object with ``polish=False``, such as
+    those of ``paper()``), those that `max_iter` has ended, and those of models whose scores are not
+    linear in the variables are always kept.
 
     Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
     proportion where `max_iter` is above the solver's own. One that is passed as an object has
@@ -171,7 +173,8 @@ def best_of(
     again = failed and warm is not None  # a start may be a dead end
     near = warm if isinstance(warm, Start) and not again else None
     tried = [(other, near) for other in _others(solver, problem, options, first, again=again)]
-    if options.solver == "auto" and first.status is not Status.STOPPED:
+    by_name = isinstance(options.solver, str) and solver.seeks_feasibility
+    if by_name and not _was_ended(first, options):
         start, more = better_start(problem, at)
         used += more
         tried += [] if start is None else [(solver, start)]
@@ -189,7 +192,7 @@ def best_of(
         if start_at.violation <= solver.tol:
             measured = Measured.of(Iterate(start_at, None, 0), solver.tol)
             best, at = best.with_point(measured, Status.STALLED), start_at
-    if best is not first and options.solver != "auto":
+    if best.solver is not first.solver and options.solver != "auto":
         best = _in_place_of(first, best)
     return replace(best, data_passes=used), at
 
@@ -210,16 +213,21 @@ def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
     return result.violation > solver.tol or (named and not result.converged)
 
 
+def _was_ended(result: Result, options: Any) -> bool:
+    """Return whether a callback or the estimator's `max_iter` ended a run."""
+    limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
+    return limited or result.status is Status.STOPPED
+
+
 def _others(
     solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool
 ) -> list[Solver]:
     """Return the solvers that are tried after the first one, with `again` itself as well."""
     named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
-    limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
     proven = problem.convex and result.status is Status.INFEASIBLE
     replaceable = solver.seeks_feasibility if named else solver.replaceable
     linear = all(model.linear for model in problem.models)
-    if result.status is Status.STOPPED or limited or proven or not replaceable or not linear:
+    if _was_ended(result, options) or proven or not replaceable or not linear:
         return []
     also = options.solver == "auto" and options.max_iter is None and several_solutions(problem)
     others: list[Solver] = []

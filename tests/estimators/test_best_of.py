@@ -161,7 +161,7 @@ def best_of_many_starts(surrogate):
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
 def test_weak_partial_parity_ends_at_the_best_of_many_starts(surrogate):
     best = best_of_many_starts(surrogate)
-    for solver in ("auto",):
+    for solver in ("idca", "auto"):
         classifier = weakly_fitted(solver, surrogate)
         assert classifier.result_.converged
         assert classifier.objective_ <= 1.001 * best, solver
