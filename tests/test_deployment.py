@@ -1,6 +1,7 @@
 """Tests of deployment: converted models have equal predictions, and files are safe to load."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,13 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from fairconstrained import (
+    EqualizedOdds,
     FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
@@ -22,6 +25,14 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.deployment import reasons, to_sklearn, trusted_types
+from fairconstrained.domains import L1Ball
+from fairconstrained.exceptions import (
+    ConstantDecisionWarning,
+    ConvergenceWarning,
+    InfeasibleConstraintWarning,
+)
+from fairconstrained.penalties import SCAD
+from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 
 X, Y, GROUPS = make_biased_classification(300, n_features=4, random_state=0)
 
@@ -42,6 +53,14 @@ def fitted(request):
 @pytest.fixture(scope="module")
 def skops():
     return pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
+
+
+def quietly(fit, *rows, **given):
+    """Fit although iterations are few, and bounds not met."""
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, InfeasibleConstraintWarning, ConstantDecisionWarning):
+            warnings.simplefilter("ignore", category)
+        return fit(*rows, **given)
 
 
 def assert_equal_outputs(plain, model, X):
@@ -86,6 +105,13 @@ def test_names_and_labels_are_kept(frame):
     assert_equal_outputs(plain, fair, X)
 
 
+def test_no_intercept():
+    fair = FairLogisticClassifier(fit_intercept=False).fit(X, Y, sensitive_features=GROUPS)
+    plain = fair.to_sklearn()
+    assert plain.get_params()["fit_intercept"] is False
+    assert_equal_outputs(plain, fair, X)
+
+
 def test_hidden_column_has_zero_weight_or_is_left_out():
     whole = np.column_stack([X[:, :2], GROUPS, X[:, 2:]])
     fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, Y)
@@ -96,6 +122,12 @@ def test_hidden_column_has_zero_weight_or_is_left_out():
     np.testing.assert_allclose(smaller.predict_proba(X), expected, atol=1e-12)
 
 
+def test_visible_sensitive_column_stays():
+    whole = np.column_stack([X, GROUPS])
+    fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, Y)
+    assert_equal_outputs(fair.to_sklearn(sensitive="leave_out"), fair, whole)
+
+
 def test_pipeline_drops_the_column_of_strings(frame):
     X, y = frame
     fair = make_pipeline(FairLogisticClassifier(sensitive_columns=["sex"])).fit(X, y)
@@ -103,6 +135,18 @@ def test_pipeline_drops_the_column_of_strings(frame):
     assert [name for name, _ in plain.steps] == ["columns", "fairlogisticclassifier"]
     assert_equal_outputs(plain, fair, X)
     assert_equal_outputs(plain, fair, X.assign(sex="not known"))
+
+
+def test_pipeline_and_search(frame):
+    X, y = frame
+    columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["sex"]), remainder=StandardScaler()
+    )
+    pipeline = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[0, 1]))
+    search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
+    for sensitive in ("zero", "leave_out"):
+        plain = to_sklearn(search, sensitive=sensitive)
+        assert_equal_outputs(plain, search.best_estimator_, X)
 
 
 def test_coefficients_per_group_cannot_be_converted():
@@ -128,6 +172,35 @@ def test_converted_model_has_no_untrusted_types(fitted, skops):
     assert skops.get_untrusted_types(data=saved) == []
     loaded = skops.loads(saved)
     assert_equal_outputs(loaded[-1], fitted, X)
+
+
+OPTIONS = {
+    **{name: {"solver": name, "max_iter": 2} for name in SOLVERS},
+    "objects": {
+        "constraint": EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02), "max_iter": 2,
+    },
+    "list": {
+        "constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0), "max_iter": 2,
+    },
+    "names": {"constraint": "partial_dp", "loss": "truncated_logistic", "max_iter": 2},
+    "certificate": {"enforce": "decision", "confidence": 0.5, "kappa": 0.3},
+    "oracle": {"solver": IPC(oracle=SwitchingSubgradient(max_iter=50), max_iter=2)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_skops_loads_the_estimator_with_its_parameters_and_result(name, skops):
+    fair = FairLogisticClassifier(**{"random_state": 0, **OPTIONS[name]})
+    quietly(fair.fit, X, Y, sensitive_features=GROUPS)
+    saved = skops.dumps(fair)
+    assert set(skops.get_untrusted_types(data=saved)) <= set(trusted_types())
+    loaded = skops.loads(saved, trusted=trusted_types())
+    assert_equal_outputs(loaded, fair, X)
+    for result in ("status", "message", "trace"):
+        assert getattr(loaded.result_, result) == getattr(fair.result_, result)
+    assert repr(loaded.get_params()) == repr(fair.get_params())
+    again = quietly(clone(loaded).fit, X, Y, sensitive_features=GROUPS)
+    assert_equal_outputs(again, fair, X)
 
 
 def test_functions_are_not_trusted(skops):
@@ -203,6 +276,24 @@ def test_columns_that_are_only_passed_through_need_not_be_there(frame, parts, ou
     np.testing.assert_array_equal(model.decision_function(X), before)  # it is unchanged
     with pytest.raises(ValueError, match="columns are missing"):
         model.predict(without)
+
+
+def test_columns_that_another_step_makes_are_selected(frame):
+    X, y = frame
+    codes = OneHotEncoder(sparse_output=False, drop="if_binary")
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (codes, ["sex"]))
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[-1])).fit(X, y)
+    plain = to_sklearn(model, sensitive="leave_out")
+    assert [name for name, _ in plain.steps][1] == "columns"
+    assert_equal_outputs(plain, model, X)
+
+
+def test_arrays_keep_their_columns(frame):
+    X, y = frame
+    numbers = X.assign(sex=X["sex"] == "m").to_numpy(dtype=float)
+    columns = make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1, 3]))
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[2])).fit(numbers, y)
+    assert_equal_outputs(to_sklearn(model, sensitive="leave_out"), model, numbers)
 
 
 def test_the_threshold_of_a_pipeline_is_kept(frame):

@@ -121,6 +121,24 @@ def test_projections_of_huge_points_are_exact(ball, size):
     assert_allclose(both, [expected, -expected, 0.0], rtol=1e-15, atol=1e-15)
 
 
+@given(w=vectors, radius=st.floats(0.1, 6.0))
+def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
+    """Where all entries are in the support, a constant added to their sizes changes nothing."""
+    w = np.where(w == 0.0, 1.0, w)
+    far = L1Ball(radius).project(w + np.sign(w) * 2.0**40)
+    farther = L1Ball(radius).project(w + np.sign(w) * 2.0**42)
+    assert_allclose(far, farther, atol=1e-3)
+    assert_allclose(np.abs(far).sum(), radius, rtol=1e-12)
+
+
+def test_projection_of_very_distant_points_depends_on_their_direction_only():
+    ellipsoid, direction = Ellipsoid(np.array([1e-3, 2.0, 30.0])), np.array([3.0, -1.0, 2.0])
+    expected = ellipsoid.project(1e40 * direction)
+    for size in (1e100, 1e200, 1e300):
+        assert_allclose(ellipsoid.project(size * direction), expected, rtol=1e-12)
+    assert_allclose(np.linalg.norm(expected / ellipsoid.axes), 1.0)
+
+
 STRETCHABLE = [Box(-1.0, 2.0), L1Ball(1.5), L2Ball(1.5), Blocks(L2Ball(1.0), 2), WholeSpace()]
 
 
@@ -150,6 +168,12 @@ def test_a_set_in_other_units_is_projected_on_exactly(domain, w, elsewhere, powe
     assert_allclose(other.normal_cone_residual(projected, -move), 0.0, atol=1e-8)
 
 
+def test_only_a_known_set_has_other_units_for_every_coordinate():
+    domain = Enlarged(L2Ball(1.0), 2.0)
+    assert domain.stretched(np.array([1.0, 2.0])) is None
+    assert Blocks(L2Ball(1.0), 2).stretched(np.array([1.0, 2.0])) is None
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball | Ellipsoid | WeightedL1Ball)])
 def test_non_finite_points_have_no_projection(domain, value):
@@ -159,18 +183,24 @@ def test_non_finite_points_have_no_projection(domain, value):
     assert np.isnan(domain.normal_cone_residual(np.ones(4), w)).all()
 
 
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, "1", None, True])
+@pytest.mark.parametrize("ball", [L1Ball, L2Ball])
+def test_a_radius_is_a_number_above_zero(ball, radius):
+    with pytest.raises(ValueError, match=f"The 'radius' parameter of {ball.__name__} must be a fl"):
+        check_parameters(ball(radius))
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1.0, -1.0), (np.nan, 1.0), (0.0, "1"), (None, 1.0), (np.inf, np.inf), (0.0, True)]
+)
+def test_bounds_are_numbers_in_order(bounds):
+    with pytest.raises(ValueError, match=r"(of Box must be|Box: lower and upper must)"):
+        check_parameters(Box(*bounds))
+
+
 @pytest.mark.parametrize(
     ("domain", "message"),
     [
-        *(
-            (ball(radius), "The 'radius' parameter of L[12]Ball must be a fl")
-            for ball in (L1Ball, L2Ball)
-            for radius in (0.0, np.nan, np.inf, "1", True)
-        ),
-        *(
-            (Box(*bounds), "(of Box must be|Box: lower and upper must)")
-            for bounds in ((1.0, -1.0), (np.nan, 1.0), (0.0, "1"), (np.inf, np.inf), (0.0, True))
-        ),
         (Ellipsoid([1.0, 0.0]), "The 'axes' parameter of Ellipsoid must be a sequence of numbers"),
         (Ellipsoid([[1.0]]), "The 'axes' parameter of Ellipsoid must be a sequence of numbers"),
         (WeightedL1Ball(0.0, [1.0]), "The 'radius' parameter of WeightedL1Ball must be"),
@@ -239,6 +269,24 @@ def test_residual_minus_gradient_is_in_the_normal_cone(domain, target, gradient,
     w, other = domain.project(target), domain.project(elsewhere)
     normal = domain.normal_cone_residual(w, gradient) - gradient
     assert (other - w) @ normal <= 1e-9 * (1.0 + np.linalg.norm(normal))
+
+
+@each(DOMAINS)
+@given(target=vectors)
+def test_whole_space_says_that_nothing_is_excluded(domain, target):
+    assert not domain.whole_space or domain.project(target) is target
+
+
+def test_leading_of_the_whole_space_is_the_whole_space():
+    assert Leading(WholeSpace(), 2).whole_space
+    assert not Leading(Box(), 2).whole_space
+
+
+def test_the_bounds_of_a_box_may_be_infinite():
+    w, gradient = np.array([0.0, 0.0, 5.0]), np.array([1.0, -1.0, 2.0])
+    one_sided = Box(0.0, np.inf).normal_cone_residual(w, gradient)
+    assert_array_equal(one_sided, [0.0, -1.0, 2.0])
+    assert_array_equal(Box(-np.inf, np.inf).normal_cone_residual(w, gradient), gradient)
 
 
 @each(DOMAINS)
