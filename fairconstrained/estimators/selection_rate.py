@@ -166,11 +166,11 @@ def cut_exactly(
     iterate = Iterate(here, result.multipliers, result.n_iter)
     measured = Measured.of(iterate, result.solver.tol)
     smooth = here.problem.smooth or abs(distance) > _NEAR
-    found = result.with_point(measured, _status_of(measured.kkt, result, smooth))
+    shown = result.with_point(measured, _status_of(measured.kkt, result, smooth))
     figures = result.objective, result.violation, result.kkt_residual, result.n_iter
     said = describe(result.status, *figures)
-    message = result.message.replace(said, found.message)
-    return fit, replace(found, message=message, state=result.state)
+    message = result.message.replace(said, shown.message)
+    return fit, replace(shown, message=message, state=result.state)
 
 
 def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:

@@ -119,17 +119,17 @@ class LeafModel(LinearModel):
         fit_intercept : bool, default=True
             Whether the intercept is a parameter; if not, it must be zero.
         """
-        found = features(X, None if scores is None else np.zeros(len(scores)))
+        columns = features(X, None if scores is None else np.zeros(len(scores)))
         if scores is not None and features.base_of is not None:
-            found.data[:: len(features.sizes) + 1] = scores - initial[-1] - found @ initial[:-1]
+            columns.data[:: len(features.sizes) + 1] = scores - initial[-1] - columns @ initial[:-1]
         share = sample_weight / sample_weight.sum()
-        squares = np.asarray(found.power(2).T @ share)
+        squares = np.asarray(columns.power(2).T @ share)
         n_parameters = len(initial) if fit_intercept else len(initial) - 1
         curvatures = None
         if curvature is not None:
             curvatures = np.append(curvature * squares + alpha, curvature)[:n_parameters]
         return cls(
-            found,
+            columns,
             fit_intercept=fit_intercept,
             mean_squares=squares,
             features=features,

@@ -105,8 +105,8 @@ def _made(make: MakeModule, n_features: int) -> Any:
 
 def _dtype(module: Module) -> dtype:
     """Return the precision of a module's weights, the default if it has none."""
-    found = (one.dtype for one in module.parameters() if one.is_floating_point())
-    return next(found, torch_module().get_default_dtype())
+    dtypes = (parameter.dtype for parameter in module.parameters() if parameter.is_floating_point())
+    return next(dtypes, torch_module().get_default_dtype())
 
 
 def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
@@ -126,15 +126,15 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
         module = _made(make, n_features).cpu().eval()
         try:
             with torch.no_grad():  # a first pass also makes the weights of lazy layers
-                found = module(torch.zeros(2, n_features, dtype=_dtype(module)))
+                output = module(torch.zeros(2, n_features, dtype=_dtype(module)))
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ValueError(
                 f"module must return a network for rows of {n_features} features; what it returns "
                 f"raises on 2 rows of zeros: {error}"
             ) from error
-    if not any(one.numel() for one in module.parameters()):
+    if not any(parameter.numel() for parameter in module.parameters()):
         raise ValueError("module must return a network that has weights; it has none.")
-    shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+    shape = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
     if shape not in ((2,), (2, 1)):
         raise ValueError(
             "module must return a network with one output per row, of shape (n_rows,) or "
@@ -148,11 +148,11 @@ def positions(module: Module) -> dict[str, slice]:
 
     Matrices come first, then vectors: biases and the like, which penalties leave out.
     """
-    found, start = {}, 0
+    places, start = {}, 0
     for name, parameter in sorted(module.named_parameters(), key=lambda item: item[1].dim() < 2):
-        found[name] = slice(start, start + parameter.numel())
+        places[name] = slice(start, start + parameter.numel())
         start += parameter.numel()
-    return found
+    return places
 
 
 def weights_of(module: Module) -> Array:
@@ -247,9 +247,9 @@ def last_layer(module: Module, n_features: int) -> LastLayer | None:
     """
     torch = torch_module()
     linear = [
-        (name, one)
-        for name, one in module.named_modules()
-        if isinstance(one, torch.nn.Linear) and one.out_features == 1
+        (name, layer)
+        for name, layer in module.named_modules()
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == 1
     ]
     if not linear:
         return None

@@ -163,12 +163,13 @@ class TorchModel(Model):
     @property
     def n_parameters(self) -> int:
         """The number of weights."""
-        return sum(one.numel() for one in self.network.module.parameters())
+        return sum(parameter.numel() for parameter in self.network.module.parameters())
 
     @property
     def n_penalized(self) -> int:
         """The number of weights that are not biases; they come first."""
-        return sum(one.numel() for one in self.network.module.parameters() if one.dim() >= 2)
+        matrices = (each for each in self.network.module.parameters() if each.dim() >= 2)
+        return sum(each.numel() for each in matrices)
 
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the weights of a new module, drawn with a seed from `random_state`.
@@ -199,8 +200,8 @@ class TorchModel(Model):
         assert network.last is not None, "the module does not end with a linear layer"
         with torch_module().no_grad(), limited_torch_threads(self.network.work(self.n_rows)):
             weights = named_weights(network.module, network.tensor(w))
-            found = network.last.inputs(network.module, weights, self.rows)
-        return np.asarray(found.double().cpu().numpy())
+            inputs = network.last.inputs(network.module, weights, self.rows)
+        return np.asarray(inputs.double().cpu().numpy())
 
     def batch(self, rows: Array) -> TorchModel:
         """Return the model of these rows only."""

@@ -55,7 +55,7 @@ class Shard:
         else:
             sparse = cast("SparseMatrix", self.X)
             arrays += [sparse.data, sparse.indices]
-        return sum(one.nbytes for one in arrays if one is not None)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def blocks(self) -> Iterator[Block]:
         """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
@@ -95,7 +95,7 @@ def _with_free_memory_below(size: int) -> Array:
     An allocator that returns free memory at once, as in the worker processes of dask, returns what
     is above the last array in use. While this one is in use, the memory below it stays.
     """
-    return max([np.empty(size) for _ in range(_SPARE)], key=lambda one: one.ctypes.data)
+    return max([np.empty(size) for _ in range(_SPARE)], key=lambda array: array.ctypes.data)
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,18 +99,18 @@ class ShardedScores:
         two, for histograms, and their statistics are approximate.
         """
         model = self.model
-        summed = [(model.summed(term), own) for term, own in requests if not of_distribution(term)]
+        summed = [(model.summed(term), at) for term, at in requests if not of_distribution(term)]
         sums = iter(self._total(statistics_along, points, summed) if summed else ())
         scores = self.distributions(points) if len(summed) < len(requests) else []
 
-        def from_scores(term: Term, own: Array) -> Array:
-            each, of_atoms = zip(scores, own, strict=True), model.of_atoms(term)
+        def from_scores(term: Term, variables: Array) -> Array:
+            each, of_atoms = zip(scores, variables, strict=True), model.of_atoms(term)
             values = [of_atoms.take(a, weight).forward(at, v)[0] for (at, a, weight), v in each]
             return np.array(values)
 
         return [
-            from_scores(term, own) if of_distribution(term) else next(sums)
-            for term, own in requests
+            from_scores(term, variables) if of_distribution(term) else next(sums)
+            for term, variables in requests
         ]
 
     def distributions(self, points: Array) -> list[Distribution]:
@@ -120,7 +120,7 @@ class ShardedScores:
             return [(start + t * change, atoms, weight) for t in points]
         low, high = self._ranges(points)
         (counts,) = self._total(histograms, points, low, high, len(self.model.totals))
-        return [_of_bins(*one) for one in zip(counts, low, high, strict=True)]
+        return [_of_bins(*part) for part in zip(counts, low, high, strict=True)]
 
     def above(self, thresholds: Array) -> tuple[Array, Array]:
         """Return the weight and the number of the rows of every atom with larger scores of w."""
@@ -129,7 +129,7 @@ class ShardedScores:
             order = np.argsort(thresholds, kind="stable")
             sums = self._total(rows_above, thresholds[order], len(self.model.totals))
             back = np.argsort(order, kind="stable")
-            weight, counts = (one[self.model.atoms][:, back] for one in sums)
+            weight, counts = (part[self.model.atoms][:, back] for part in sums)
             self._above[key] = weight, counts
         return self._above[key]
 
@@ -148,7 +148,7 @@ class ShardedScores:
         low, high = self.range
         while high - low > max(_ROUNDING * np.spacing(max(abs(low), abs(high))), _TINY):
             thresholds = np.linspace(low, high, BINS + 1)
-            heavy, counts = (one[0] for one in self._total(rows_above, thresholds, 1))
+            heavy, counts = (part[0] for part in self._total(rows_above, thresholds, 1))
             # the last threshold above which there is enough, and the next one
             k = max(int((heavy >= share * all_weight).sum()) - 1, 0)
             low, high = thresholds[k], thresholds[k + 1]
@@ -241,7 +241,7 @@ def statistics_along(
     parts = []
     for term, auxiliary in requests:
         each = zip(points, auxiliary, strict=True)
-        values = [statistics_of(term, block, start + t * change, own) for t, own in each]
+        values = [statistics_of(term, block, start + t * change, at) for t, at in each]
         parts.append(np.reshape(values, (len(points), term.n_statistics)))
     return tuple(parts)
 

@@ -91,7 +91,7 @@ def statistics(block: Block, scores: Array, requests: Sequence[tuple[Term, Array
         else:
             parts.append(statistics_of(term, block, scores, auxiliary))
     gradients = block.gradient(slopes)  # one product for all of them
-    return tuple(gradients[one] if isinstance(one, slice) else one for one in parts)
+    return tuple(gradients[part] if isinstance(part, slice) else part for part in parts)
 
 
 def _of_few_cells(term: Term) -> bool:
@@ -149,10 +149,10 @@ def _with_jacobian(term: Term, block: Block, scores: Array, auxiliary: Array) ->
 def _pulled_back(pullback: Pullback, table: Array, block: Block, auxiliary: Array) -> Sums:
     """Return the gradients of sums of statistics with the weights in each row of a table."""
     # one by one: a sparse shard is a single block
-    rows = [(block.gradient(back), own) for back, own in map(pullback, table)]
+    rows = [(block.gradient(back), on_variables) for back, on_variables in map(pullback, table)]
     return (
         np.reshape([on_model for on_model, _ in rows], (len(table), block.X.shape[1] + 1)),
-        np.reshape([own for _, own in rows], (len(table), len(auxiliary))),
+        np.reshape([on_variables for _, on_variables in rows], (len(table), len(auxiliary))),
     )
 
 

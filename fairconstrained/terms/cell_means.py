@@ -221,7 +221,7 @@ class MeansPullback(FactoredPullback):
         """Return the derivatives of the averages in the scores."""
         return [reweighted(self.term.cells, self._by_row)]
 
-    def push(self, change: Array, own: Array) -> Array:
+    def push(self, change: Array, variables: Array) -> Array:
         """Return the averages of the changes of phi."""
         return self.term._sums(self._by_row * change)
 
@@ -300,12 +300,12 @@ def rates_on_line(terms: Sequence[CellMeans], at: Array, by: Array, points: Arra
     points : ndarray of shape (n_points,)
         t, in increasing order.
     """
-    changes, found = _changes(at, by, points), []
+    changes, rates = _changes(at, by, points), []
     for term in terms:
         signs = term.signs
-        own = changes if signs is None else _changes(signs * at, signs * by, points)
-        found.append(_rates(term, *own, len(points)))
-    return found
+        of_term = changes if signs is None else _changes(signs * at, signs * by, points)
+        rates.append(_rates(term, *of_term, len(points)))
+    return rates
 
 
 def _changes(at: Array, by: Array, points: Array) -> tuple[Array, Array, Array]:
@@ -323,7 +323,7 @@ def _rates(term: CellMeans, before: Array, change: Array, first: Array, n: int) 
     cells, size = term.cells, term.n_statistics * (n + 1)
     lengths = np.diff(cells.indptr)
     if np.any(lengths != 1):
-        before, change, first = (np.repeat(one, lengths) for one in (before, change, first))
+        before, change, first = (np.repeat(part, lengths) for part in (before, change, first))
     start = np.bincount(cells.indices, cells.data * before, minlength=term.n_statistics)
     place = cells.indices.astype(np.int64) * (n + 1) + first
     changes = np.bincount(place, cells.data * change, minlength=size)

@@ -128,8 +128,8 @@ class ByClass(Term):
         variables = self._split(self.auxiliary_start, "n_auxiliary")
         for k, term in enumerate(self.terms):
 
-            def outputs(own: Array, k: int = k) -> Array:
-                every = np.concatenate([*variables[:k], own, *variables[k + 1 :]])
+            def outputs(chosen: Array, k: int = k) -> Array:
+                every = np.concatenate([*variables[:k], chosen, *variables[k + 1 :]])
                 return self._split(value(every), "n_outputs")[k]
 
             variables[k] = term.auxiliary_for(outputs)
@@ -156,13 +156,13 @@ class ByClass(Term):
         columns = self._scores(scores)
         variables = self._split(auxiliary, "n_auxiliary")
         each = zip(self.terms, columns, variables, strict=True)
-        passes = [term.forward(column, own) for term, column, own in each]
+        passes = [term.forward(column, of_term) for term, column, of_term in each]
 
         def pullback(u: Array) -> tuple[Array, Array]:
             parts = zip(passes, self._split(u, "n_statistics"), strict=True)
-            slopes, own = zip(*(pull(part) for (_, pull), part in parts), strict=True)
+            slopes, on_variables = zip(*(pull(part) for (_, pull), part in parts), strict=True)
             back = _to_scores(np.column_stack(slopes), scores, columns)
-            return factor * back, np.concatenate(own)
+            return factor * back, np.concatenate(on_variables)
 
         return np.concatenate([statistics for statistics, _ in passes]), pullback
 
@@ -198,8 +198,8 @@ class ByClass(Term):
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the subgradient errors of all terms."""
-        own = self._split(auxiliary, "n_auxiliary")
-        each = zip(self.terms, self._scores(self.sharpness * scores), own, strict=True)
+        variables = self._split(auxiliary, "n_auxiliary")
+        each = zip(self.terms, self._scores(self.sharpness * scores), variables, strict=True)
         return np.concatenate([term.subgradient_error(*at) for term, *at in each])
 
 

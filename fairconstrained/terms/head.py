@@ -250,8 +250,8 @@ class FunctionAverages(AffineHead):
             return cast("Pushforward", pullback.push)
         rows = [pullback(unit) for unit in np.eye(self.n_statistics)]
 
-        def push(change: Array, own: Array) -> Array:
-            return np.array([np.vdot(row, change) + on_own @ own for row, on_own in rows])
+        def push(change: Array, variables: Array) -> Array:
+            return np.array([np.vdot(row, change) + on_own @ variables for row, on_own in rows])
 
         return push
 
@@ -352,8 +352,8 @@ class Majorant(AffineHead):
 
         def pullback(u: Array) -> tuple[Array, Array]:
             each = zip(pullbacks, np.split(u, len(pullbacks)), strict=True)
-            on_scores, own = zip(*(pull(part) for pull, part in each), strict=True)
-            return sum(on_scores), sum(own)
+            on_scores, on_variables = zip(*(pull(part) for pull, part in each), strict=True)
+            return sum(on_scores), sum(on_variables)
 
         return np.concatenate(averages), pullback
 

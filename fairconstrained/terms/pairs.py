@@ -325,7 +325,7 @@ class QueryPairs(FunctionAverages):
     def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
         """Return the averages of phi' times the changes of differences."""
         push = self._means.pushforward(self.differences @ scores)
-        return lambda change, own: push(self.differences @ change, own)
+        return lambda change, variables: push(self.differences @ change, variables)
 
     def curvature_by_row(self, scores: Array) -> Array:
         """Return the sum of the outputs' second derivatives along each score.

@@ -138,9 +138,9 @@ class _RatesPullback(FactoredPullback):
     def by_variable(self, u: Array) -> Array:
         return self._pull(u.reshape(self.shape)[:, :, None] * np.eye(self.shape[1]), 2)
 
-    def push(self, change: Array, own: Array) -> Array:
+    def push(self, change: Array, variables: Array) -> Array:
         pushed = self.averages(1, change)
-        return (pushed - self.averages(1) * own if self.free else pushed).ravel()
+        return (pushed - self.averages(1) * variables if self.free else pushed).ravel()
 
 
 class _OnNodes(_RatesPullback):
