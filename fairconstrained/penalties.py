@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
-from fairconstrained.utils.registry import Parametrized, joined
+from fairconstrained.utils.registry import FieldParameters, joined
 from fairconstrained.utils.typing import Array
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Penalty(Parametrized, ABC):
+class Penalty(FieldParameters, ABC):
     """A function p(w) of the weights, added to the objective or to a constraint.
 
     Attributes
@@ -44,11 +44,10 @@ class Penalty(Parametrized, ABC):
         and this centre, which is 0 with an L1 norm; None if it is another function.
     """
 
-    smooth: bool = True
-    convex: bool = True
-    quadratic: bool = False
-    modulus: float = 0.0
-    elastic_net: tuple[float, float, Array | float] | None = None
+    smooth = convex = True
+    quadratic = False
+    modulus = 0.0
+    elastic_net: ClassVar[tuple[float, float, Array | float] | None] = None
 
     @abstractmethod
     def value(self, w: Array) -> float:
@@ -91,14 +90,12 @@ class Proximity(Penalty):
         The strength, >= 0.
     """
 
-    quadratic = True
     center: Array | float
+    rho: float
+
+    quadratic = True
     modulus = property(attrgetter("rho"))
     elastic_net = property(lambda self: (0.0, self.rho, self.center))
-
-    def __init__(self, center: Array, rho: float):
-        self.center = center
-        self.rho = rho
 
     def value(self, w: Array) -> float:
         """Return rho / 2 times the squared distance from c."""
@@ -118,6 +115,8 @@ class L2(Proximity):
     alpha : float, default=1e-4
         The strength, >= 0.
     """
+
+    alpha: Strength
 
     center = 0.0
     rho = property(attrgetter("alpha"))
@@ -142,12 +141,11 @@ class L1(Penalty):
     1.5
     """
 
+    alpha: Strength = 1e-4
+
     smooth = False
     jump = 2.0  # of the slope of a coordinate at 0, over alpha
     elastic_net = property(lambda self: (self.alpha, 0.0, 0.0))
-
-    def __init__(self, alpha: Strength = 1e-4):
-        self.alpha = alpha
 
     def value(self, w: Array) -> float:
         """Return alpha times the L1 norm of w."""
@@ -188,17 +186,12 @@ class SCAD(L1):
     6.75
     """
 
+    alpha: Strength = 0.02
+
     convex = False
     jump = 4.0
     elastic_net = None
-
-    def __init__(self, alpha: Strength = 0.02):
-        self.alpha = alpha
-
-    @property
-    def modulus(self) -> float:  # type: ignore[override]
-        """Minus 2 alpha: the middle piece is concave."""
-        return -2.0 * self.alpha
+    modulus = property(lambda self: -2.0 * self.alpha)
 
     def value(self, w: Array) -> float:
         """Return the penalty summed over the coordinates."""
@@ -232,11 +225,10 @@ class _Rounded(Penalty):
 class Sum(Penalty):
     """The sum of penalties, a list, which has the properties that all of them have."""
 
+    terms: list[Penalty]
+
     smooth, convex = joined("terms", "smooth"), joined("terms", "convex")
     quadratic, modulus = joined("terms", "quadratic"), joined("terms", "modulus", sum)
-
-    def __init__(self, terms: list[Penalty]):
-        self.terms = terms
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter of a summand is not valid."""
@@ -295,14 +287,13 @@ class InUnits(Penalty):
         Positive.
     """
 
+    penalty: Penalty
+    units: float | Array
+
     smooth = property(attrgetter("penalty.smooth"))
     convex = property(attrgetter("penalty.convex"))
     quadratic = property(attrgetter("penalty.quadratic"))
-    size: int | None = None  # of the variables that the penalty is about, None for all
-
-    def __init__(self, penalty: Penalty, units: float | Array):
-        self.penalty = penalty
-        self.units = units
+    size = cast("int | None", None)  # of the variables that the penalty is about, None for all
 
     def _inner(self, w: Any) -> Any:
         """Return the penalty's variables, or widths of rounding in their units."""
@@ -312,6 +303,8 @@ class InUnits(Penalty):
     def modulus(self) -> float:  # type: ignore[override]
         """The smallest product of the penalty's modulus and the square of a unit."""
         modulus = self.penalty.modulus
+        if self.size is not None:
+            modulus = min(modulus, 0.0)  # the free variables have no curvature
         return float(modulus * (np.min if modulus > 0.0 else np.max)(self.units) ** 2)
 
     def value(self, w: Array) -> float:
@@ -345,14 +338,7 @@ class Leading(InUnits):
         The number of leading variables.
     """
 
-    units: float | Array = 1.0
     elastic_net = property(attrgetter("penalty.elastic_net"))
 
     def __init__(self, penalty: Penalty, size: int):
-        self.penalty = penalty
-        self.size = size
-
-    @property
-    def modulus(self) -> float:  # type: ignore[override]
-        """The penalty's if that is negative, else 0: the free variables have no curvature."""
-        return min(self.penalty.modulus, 0.0)
+        self.penalty, self.units, self.size = penalty, 1.0, size

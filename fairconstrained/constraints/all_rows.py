@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
 
-class _OfAllRows(FieldParameters, Constraint):
+class _OfAllRows(FieldParameters, Constraint, kw_only=True):
     """A bound on means over all rows, which are one group."""
+
+    kappa: float | None = None
+    surrogate: str | Surrogate | None = None
 
     needs_groups = False
     compares_groups = False
@@ -74,9 +77,6 @@ class Coverage(_OfAllRows):
     """
 
     rate: float | None = None
-    _: KW_ONLY
-    kappa: float | None = None
-    surrogate: str | Surrogate | None = None
 
     gap_title = "difference of the selection rate from the given one"
     needs_labels = property(lambda self: self.rate is None)
@@ -130,9 +130,6 @@ class Churn(_OfAllRows):
     """
 
     previous: Any = None
-    _: KW_ONLY
-    kappa: float | None = None
-    surrogate: str | Surrogate | None = None
 
     gap_title = "share of the rows that are decided otherwise than by the given model"
     needs_labels = False

@@ -12,12 +12,7 @@ from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.result import Measured, Status
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
-from fairconstrained.utils.parameter_constraints import (
-    NonNegative,
-    Positive,
-    check_parameters,
-    checked,
-)
+from fairconstrained.utils.parameter_constraints import NonNegative, Positive, checked
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
@@ -110,16 +105,16 @@ def near_stationarity(
     w = np.asarray(w, dtype=float)
     bound = None if constraint_rho is None else 2.0 * constraint_rho
     near = problem.uncounted().proximal(w, 2.0 * rho, bound)
-    found = solver.minimize(near, w, tol=tol, random_state=0)
-    if found.violation > tol:
+    nearest = solver.minimize(near, w, tol=tol, random_state=0)
+    if nearest.violation > tol:
         return np.inf
-    if not found.converged:
+    if not nearest.converged:
         warn(
-            f"near_stationarity: the subproblem was not solved to tol={tol:g}. {found.message} The "
-            "distance is that to the best point found. Pass another solver or a larger tol.",
+            f"near_stationarity: the subproblem was not solved to tol={tol:g}. {nearest.message} "
+            "The distance is that to the best point found. Pass another solver or a larger tol.",
             ConvergenceWarning,
         )
-    return float(np.linalg.norm(found.w - w))
+    return float(np.linalg.norm(nearest.w - w))
 
 
 class NearStationarity(FieldParameters):
@@ -165,8 +160,7 @@ class NearStationarity(FieldParameters):
 
     def __call__(self, measured: Measured) -> Status | None:
         """Return the status of a run that ends at an iterate, None where it goes on."""
-        check_parameters(self)
         at, options = measured.iterate.at, self.get_params(deep=False)
-        largest = options.pop("distance")
-        near = near_stationarity(at.problem, at.w, **options) <= largest
+        sufficient = options.pop("distance")
+        near = near_stationarity(at.problem, at.w, **options) <= sufficient
         return Status.NEARLY_STATIONARY if near else None

@@ -132,6 +132,9 @@ def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
 def check_arguments(called: Any, **arguments: object) -> None:
     """Check arguments of a function or of a class, see `check_parameters`."""
     validate_parameter_constraints(constraints_of(called), arguments, called.__name__)
+    for value in arguments.values():
+        if isinstance(value, Parametrized):
+            check_parameters(value)
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
