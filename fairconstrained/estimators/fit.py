@@ -40,7 +40,6 @@ from fairconstrained.utils.validation import check_kappa
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
-_LEAST_PASSES = 4.0  # with active constraints that are not convex, fewer left no bound above zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,8 +271,7 @@ class Fit:
         """Return how much better a model can be than a solution on scores, at most.
 
         Without options, see :func:`optimality_gap`, it takes at most half the data passes of the
-        fit, or 16, of at most 20,000 rows in all; none where these are fewer than 4 and constraints
-        that are not convex are active.
+        fit, or 16, of at most 20,000 rows in all.
         """
         estimator = self.estimator
         if estimator.goal == "fairness":
@@ -283,9 +281,6 @@ class Fit:
         at = self.problem.uncounted().at(result.w, like=at)
         cheap = min(_PASSES_FOR_BOUND, _ROWS_FOR_BOUND / at.problem.n_rows)
         passes = max(_SHARE_FOR_BOUND * result.data_passes, cheap)
-        hard = result.multipliers.any() and not at.problem.convex
-        if hard and passes < _LEAST_PASSES and not options:
-            return OptimalityGap(None, "few data passes prove nothing; `certify` makes more")
         at = estimator._with_linear_scores(at)
         return optimality_gap(at, result.multipliers, **(options or {"data_passes": passes}))
 
