@@ -36,8 +36,11 @@ class _OfAllRows(FieldParameters, Constraint, kw_only=True):
         """Return the rows with one group for all."""
         return [replace(data, groups=_everyone(len(data.y)))]
 
-    def _of_everyone(self, weight: Array, what: str) -> measures.Measures:
-        return measures.means(_everyone(len(weight)), weight, self._warn, what, compared=False)
+    def _checked(self, y: Any, groups: Any, sample_weight: Array) -> tuple[Array, Groups, Array]:
+        return super()._checked(y, _everyone(len(sample_weight)), sample_weight)
+
+    def _mean(self, groups: Groups, weight: Array, what: str) -> measures.Measures:
+        return measures.means(groups, weight, self._warn, what, compared=False)
 
 
 def _everyone(n_rows: int) -> Groups:
@@ -85,7 +88,7 @@ class Coverage(_OfAllRows):
         target = float(np.average(y > 0, weights=weight)) if self.rate is None else self.rate
         check_between("rate", target, 0.0, 1.0, "the share that is selected")
         sides = replace(
-            self._of_everyone(weight, "excess"),
+            self._mean(groups, weight, "excess"),
             shares=np.ones(2),
             groups=[f"selected over {target:g}", f"rejected over {1.0 - target:g}"],
             numbers=np.array([[1.0], [-1.0], [1.0]]),  # the last is that of all rows
@@ -172,5 +175,5 @@ class Churn(_OfAllRows):
         return rows
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        share = replace(self._of_everyone(weight, "share"), groups=["decided otherwise"])
+        share = replace(self._mean(groups, weight, "share"), groups=["decided otherwise"])
         return measures.each_at_most(measures.errors(y, share), self.checked_kappa())

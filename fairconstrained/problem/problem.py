@@ -112,11 +112,10 @@ class Problem:
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
-    def function_rows(self) -> tuple[int, int]:
+    def function_rows(self) -> list[int]:
         """How many rows the objective has, and the constraints; 1 for functions of no rows."""
         models = {self.objective.model}, {part.model for part in self.constraints}
-        objective, constraints = (max(sum(model.n_rows for model in each), 1) for each in models)
-        return objective, constraints
+        return [max(sum(model.n_rows for model in each), 1) for each in models]
 
     @property
     def evaluations(self) -> dict[str, float]:

@@ -34,7 +34,7 @@ def test_coverage_of_probabilities_of_decisions_and_of_new_rows() -> None:
 @pytest.mark.parametrize("rate", [0.3, 0.7])
 def test_claims_of_coverage_are_about_both_sides(rate: float) -> None:
     weight, scores = np.ones(1000), np.where(np.arange(1000) < 500, 1.0, -1.0)
-    over, under = Coverage(rate, kappa=0.1).claims(None, np.zeros(1000), weight)
+    over, under = Coverage(rate, kappa=0.1).claims(None, None, weight)
     assert over.excess(scores) == pytest.approx(0.5 - rate - 0.1)
     assert under.excess(scores) == pytest.approx(rate - 0.5 - 0.1)
     assert over.accepts(scores, 0.05) == (rate == 0.7)
