@@ -302,9 +302,8 @@ class InUnits(Penalty):
     @property
     def modulus(self) -> float:  # type: ignore[override]
         """The smallest product of the penalty's modulus and the square of a unit."""
-        modulus = self.penalty.modulus
-        if self.size is not None:
-            modulus = min(modulus, 0.0)  # the free variables have no curvature
+        most = np.inf if self.size is None else 0.0  # the free variables have no curvature
+        modulus = min(self.penalty.modulus, most)
         return float(modulus * (np.min if modulus > 0.0 else np.max)(self.units) ** 2)
 
     def value(self, w: Array) -> float:
