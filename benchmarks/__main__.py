@@ -25,6 +25,7 @@ BENCHMARKS = (
     "proxies",
     "peers",
     "papers",
+    "complexity",
     "fuzz",
     "mutants",
 )

@@ -75,7 +75,8 @@ def measured(tables: list[pd.DataFrame]) -> str:
     """Return the commits and the last date of the figures."""
     rows = pd.concat([table[["commit", "date"]] for table in tables])
     commits = ", ".join(rows.commit.astype(str).unique())
-    return f"commit {commits} on {rows.date.max()}"
+    changed = " (+: with changes that were not committed)" if "+" in commits else ""
+    return f"commit {commits}{changed} on {rows.date.max()}"
 
 
 def boxes(
