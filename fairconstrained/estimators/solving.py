@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.bounds import optimality_gap
+from fairconstrained.estimators.local_solutions import CLEAR_GAIN, better_start, several_solutions
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
-from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.in_memory import drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
@@ -35,13 +35,7 @@ from fairconstrained.utils.execution import FitTasks, Passed, in_fold
 from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0
-_FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
-_FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
-_CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
-_FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
-_WIDTH = 0.1  # of the kinks that are rounded to compare starts
-_ITERATIONS = 20  # of L-BFGS for every start
 
 
 Attributes = Callable[[Array], Mapping[str, Any]]
@@ -129,7 +123,8 @@ def best_of(
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
     Problems of few rows that are not convex often have several local solutions: with
-    ``solver="auto"`` and up to 200 rows, or 4 for each variable, a method that takes another path
+    ``solver="auto"`` and up to 200 rows, or 4 for each variable, or up to 2,000 with large
+    multipliers on cells of few rows, a method that takes another path
     than the default solver solves them as well: the augmented Lagrangian method, or with kinks
     :class:`~fairconstrained.solvers.IPC`. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
@@ -166,13 +161,15 @@ def best_of(
     )
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
-    if options.solver == "auto" and not failed and several_solutions(problem):
+    several = several_solutions(problem, first.multipliers)
+    if options.solver == "auto" and not failed and several:
         gap = optimality_gap(at, first.multipliers, data_passes=1.0).gap
-        if gap is not None and gap <= _CLEAR_GAIN:
+        if gap is not None and gap <= CLEAR_GAIN:
             return first, at
     again = failed and warm is not None  # a start may be a dead end
     near = warm if isinstance(warm, Start) and not again else None
-    tried = [(other, near) for other in _others(solver, problem, options, first, again=again)]
+    others = _others(solver, problem, options, first, again=again, several=several)
+    tried = [(other, near) for other in others]
     by_name = isinstance(options.solver, str) and solver.seeks_feasibility
     if by_name and not _was_ended(first, options):
         start, more = better_start(problem, at)
@@ -204,7 +201,7 @@ def _is_better(answer: Result, best: Result, tol: float) -> bool:
         return kinds[0] < kinds[1]
     if kinds[0][0]:
         return answer.violation < best.violation
-    return answer.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
+    return answer.objective < best.objective - CLEAR_GAIN * abs(best.objective)
 
 
 def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
@@ -220,7 +217,7 @@ def _was_ended(result: Result, options: Any) -> bool:
 
 
 def _others(
-    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool
+    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool, several: bool
 ) -> list[Solver]:
     """Return the solvers that are tried after the first one, with `again` itself as well."""
     named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
@@ -229,7 +226,7 @@ def _others(
     linear = all(model.linear for model in problem.models)
     if _was_ended(result, options) or proven or not replaceable or not linear:
         return []
-    also = options.solver == "auto" and options.max_iter is None and several_solutions(problem)
+    also = options.solver == "auto" and options.max_iter is None and several
     others: list[Solver] = []
     if failed:
         others.append(default_solver(problem).with_options(tol=solver.tol))
@@ -241,12 +238,6 @@ def _others(
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
     each = {repr(other): other for other in others if not other.missing(problem)}
     return [other for text, other in each.items() if again or text != repr(solver)]
-
-
-def several_solutions(problem: Problem) -> bool:
-    """Return whether a problem probably has several local solutions: of few rows, not convex."""
-    most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
-    return problem.n_rows <= most and not problem.convex
 
 
 def _in_place_of(first: Result, best: Result) -> Result:
@@ -268,34 +259,6 @@ def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None
         return limit
     inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
     return limit * max(1.0, options.max_iter / type(inner)().max_iter)
-
-
-def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
-    """Return a start near a better local solution of another kind, and the data passes it took.
-
-    Rates that are compared within a range only may be made equal there, or moved beyond one of its
-    ends. From every constant score that a constraint proposes (`Term.other_starts`), one
-    short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
-    the objective at the local solution to a few thousandths.
-    """
-    levels: set[float] = set()
-    for part in problem.constraints:
-        levels |= set(part.term.other_starts(at.statistics_of(part)))
-    comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
-    direction = problem.unit_shift() if levels and comparable else None
-    if direction is None:
-        return None, 0.0
-    smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
-    feasible = at.violation <= _FEASIBLE
-    wanted = at.objective - _CLEAR_GAIN * objective_scale(at) if feasible else np.inf
-    best: Start | None = None
-    for level in sorted(levels):
-        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
-        result, there = solver.solve(smooth, warm=Start(smooth.start() + level * direction))
-        value = there.objective + float(result.multipliers @ there.constraints)
-        if value < wanted:
-            wanted, best = value, Start(result.w, result.multipliers)
-    return best, smooth.passes
 
 
 _MANY_ROWS = 1 << 17  # of fewer, the sample costs as much as it saves

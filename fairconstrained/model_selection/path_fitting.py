@@ -17,6 +17,7 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.local_solutions import several_solutions
 from fairconstrained.estimators.selection_rate import rate_of, solved
 from fairconstrained.estimators.solution import (
     Solution,
@@ -25,7 +26,6 @@ from fairconstrained.estimators.solution import (
     warn_of_other_solver,
     warn_of_predictions,
 )
-from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,
