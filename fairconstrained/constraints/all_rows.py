@@ -60,8 +60,7 @@ class Coverage(_OfAllRows):
     kappa : float or None, default=None
         The largest difference allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
+        See :class:`DemographicParity`.
 
     References
     ----------
@@ -114,8 +113,7 @@ class Churn(_OfAllRows):
     kappa : float or None, default=None
         The largest share allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
+        See :class:`DemographicParity`.
 
     References
     ----------

@@ -350,13 +350,8 @@ class PredictiveParity(RateParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, all rows, or the group of this name.
+    kappa, surrogate, against
+        See :class:`DemographicParity`.
 
     References
     ----------

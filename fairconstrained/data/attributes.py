@@ -291,14 +291,14 @@ def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tupl
             f"{name} has only missing values in a column of {len(column)} rows: every attribute "
             "needs some known values."
         )
-    known = column[~unknown] if n_missing else column
-    check_alike(known, name)
+    present = column[~unknown] if n_missing else column
+    check_alike(present, name)
     try:
         if narrow and not n_missing:
-            places = getattr(known, "iloc", known)
-            names, codes = codes_in_blocks(len(known), lambda rows: np.asarray(places[rows]))
+            places = getattr(present, "iloc", present)
+            names, codes = codes_in_blocks(len(present), lambda rows: np.asarray(places[rows]))
         else:
-            names, codes = unique_codes(np.asarray(known))
+            names, codes = unique_codes(np.asarray(present))
     except TypeError as error:
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."

@@ -193,9 +193,9 @@ class RateDots:
         )
         others = None
         if hidden:
-            known = [dot for row in hidden if not np.isnan(dot := row.dots[-1].value)] or [np.nan]
+            defined = [dot for row in hidden if not np.isnan(dot := row.dots[-1].value)] or [np.nan]
             n_rows = sizes[:, choice.others].sum(axis=1)
-            others = DotRow(choice.label, [], n_rows, (min(known), max(known)))
+            others = DotRow(choice.label, [], n_rows, (min(defined), max(defined)))
         return cls(choice, shown, hidden, others)
 
 
