@@ -184,15 +184,15 @@ def group_columns(values: object, name: str) -> list[Column]:
 
 
 PROBABILITIES = "probability of group"
-GUESSED = "{}, guessed"  # columns of what rows of known group would have without it
+GUESSED = "{}, guessed"  # columns of probabilities that do not use the known groups
 _ROUNDING = 1e-6  # of the sums of a row's probabilities
 
 
 def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array, Array | None] | None:
     """Return names and probabilities of groups, where a frame has these, else None.
 
-    These are columns of floats that sum to 1, or what `GroupProbabilities` returned. Of that there
-    may also be what rows of known group would have without it, nan for all others.
+    These are columns of floats that sum to 1, or what `GroupProbabilities` returned. That may also
+    have guesses for the rows of known group, which do not use this group; nan for other rows.
     """
     frame = as_frame(values)
     if not isinstance(frame, pd.DataFrame):

@@ -73,7 +73,7 @@ class Groups:
     stratified: bool = False
     stratum: str = ""  # the stratum whose rows these are, see `by_stratum`
     probabilities: Array | None = None  # of each group, where it is not known, see `spread`
-    # what rows of known group would have without it, nan for all others; see `surveyed`
+    # for rows of known group, probabilities that do not use it; nan for others; see `surveyed`
     guesses: Array | None = None
     # the row that each is, where rows are listed once for each group that they may be of
     original: Array | None = None
@@ -129,7 +129,7 @@ class Groups:
         return rows, groups, weight[rows] * self.probabilities[rows, codes]
 
     def surveyed(self, weight: Array) -> tuple[Array, Groups, Array]:
-        r"""Return the same to measure with, where some groups are known.
+        r"""Return the same as `spread` for measurements, corrected where some groups are known.
 
         With guesses q that do not know the group g, the weight of group k,
         :math:`\sum_i w_i q_{ik}`, is off by :math:`\sum_i w_i (1\{g_i = k\} - q_{ik})`. The rows of

@@ -59,9 +59,10 @@ def GroupProbabilities(
     Returns
     -------
     probabilities : DataFrame of shape (n_samples, n_groups)
-        A column for each group. With `known` as many columns follow, with what rows of known group
-        would have without it. Rates of metrics and reports are then right on average if the known
-        rows are a random sample, and their intervals count the error of the probabilities.
+        A column for each group. With `known` as many columns follow: for the rows of known group,
+        probabilities that do not use this group. With them the rates in metrics and reports are
+        right on average, if the known rows are a random sample, and their intervals count the
+        error of the probabilities.
 
     Raises
     ------

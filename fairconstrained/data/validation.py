@@ -285,8 +285,8 @@ class TrainingData:
             )
         if (query is None) != (self.query is None):
             raise ValueError(
-                "query_val must hold the query of each row of X_val if, and only if, query holds "
-                "those of X: only FairRanker has queries."
+                "pass query_val, the query of each row of X_val, together with query, or neither: "
+                "only FairRanker has queries."
             )
         rows = replace(
             self,

@@ -134,7 +134,7 @@ QUERIES = {
         FairRanker(),
         RANKED,
         {"X_val": DOCUMENTS, "y_val": RELEVANT, "sensitive_features_val": QUALITY},
-        "query_val must hold the query",
+        "pass query_val, the query of each row",
     ),
 }
 
