@@ -73,8 +73,8 @@ class Sample:
 
     def counts(self, scores: Scores, thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
-        each = np.copysign(self.repeats, self.weight)
-        return np.rint(self._with_event(scores, thresholds, each)).astype(int)
+        counted = np.copysign(self.repeats, self.weight)
+        return np.rint(self._with_event(scores, thresholds, counted)).astype(int)
 
     def _with_event(self, scores: Scores, thresholds: Array, each: Array) -> Array:
         """Return the sum over the rows with the event, for every threshold."""
@@ -136,10 +136,10 @@ class Claim:
 
     def excess(self, scores: Scores) -> float:
         """Return the left-hand side found less b, the largest one of all thresholds."""
-        points, found = self._points(scores), np.zeros(1)
+        points, total = self._points(scores), np.zeros(1)
         for factor, sample in zip(self._line(self.share), self.samples, strict=True):
-            found = found + factor * np.clip(sample.rates(scores, points), *self.ranks)
-        return float(found.max()) - self.bound
+            total = total + factor * np.clip(sample.rates(scores, points), *self.ranks)
+        return float(total.max()) - self.bound
 
     def deviation(self, scores: Scores | None = None) -> float:
         """Return the standard deviation of the left-hand side.
@@ -285,9 +285,9 @@ def claims_of(compared: Compared) -> list[Claim]:
         if not factors[1]:
             pair, coefficients = pair[:1], factors[:1]
         elif None in (shares[a], shares[b]):
-            group, every = (a, b) if shares[b] is None else (b, a)
+            group, overall = (a, b) if shares[b] is None else (b, a)
             share, coefficients = shares[group], factors if group == a else factors[::-1]
-            pair = samples[group], samples[every].without(samples[group].rows)
+            pair = samples[group], samples[overall].without(samples[group].rows)
         if all(len(sample.rows) for sample in pair):  # a group of all rows has none to compare with
             most = bound - float(np.dot(factors, rest[[a, b]]))
             claims.append(Claim(name + end, pair, coefficients, most, share, **compared.claimed))

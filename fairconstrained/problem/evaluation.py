@@ -83,14 +83,14 @@ class Evaluation:
         if k not in self._terms:
             parts, w = self.problem.parts, self.w
             model = parts[k].model
-            some = {j: part for j, part in enumerate(parts) if part.model is model}
-            asked = [(part.term, w[part.auxiliary]) for part in some.values()]
+            of_model = {j: part for j, part in enumerate(parts) if part.model is model}
+            asked = [(part.term, w[part.auxiliary]) for part in of_model.values()]
             if not model.in_memory and model not in self._passes:
                 # Shards are read once, also for decisions where these are sums.
-                decided = [part.zero_one() for j, part in some.items() if j]
+                decided = [part.zero_one() for j, part in of_model.items() if j]
                 sums = (part for part in decided if isinstance(part.term, CellMeans))
                 asked += [(part.term, w[part.auxiliary]) for part in sums]
-            self._terms |= zip(some, self.model_pass(model).terms(asked), strict=False)
+            self._terms |= zip(of_model, self.model_pass(model).terms(asked), strict=False)
         return self._terms[k]
 
     def scores_of(self, part: CompositeFunction) -> Scores:
@@ -188,8 +188,8 @@ class Evaluation:
     @property
     def gap(self) -> float:
         """The largest gap on scores, before any tolerance; nan without constraints."""
-        every = np.concatenate([np.zeros(0), *(gaps for gaps, _ in self.gaps)])
-        return float(every.max(initial=0.0)) if every.size else float("nan")
+        gaps = np.concatenate([np.zeros(0), *(gaps for gaps, _ in self.gaps)])
+        return float(gaps.max(initial=0.0)) if gaps.size else float("nan")
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -217,8 +217,8 @@ class Evaluation:
         for part in self.problem.parts:
             error = self.model_pass(part.model).subgradient_error(part.term, self.w[part.auxiliary])
             errors.append(error + part.penalty.subgradient_error(self.w))
-        active, every = Multipliers.of(multipliers), np.concatenate(errors)
-        return float(every[0] + active.values @ every[1:][active.which])
+        active, error = Multipliers.of(multipliers), np.concatenate(errors)
+        return float(error[0] + active.values @ error[1:][active.which])
 
     def _weighted(
         self, active: Multipliers | None, objective: float
@@ -227,11 +227,11 @@ class Evaluation:
 
         They come with the pass of the term and the weights of its statistics.
         """
-        each = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
+        weighted = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
         if active is not None:
             constraints = self._by_part(active.which)
-            each += [(k, active.values[places], outputs) for k, places, outputs in constraints]
-        for k, weights, outputs in each:
+            weighted += [(k, active.values[places], outputs) for k, places, outputs in constraints]
+        for k, weights, outputs in weighted:
             of = self._term(k, sloped=True)
             on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
             yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
@@ -261,7 +261,7 @@ class Evaluation:
                 total[: part.model.n_parameters] += on_statistics @ of.slopes[0]
                 total[part.auxiliary] += on_statistics @ of.slopes[1]
         for model, terms in asked.items():
-            gradient, on_auxiliary = self.model_pass(model).pull([each[1:] for each in terms])
+            gradient, on_auxiliary = self.model_pass(model).pull([term[1:] for term in terms])
             total[: model.n_parameters] += gradient[0]
             for (where, *_), change in zip(terms, on_auxiliary, strict=True):
                 total[where] += change[0]
@@ -285,8 +285,8 @@ class Evaluation:
             owned += [part.auxiliary] if of.auxiliary.size else []
         problem.counter.rows += model.n_rows
         n, total = model.n_parameters, np.zeros((problem.n_variables, problem.n_variables))
-        total[:n, :n], own = self.model_pass(model).hessian(weighted)
-        for where, (mixed, squares) in zip(owned, own, strict=True):
+        total[:n, :n], on_own = self.model_pass(model).hessian(weighted)
+        for where, (mixed, squares) in zip(owned, on_own, strict=True):
             total[where, :n], total[:n, where] = mixed, mixed.T
             total[where, where] = np.diag(squares)
         total.flat[:: len(total) + 1] += diagonal

@@ -69,9 +69,9 @@ class ModelPass:
     def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
         """Return the passes of terms, with the values of their variables."""
         new = [
-            (term, own)
-            for term, own in asked
-            if term not in self._made or not same_values(self._made[term].auxiliary, own)
+            (term, auxiliary)
+            for term, auxiliary in asked
+            if term not in self._made or not same_values(self._made[term].auxiliary, auxiliary)
         ]
         self._made |= {made.term: made for made in self._make(new)}
         return [self._made[term] for term, _ in asked]
@@ -81,7 +81,7 @@ class ModelPass:
         return term.head(self.terms([(term, auxiliary)])[0].statistics)
 
     def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        return [TermPass(term, own, *term.forward(self.scores, own)) for term, own in asked]
+        return [TermPass(term, at, *term.forward(self.scores, at)) for term, at in asked]
 
     def slopes(self, of: TermPass, n_asked: int) -> Jacobian | None:
         """Return the gradients of all statistics of a term, None where they cost much.
@@ -91,21 +91,21 @@ class ModelPass:
         where more than a few are asked for, if they are made of few sums over rows.
         """
         if of.slopes is None and self.model.in_memory:
-            terms = [each for each in self._made.values() if each.slopes is None]
-            size = sum(len(each.statistics) for each in terms)
+            terms = [made for made in self._made.values() if made.slopes is None]
+            size = sum(len(made.statistics) for made in terms)
             if size > _FEW_STATISTICS:
                 terms, size = [of], len(of.statistics)
             if size <= _FEW_STATISTICS:
                 if self.model.linear and self.scores.ndim == 1:
                     units = [self._on_scores(e, np.eye(len(e.statistics))) for e in terms]
                     rows = self._pulled(np.concatenate([on_scores for on_scores, _ in units]))
-                    for each, (_, own) in zip(terms, units, strict=True):
-                        each.slopes, rows = (rows[: len(own)], own), rows[len(own) :]
+                    for made, (_, on_own) in zip(terms, units, strict=True):
+                        made.slopes, rows = (rows[: len(on_own)], on_own), rows[len(on_own) :]
             elif n_asked > _FEW_ROWS and isinstance(of.pullback, FactoredPullback):
                 small = size * self.model.n_parameters <= _LARGEST_JACOBIAN
                 basis = of.pullback.basis() if small else None
                 products = [self.model.rows_times(part) for part in basis or ()]
-                if products and all(one is not None for one in products):
+                if products and all(product is not None for product in products):
                     of.slopes = of.pullback.jacobian(cast("list[Array]", products))
         return of.slopes
 
@@ -118,8 +118,8 @@ class ModelPass:
             table, weights = np.eye(weights.shape[1])[used], weights[:, used]
             if len(used) >= len(weights):  # no fewer than the outputs
                 table, weights = weights @ table, np.eye(len(weights))
-            rows, (own,) = self.pull([(of, table)])
-            slopes = rows, own
+            rows, (on_own,) = self.pull([(of, table)])
+            slopes = rows, on_own
         on_own = weights @ slopes[1] if of.term.n_auxiliary else np.zeros((len(outputs), 0))
         return np.asarray(weights @ slopes[0]), np.asarray(on_own)
 
@@ -130,13 +130,13 @@ class ModelPass:
         those in the parameters of the model, (n_sums, n_parameters), and in the variables of each
         term.
         """
-        totals, owns = [], []
+        totals, by_term = [], []
         for start in range(0, max(len(weighted[0][1]), 1), _FEW_STATISTICS):
-            some = slice(start, start + _FEW_STATISTICS)  # each has the length of the rows
-            backs, own = zip(*(self._on_scores(of, w[some]) for of, w in weighted), strict=True)
+            few = slice(start, start + _FEW_STATISTICS)  # each has the length of the rows
+            backs, on_own = zip(*(self._on_scores(of, w[few]) for of, w in weighted), strict=True)
             totals.append(self._pulled(sum(backs)))
-            owns.append(own)
-        return np.concatenate(totals), [np.concatenate(own) for own in zip(*owns, strict=True)]
+            by_term.append(on_own)
+        return np.concatenate(totals), [*map(np.concatenate, zip(*by_term, strict=True))]
 
     def _on_scores(self, of: TermPass, table: Array) -> Jacobian:
         """Return the gradients of sums of statistics in the scores and in the term's variables."""
@@ -145,7 +145,7 @@ class ModelPass:
             return pullback(table)[0], np.zeros((n, 0))
         pulled = [pullback(weights) for weights in table]
         on_scores = np.reshape([back for back, _ in pulled], (n, *self.scores.shape))
-        return on_scores, np.reshape([own for _, own in pulled], (n, of.term.n_auxiliary))
+        return on_scores, np.reshape([on_own for _, on_own in pulled], (n, of.term.n_auxiliary))
 
     def _pulled(self, on_scores: Array) -> Array:
         """Return the gradients of sums with these weights of the scores, in one pass if it can."""
@@ -159,16 +159,16 @@ class ModelPass:
 
         Then come, for every term with variables, their rows in the parameters and the diagonal.
         """
-        total, own = np.zeros(self.model.n_rows), []
+        total, on_own = np.zeros(self.model.n_rows), []
         for of, weights in weighted:
             pullback = cast("CurvedPullback", of.pullback)
             if of.auxiliary.size:
                 by_variable = pullback.by_variable(weights)
                 total += by_variable.sum(axis=1)
-                own.append((-self._pulled(by_variable.T), by_variable.sum(axis=0)))
+                on_own.append((-self._pulled(by_variable.T), by_variable.sum(axis=0)))
             else:
                 total += pullback.second_derivatives(weights)
-        return self.model.gram(total), own
+        return self.model.gram(total), on_own
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the rows lies."""
@@ -201,17 +201,15 @@ class ShardsPass(ModelPass):
 
         Terms that need the distribution of the scores take one more, or two if there are many rows.
         """
-        model, made = self.model, []
-        of_scores = [(term, own[None]) for term, own in asked if of_distribution(term)]
-        summed = [(model.summed(term), own) for term, own in asked if not of_distribution(term)]
-        requests = [
-            (term, own, sums.in_one_round(term, model.n_coefficients)) for term, own in summed
-        ]
+        model, made, n = self.model, [], self.model.n_coefficients
+        of_scores = [(term, at[None]) for term, at in asked if of_distribution(term)]
+        summed = [(model.summed(term), at) for term, at in asked if not of_distribution(term)]
+        requests = [(term, at, sums.in_one_round(term, n)) for term, at in summed]
         of_rows = iter(model.total(sums.statistics, [self.w], requests) if requests else ())
         slopes, values = iter(requests), iter(self._rows.statistics(of_scores, np.zeros(1)))
-        for term, own in asked:
+        for term, at in asked:
             spread = of_distribution(term)
-            made.append(TermPass(term, own, next(values)[0] if spread else next(of_rows)))
+            made.append(TermPass(term, at, next(values)[0] if spread else next(of_rows)))
             if not spread and next(slopes)[2]:
                 made[-1].slopes = model.gradient(next(of_rows)), next(of_rows)
         return made

@@ -102,8 +102,8 @@ class Problem:
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The distinct models of the parts: each makes one pass per evaluation."""
-        every = dict.fromkeys(part.model for part in self.parts)
-        return tuple(model for model in every if model is not NO_MODEL)
+        models = dict.fromkeys(part.model for part in self.parts)
+        return tuple(model for model in models if model is not NO_MODEL)
 
     @cached_property
     def places(self) -> list[slice]:
@@ -115,7 +115,7 @@ class Problem:
     def function_rows(self) -> list[int]:
         """How many rows the objective has, and the constraints; 1 for functions of no rows."""
         models = {self.objective.model}, {part.model for part in self.constraints}
-        return [max(sum(model.n_rows for model in each), 1) for each in models]
+        return [max(sum(model.n_rows for model in of_kind), 1) for of_kind in models]
 
     @property
     def evaluations(self) -> dict[str, float]:
@@ -154,8 +154,8 @@ class Problem:
         if len(self.models) != 1 or not self.whole_space:
             return False
         owned = sum(part.auxiliary.stop - part.auxiliary.start for part in self.parts)
-        every = self.models[0].n_parameters + owned == self.n_variables
-        return every and all(part.twice_differentiable for part in self.parts)
+        complete = self.models[0].n_parameters + owned == self.n_variables
+        return complete and all(part.twice_differentiable for part in self.parts)
 
     @property
     def in_epigraph_form(self) -> bool:
@@ -249,8 +249,8 @@ class Problem:
         shifts : ndarray of shape (n_constraints,)
             What tolerances shrink by.
         """
-        each = zip(self.constraints, self.places[1:], strict=True)
-        return self.with_constraints([part.shifted(shifts[place]) for part, place in each])
+        parts = zip(self.constraints, self.places[1:], strict=True)
+        return self.with_constraints([part.shifted(shifts[place]) for part, place in parts])
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
@@ -272,25 +272,25 @@ class Problem:
         if weights is None:
             sizes = zip(self.models, map(len, rows), strict=True)
             weights = [np.full(n, model.n_rows / n) for model, n in sizes]
-        each = zip(self.models, rows, weights, strict=True)
-        drawn = {model: (model.batch(some), some, weight) for model, some, weight in each}
+        batches = zip(self.models, rows, weights, strict=True)
+        drawn = {model: (model.batch(chosen), chosen, weight) for model, chosen, weight in batches}
         drawn[NO_MODEL] = NO_MODEL, np.zeros(0, int), np.zeros(0)
 
         def take(part: CompositeFunction) -> CompositeFunction:
-            model, some, weight = drawn[part.model]
-            return replace(part, model=model, term=part.term.take(some, weight))
+            model, chosen, weight = drawn[part.model]
+            return replace(part, model=model, term=part.term.take(chosen, weight))
 
         return replace(self._map(take), full_rows=self.n_rows)
 
     @property
     def _terms_by_model(self) -> list[list[Term]]:
-        every = self.parts
-        return [[part.term for part in every if part.model is model] for model in self.models]
+        parts = self.parts
+        return [[part.term for part in parts if part.model is model] for model in self.models]
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells of its rows, in the order of first rows."""
         codes = [joint_codes([term.strata() for term in terms]) for terms in self._terms_by_model]
-        return [by_first_row(each) for each in codes]
+        return [*map(by_first_row, codes)]
 
     def blocks(self) -> list[Array | None]:
         """Return, for every model, codes of the rows that batches must hold together, or None.

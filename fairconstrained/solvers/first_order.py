@@ -167,8 +167,8 @@ class Rows:
             return Drawn(problem.batch(*rows, weights=weights).at(w))
         batch = problem.with_constraints(()).batch(*rows, weights=weights)
         parts, positions = [], []
-        every = zip(problem.constraints, problem.places[1:], self._outputs, strict=True)
-        for part, place, (order, starts) in every:
+        parts_of = zip(problem.constraints, problem.places[1:], self._outputs, strict=True)
+        for part, place, (order, starts) in parts_of:
             chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
             drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
             parts.append(replace(drawn, model=batch.models[0]))

@@ -313,8 +313,8 @@ class Result:
     def with_point(self, measured: Measured, status: Status) -> Result:
         """Return the result of the same run with another point, its measures and no state."""
         zero_one = measured.iterate.at.zero_one_violation
-        found = measures(measured, status, measured.iterate.iteration)
-        return replace(self, **found, zero_one_violation=zero_one, state=None)
+        figures = measures(measured, status, measured.iterate.iteration)
+        return replace(self, **figures, zero_one_violation=zero_one, state=None)
 
     def without_arrays(self) -> Result:
         """Return the result with its figures alone: no point, multipliers, trace or state."""
