@@ -221,19 +221,15 @@ class LinearModel(Model):
         """Return the products of all pairs of columns, intercept included, summed with weights."""
         X, n = self.X, self.n_coefficients
         total = np.zeros((n + 1, n + 1))
-        products, sums, total[n, n] = total[:n, :n], np.zeros(n), weights.sum()
+        total[n, n] = weights.sum()
         for rows in row_blocks(X):
             some = X[rows]
             dense = some if isinstance(some, np.ndarray) else some.toarray()
-            block = dense.astype(float, copy=False)
-            products += block.T @ (weights[rows, None] * block)
-            sums += weights[rows] @ block
-        if self.shift is not None:
-            centred = sums - total[n, n] * self.shift
-            products -= self.shift[:, None] * sums
-            products -= centred[:, None] * self.shift
-            sums = centred
-        total[:n, n] = total[n, :n] = sums
+            # Centred before it is squared: sums of squares of large values would cancel.
+            block = dense.astype(float, copy=False) - (0.0 if self.shift is None else self.shift)
+            total[:n, :n] += block.T @ (weights[rows, None] * block)
+            total[n, :n] += weights[rows] @ block
+        total[:n, n] = total[n, :n]
         if self.scale is not None:
             total[:n] /= self.scale[:, None]
             total[:, :n] /= self.scale

@@ -225,8 +225,8 @@ class ShardsPass(ModelPass):
 
     def hessian(self, weighted: Weighted) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""
-        (products,) = self.model.total(sums.hessian, [self.w], self._weighted(weighted))
-        return self.model.gradient(self.model.gradient(products).T), []
+        weighted_terms, parameters = self._weighted(weighted), self.model.on(self.model.X)
+        return self.model.total(sums.hessian, [self.w], weighted_terms, parameters)[0], []
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""

@@ -171,10 +171,12 @@ def jacobian_rows(
     return tuple(parts)
 
 
-def hessian(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, Array]]) -> Sums:
+def hessian(
+    block: Block, scores: Array, requests: Sequence[tuple[Term, Array, Array]], model: LinearModel
+) -> Sums:
     """Return a block's part of the Hessian of <weights, statistics> of curved terms.
 
-    It is in coefficients and intercept. Requests are terms, their own variables and weights.
+    It is in the parameters of a model. Requests are terms, their own variables and weights.
     """
     second = np.zeros(len(scores))
     for term, auxiliary, weights in requests:
@@ -187,7 +189,7 @@ def hessian(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, A
         else:
             pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
             second += cast("CurvedPullback", pullback).second_derivatives(weights)
-    return (LinearModel(block.X).gram(second),)
+    return (model.on(block.X).gram(second),)
 
 
 def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:

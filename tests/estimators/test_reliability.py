@@ -113,6 +113,13 @@ class TestData:
     def test_default(self, constraint, make, seed):
         reliable(*make(seed), constraint=constraint)
 
+    @pytest.mark.parametrize("n_samples", [500, 70_000])  # 70,000 are read block by block
+    def test_numbers_of_accounts(self, constraint, n_samples):
+        X, y, groups = biased(n_samples=n_samples)
+        far = reliable(X + 1e8, y, groups, constraint=constraint)
+        near = reliable(X, y, groups, constraint=constraint)
+        assert far.objective_ == pytest.approx(near.objective_, rel=1e-6)
+
     @pytest.mark.parametrize("kappa", [0.0, 0.01, 0.05, 0.3, 1.0])
     @pytest.mark.parametrize("make", [biased, one_hot, wide, tiny_cells], ids=lambda f: f.__name__)
     def test_kappa(self, constraint, make, kappa):
