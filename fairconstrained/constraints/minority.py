@@ -48,9 +48,8 @@ class MinorityRate(FieldParameters, Constraint):
         The groups of the reference rows, like `sensitive_features` in `fit`, or booleans that are
         True for the minority (with ``minority=True``). None takes them from the estimator's
         `sensitive_columns`.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
+    surrogate
+        See :class:`DemographicParity`.
 
     References
     ----------

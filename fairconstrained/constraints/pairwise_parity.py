@@ -200,14 +200,8 @@ class InterGroupAUCParity(PairwiseParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
-        None takes that of the estimator, or 0.05.
-    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        The function :math:`\sigma` of the difference of two scores. The quadratic function of the
-        paper is convex, and its cost is O(n).
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all other groups together.
+    kappa, surrogate, against
+        See :class:`GroupAUCParity`.
 
     References
     ----------
@@ -249,15 +243,8 @@ class IntraGroupAUCParity(PairwiseParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
-        None takes that of the estimator, or 0.05.
-    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        The function :math:`\sigma` of the difference of two scores. The quadratic function of the
-        paper is convex, and its cost is O(n).
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with the mean of all others, weighted
-        by their size.
+    kappa, surrogate, against
+        See :class:`GroupAUCParity`; the others' AUC is their mean, weighted by their size.
 
     References
     ----------

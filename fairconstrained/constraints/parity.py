@@ -181,15 +181,8 @@ class EqualOpportunity(RateParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall rate, or the group of this name.
-    ratio : float or None, default=None
-        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
+    kappa, surrogate, against, ratio
+        See :class:`DemographicParity`.
 
     References
     ----------
@@ -217,15 +210,8 @@ class PredictiveEquality(RateParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall rate, or the group of this name.
-    ratio : float or None, default=None
-        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
+    kappa, surrogate, against, ratio
+        See :class:`DemographicParity`.
 
     References
     ----------
@@ -253,15 +239,8 @@ class EqualizedOdds(RateParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall rate, or the group of this name.
-    ratio : float or None, default=None
-        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
+    kappa, surrogate, against, ratio
+        See :class:`DemographicParity`.
 
     References
     ----------

@@ -303,14 +303,8 @@ class WeakPartialDemographicParity(_RankConstraint):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
-        or the sigmoid. If it is given by name, the sigmoid has scale 0.25 here, see
-        :class:`PartialDemographicParity`.
-    ranks : "auto" or tuple of float, default="auto"
-        The range [alpha, beta) of ranks; see :class:`PartialDemographicParity`.
+    kappa, surrogate, ranks
+        See :class:`PartialDemographicParity`.
 
     References
     ----------

@@ -30,16 +30,8 @@ class ErrorRateParity(RateParity):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall error rate, or the group of this name.
-    ratio : float or None, default=None
-        In place of kappa: the least ratio allowed of two error rates, in [0, 1]; see
-        :class:`~fairconstrained.constraints.parity.RateParity`.
+    kappa, surrogate, against, ratio
+        See :class:`DemographicParity`; "overall" is the error rate of all rows.
 
     References
     ----------
@@ -80,11 +72,8 @@ class DisparateImpact(DemographicParity):
     ----------
     ratio : float, default=0.8
         The least ratio allowed of two rates, in [0, 1].
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall rate, or the group of this name.
+    surrogate, against
+        See :class:`DemographicParity`.
 
     References
     ----------
@@ -174,11 +163,8 @@ class BalancedRate(RateParity):
     kappa : float or None, default=None
         The number that is added to beta if `r` is None. None takes that of the estimator, or 0.05
         without an estimator.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
-        the sigmoid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the overall rate, or the group of this name.
+    surrogate, against
+        See :class:`DemographicParity`.
 
     References
     ----------
@@ -233,17 +219,12 @@ class ROCParity(RateParity, kw_only=True):
 
     Parameters
     ----------
-    kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
-    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
-        or the sigmoid.
+    kappa, surrogate, against
+        See :class:`DemographicParity`.
     thresholds : array-like of shape (n_thresholds,) or None, default=None
         The grid, of scores minus the decision threshold. None takes the grid above.
     n_thresholds : int, default=400
         The number of thresholds of that grid.
-    against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, the rate of all rows, or the group of this name.
 
     References
     ----------

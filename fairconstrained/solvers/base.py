@@ -141,9 +141,10 @@ class Solver(FieldParameters, ABC, kw_only=True):
     """A method for problems. Instances hold hyperparameters only; solving never changes them.
 
     A solver is a dataclass, the fields of a subclass are its further parameters. Methods whose
-    theory does not promise accurate solutions have `polish`: whether a run that ends short of its
-    tolerance is finished from its best point, see :func:`refine`. If False, estimators keep the
-    answer of the solver, so that ``paper()`` gives that of the printed algorithm.
+    theory does not promise accurate solutions have `polish`, default True: whether a run that ends
+    short of its tolerance is finished by sequential quadratic programming from its best point, see
+    :func:`refine`. If False, estimators keep the answer of the solver and try no other, so that
+    ``paper()`` gives that of the printed algorithm.
 
     Parameters
     ----------

@@ -37,12 +37,8 @@ class FirstOrderSolver(Solver, kw_only=True):
         The number of steps.
     check_every : int, default=50
         Steps between two measurements.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by
-        :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no other solver
-        either.
+    tol, polish
+        See :class:`Solver`.
     """
 
     max_iter: Limit = 200

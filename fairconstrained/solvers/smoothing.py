@@ -67,11 +67,8 @@ class AugmentedLagrangian(Solver):
         The maximum number of rounds.
     max_inner : int, default=1000
         The maximum number of L-BFGS iterations in a round.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point. If False, estimators try no other solver either.
+    tol, polish
+        See :class:`Solver`.
 
     References
     ----------

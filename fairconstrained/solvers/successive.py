@@ -145,11 +145,8 @@ class IPC(SuccessiveSolver, kw_only=True):
     safeguard : bool, default=True
         Whether solutions of subproblems are checked, rho^ is increased and multipliers are passed
         on. False runs algorithm 1 as published: every solution of the oracle is the next point.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point. If False, estimators try no other solver either.
+    tol, polish
+        See :class:`Solver`.
 
     References
     ----------
@@ -261,11 +258,8 @@ class IDCA(SuccessiveSolver, kw_only=True):
     safeguard : bool, default=True
         Whether solutions of subproblems are checked and multipliers are passed on. False runs
         algorithm 1 as published: every solution of the oracle is the next point.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point. If False, estimators try no other solver either.
+    tol, polish
+        See :class:`Solver`.
 
     References
     ----------
