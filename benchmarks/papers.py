@@ -19,17 +19,17 @@ from benchmarks.harness import e7, e8, rank_parity
 from benchmarks.harness.frontier import draw_differences
 from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.pages import BLUE, ORANGE, Page
-from benchmarks.harness.paper_grids import best_of
-from benchmarks.harness.paper_lines import Line, all_lines
-from benchmarks.harness.paper_setup import SVIO_TOL, Setup, minimized, solver_for
+from benchmarks.harness.paper_lines import FEASIBLE, Line, all_lines, best_of
+from benchmarks.harness.paper_problems import SVIO_TOL, Setup, minimized, solver_for
 from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
-from fairconstrained.solvers import Solver
+from fairconstrained.solvers import SOLVERS, Solver
 
 EXPERIMENTS = tuple(f"E{k}" for k in range(1, 11))
 KINDS = ("paper", "default")
 FIGURES = (
-    "objective", "violation", "SVio", "passes", "seconds", "status", "solver", "setting", "remark"
+    "objective", "violation", "SVio", "passes", "steps", "seconds", "status", "solver", "setting",
+    "remark",
 )  # fmt: skip
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
@@ -47,14 +47,13 @@ def add_options(parser: ArgumentParser) -> None:
     add_numbers(parser, "--seeds", [0, 1, 2, 3, 4], [0], "of the splits of E7, E9 and E10")
 
 
-def solve(setup: Setup, solver: Solver, passes: float, *, rewritten: bool) -> Row:
-    """Return the figures of a run.
+def solve(setup: Setup, solver: Solver | None, passes: float) -> Row:
+    """Return the figures of a run; None is the library's default, for its form of the problem.
 
-    With `rewritten` the solver takes `setup.default` in place of the paper's form of the problem.
     Near-stationarity is always that of the paper's form.
     """
-    problem = setup.default if rewritten else setup.problem
-    start = setup.first if rewritten else setup.start
+    problem, start = (setup.problem, setup.start) if solver else setup.default()
+    solver = solver or solver_for(problem)
     missing = solver.missing(problem)
     if missing:
         return {"status": f"needs {' and '.join(missing)}"}
@@ -67,8 +66,10 @@ def solve(setup: Setup, solver: Solver, passes: float, *, rewritten: bool) -> Ro
         "violation": result.violation,
         "SVio": setup.near_stationarity(w, SVIO_TOL) if np.all(np.isfinite(w)) else np.nan,
         "passes": result.data_passes,
+        "steps": result.n_iter,
         "seconds": seconds,
         "solver": type(result.solver).__name__,
+        "remark": setup.remark,
     }
 
 
@@ -86,18 +87,14 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row:
 def _run(line: Line, kind: str, options: Namespace) -> Row:
     setup, passes = line.setup(options.quick), min(options.passes, line.passes)
     if kind == "default":
-        solver = line.default() if line.default is not None else solver_for(setup.default)
-        passes = min(passes, DEFAULT_PASSES)
-        row = solve(setup, solver, passes, rewritten=line.default is None)
-        return {**row, "remark": setup.remark}
-    assert line.paper is not None
+        solver = None if line.of is None else SOLVERS[line.of.default]()
+        return solve(setup, solver, min(passes, DEFAULT_PASSES))
     solvers = line.paper(setup)
     setting = next(iter(solvers))  # quick runs take the first one of the grid
     if len(solvers) > 1 and not options.quick:
         small = line.setup(True)
         setting = best_of(line.paper(small), small, min(passes, TRIAL_PASSES))
-    row = solve(setup, solvers[setting].unpolished(), passes, rewritten=False)
-    return {**row, "setting": setting, "remark": setup.remark}
+    return {**solve(setup, solvers[setting].unpolished(), passes), "setting": setting}
 
 
 def run(options: Namespace) -> None:
@@ -108,7 +105,7 @@ def run(options: Namespace) -> None:
             names = ("experiment", "data", "method")
             head: Row = {name: getattr(line, name) for name in names}
             runs = {"published": line.published} if line.published else {}
-            for kind in ("default",) if line.paper is None else KINDS:
+            for kind in ("default",) if line.of is None else KINDS:
                 if re.search(options.lines, " ".join((*head.values(), kind))):
                     runs[kind] = figures(line, kind, options, store)
             for kind, known in runs.items():
@@ -122,9 +119,6 @@ def run(options: Namespace) -> None:
     for name in rank_parity.EXPERIMENTS:
         if name in options.only:
             rank_parity.run(name, options, Store(options.out / "rank_parity"))
-
-
-FEASIBLE = 1e-3  # violation of a run whose objective counts
 
 
 def table(lines: pd.DataFrame, *ranks: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,8 @@ from _support.problems import PROBLEMS, classification
 
 from benchmarks.harness import paper_problems
 from benchmarks.harness.data import parts
-from benchmarks.harness.paper_grids import best_of
-from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
-from benchmarks.harness.paper_setup import Setup
+from benchmarks.harness.paper_lines import all_lines, best_of
+from benchmarks.harness.paper_problems import Setup, digits, roc, simple_example
 from benchmarks.harness.rank_parity import EXPERIMENTS, Penalised, methods_for
 from benchmarks.harness.swapped import Maximum, swapped
 from fairconstrained import (
@@ -41,12 +40,24 @@ def test_every_experiment_has_lines_with_the_papers_solvers_and_grids() -> None:
     assert of_roc == {f"{data}, x* {kind}" for data in ("a9a", "compas") for kind in kinds}
     setup, sizes = simple_example(True), {"SSG": 4, "IPP-SSG": 4, "IPP-ConEx": 16}
     for line in lines:
-        if line.paper is not None:
-            solvers = line.paper(setup)
+        solvers = line.paper(setup)
+        if line.of is not None:
             chosen = line.experiment in ("E3", "E4", "E5")
             assert len(solvers) == (sizes.get(line.method, 1) if chosen else 1)
             for solver in solvers.values():
                 assert not solver.polishes or "Penalty" in repr(solver)
+
+
+@pytest.mark.parametrize("data, n", [("compas", 16), ("bank", 54), ("adult", 123)])
+def test_the_problem_of_plada_has_the_printed_columns_and_no_penalty(data, n, data_folder) -> None:
+    setup = paper_problems.classification(data, "DP", small=True)
+    rows = {"compas": 6172, "bank": 41188, "adult": 48842}
+    assert (setup.problem.n_rows, setup.problem.n_variables) == (rows[data], n)
+    w = np.full(n, 1e-3)
+    scores = np.asarray(paper_problems.raw_columns(data)[0] @ w).ravel()
+    y = np.sign(paper_problems.raw_columns(data)[1] - 0.5)
+    expected = np.logaddexp(0.0, -y * scores).mean()
+    assert setup.problem.at(w).objective == pytest.approx(expected, rel=1e-9)
 
 
 class Ends:
@@ -83,6 +94,8 @@ def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) 
     assert setup.constraint_rho == 0.0
     means = [squares[groups == group].mean() for group in np.unique(groups)]
     assert setup.rho == pytest.approx(means[0] + means[1])
+    lifted, start = setup.default()
+    assert lifted.at(start).constraints[-1] == pytest.approx(0.5 * 0.2**2 - 0.5)  # of the ball
     images, labels = paper_problems.mnist(3000)
     norms = (images**2).sum(axis=1)
     setup = digits(True)
@@ -97,13 +110,13 @@ def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
     bound = 1.1 * base.uncounted().at(base.start()).objective
     problem, epigraph = swapped(base, bound), base.epigraph(bound)
     w = np.random.default_rng(0).normal(scale=0.1, size=base.n_variables)
-    setup = Setup(problem, w, 1.0, epigraph, np.append(w, 0.0), constraint_rho=0.0)
+    setup = Setup(problem, w, 1.0, epigraph, constraint_rho=0.0)
     oracle = SwitchingSubgradient(max_iter=20000, check_every=20000, polish=False)
     expected = near_stationarity(problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle)
     assert expected > 0.01
     assert setup.near_stationarity(w, 1e-4) == pytest.approx(expected, rel=0.05)
     base = PROBLEMS["infeasible start"]()  # the subproblem has no feasible point
-    setup = Setup(base, base.start(), 10.0, base, base.start())
+    setup = Setup(base, base.start(), 10.0)
     assert np.isnan(setup.near_stationarity(base.start(), 1e-4))
 
 
