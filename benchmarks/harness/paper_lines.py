@@ -120,8 +120,8 @@ ECON_METHODS = {
     "3S-Econ-S": Method("3s-econ-stochastic", _only(ThreeSEcon.paper, stochastic=True, **_ECON)),
 }  # fmt: skip
 PLADA_METHODS = {
-    "PLADA": Method("plada", _only(PLADA.paper, **LONG)),
-    "PLADA, linearised": Method("plada", _only(PLADA.paper, exact=False, **LONG)),
+    "PLADA": Method("plada", _only(PLADA.paper)),  # as many steps as with the linearised one
+    "PLADA, linearised": Method("plada", _only(PLADA.paper, exact=False)),
     "IPP-SSG": IPP_SSG.first(),
     "IPP-ConEx": IPP_CONEX.first(),
     "SSG": SSG.first(),
