@@ -13,6 +13,7 @@ scikit-learn, and those that the caller lists. There are two ways to use it:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from importlib import import_module
 from typing import Any
@@ -231,11 +232,12 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
     last, X = last_step(model, X)
     thresholds = last
     while not hasattr(last, "coef_") and hasattr(last, "estimator_"):  # of thresholds
-        last, X = last_step(last.estimator_, last._seen(X) if hasattr(last, "_seen") else X)
+        model = last.estimator_
+        last, X = last_step(model, last._seen(X) if hasattr(last, "_seen") else X)
     check_is_fitted(last)
     columns = SensitiveColumns.of(last)
     features = columns.features(last, X, reset=False)
-    names, kept = seen_columns(last), columns.kept(last)
+    names, kept = _feature_names(model, last), columns.kept(last)
     values = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
     if hasattr(last, "booster_"):
         parts = np.asarray(last.booster_.predict(values, pred_contrib=True))[:, :-1]
@@ -247,6 +249,17 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
             "Pass a linear model of two classes without group_interactions, or boosted trees."
         )
     return thresholds, np.asarray(names)[kept], values, parts
+
+
+def _feature_names(model: Any, last: Any) -> Array:
+    """Return the names of the features of a last step: its own, else those of the steps before."""
+    pipeline = best_estimator(model)
+    if not hasattr(last, "feature_names_in_") and hasattr(pipeline, "feature_names_in_"):
+        with suppress(AttributeError, ValueError):  # a step does not name what it makes
+            names = np.asarray(pipeline[:-1].get_feature_names_out())
+            if len(names) == last.n_features_in_:
+                return names
+    return seen_columns(last)
 
 
 def trusted_types() -> list[str]:

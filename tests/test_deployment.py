@@ -346,6 +346,8 @@ def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
     scores = thresholds.decision_function(X)
     parts = every_reason(thresholds, X)
     np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
+    pipeline.fit(table[list("abcd")], Y)  # scaled rows are an array
+    assert every_reason(pipeline, table[list("abcd")]).columns.tolist() == list("abcd")
 
 
 def test_reasons_that_are_not_known():

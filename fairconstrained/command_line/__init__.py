@@ -161,6 +161,7 @@ class Comparison:
     def as_json(self) -> str:
         """Return the options and all measures."""
         options, (train, test), result = self.options, self.rows.values(), self.fair.result_
+        figures = self.figures()
         measures = ("objective", "violation", "kkt_residual", "data_passes")
         content = {
             "bound_met": self.fair.bound_met_,
@@ -182,7 +183,8 @@ class Comparison:
                 "enforce": options.enforce,
             },
             "solver": {"status": result.status.value, **{k: getattr(result, k) for k in measures}},
-            "models": [{**line, "rates": [*line["rates"].values()]} for line in self.figures()],
+            "groups": [*map(str, figures[0]["rates"])],
+            "models": [{**line, "rates": [*line["rates"].values()]} for line in figures],
             "provenance": self.documented.provenance_,
             **{rows: report.to_dict() for rows, report in self.reports.items()},
         }
@@ -228,10 +230,13 @@ def run(options: Namespace) -> int:
             raise DataError(
                 f"--reference {column}={value}: {column} has another reference; choose one."
             )
-        if column not in table.groups or value not in set(table.groups[column]):
+        valid = sorted(
+            f"{name}={each}" for name in table.groups for each in set(table.groups[name].dropna())
+        )
+        if f"{column}={value}" not in valid:
             raise DataError(
-                f"--reference {column}={value}: give one of the columns of --sensitive, "
-                f"{', '.join(options.sensitive)}, and one of its values."
+                f"--reference {column}={value}: give one of the columns of --sensitive and one of "
+                f"its values: {', '.join(valid)}."
             )
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
     with warnings.catch_warnings(record=True) as noted:
@@ -337,6 +342,8 @@ def _compared(
     fit_params = {f"classifier__{name}": values for name, values in train.row_data().items()}
     models, seconds = {}, {}
     for name, last in (("unconstrained", free), ("fair", classifier)):
+        if "constraint__previous" in last.get_params():  # without it reports cannot measure churn
+            last.set_params(constraint__previous=free)
         model = Pipeline([("encoder", train.encoder()), ("classifier", last)])
         start = time.perf_counter()
         models[name] = model.fit(train.X, train.y, **fit_params)

@@ -109,8 +109,15 @@ def with_roles(
     rows = frame[frame[target].notna()]
     y, positive, negative = _labels(rows[target], target, options.positive)
     weight = None if options.weight is None else rows[options.weight]
-    if weight is not None and not is_numeric_dtype(weight):
-        raise DataError(f"--weight {options.weight}: the column must have numbers.")
+    if weight is not None and not (
+        is_numeric_dtype(weight)
+        and weight.between(0.0, np.inf, inclusive="left").all()
+        and weight.any()
+    ):
+        raise DataError(
+            f"--weight {options.weight}: the column must have numbers >= 0 in all rows, and not "
+            "only 0."
+        )
     others = [target, *options.drop, *([] if weight is None else [options.weight])]
     kinds: dict[str, list[str]] = {}
     for name in rows.columns.drop(others if use_sensitive else [*others, *sensitive]):
@@ -121,6 +128,12 @@ def with_roles(
         why = " ".join(left_out)
         raise DataError(f"No features are left. {why} Give a file with numbers or categories.")
     features = rows[[*numbers, *categories]].astype(dict.fromkeys(numbers, float))
+    infinite = [name for name in numbers if np.isinf(features[name]).any()]
+    if infinite:
+        raise DataError(
+            f"The columns {', '.join(infinite)} have infinite values. Replace these in the file, "
+            f"or leave the columns out: --drop {' '.join(map(quote, infinite))}."
+        )
     features[categories] = features[categories].apply(_as_text)
     if len(rows) < len(frame):
         left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
@@ -171,7 +184,7 @@ def _kind(name: str, column: pd.Series) -> str:
         return "they have no name"
     if not len(distinct):
         return "they are empty"
-    if is_numeric_dtype(column) or kind == "boolean":
+    if is_numeric_dtype(column) or kind in ("boolean", "decimal"):
         whole = bool((distinct.astype(float) % 1.0 == 0.0).all())
         return "every row has another value" if whole and len(distinct) == len(column) else _NUMBER
     if kind.startswith("timedelta"):
@@ -202,8 +215,9 @@ def _groups(columns: pd.DataFrame, role: str) -> pd.DataFrame:
 
 
 def _as_text(column: pd.Series) -> pd.Series:
-    """Return the values as text; missing ones as nan."""
-    return column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
+    """Return the values as text, numbers without ".0" if all are whole; missing ones as nan."""
+    values = column.convert_dtypes().astype(object)
+    return values.map(str, na_action="ignore").where(column.notna(), np.nan)
 
 
 def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Series, Any, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -138,9 +139,15 @@ class Churn(_OfAllRows):
     @property
     def cannot_be_tested(self) -> str:  # type: ignore[override]
         """Why held-out rows cannot test it: the model without constraints is not given."""
-        return "" if self.previous is not None else "previous=None is not a given model"
+        if self.previous is not None:
+            return ""
+        return "previous=None, the model without constraints, is not kept: pass that model"
 
     bound_to_training_rows = cannot_be_tested
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a copy with the same given model, which stays fitted."""
+        return copy(self)
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the given model's decisions as labels."""

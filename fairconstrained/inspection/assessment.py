@@ -340,6 +340,7 @@ def _gaps(
         if not zero_one.n_outputs:
             continue
         gaps, bounds = zero_one.gap(rows.scores_for(zero_one)[chosen]), zero_one.gap_bounds
+        gaps = np.where(at_most(np.abs(gaps)), 0.0, gaps)  # else rounding shows as -0.000
         j = int(np.argmax(gaps - bounds))
         if np.isnan(on_predictions) or gaps[j] > on_predictions:
             on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]

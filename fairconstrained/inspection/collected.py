@@ -52,7 +52,8 @@ class Collected:
     outputs: dict[str, Outputs]
     target: str = ""  # the name of the column of labels; empty if it has none
     positive: Any = None  # the positive class
-    X: Any = None  # the features as they were passed, see `rows`; None for stored predictions
+    # the features as the model with the constraints gets them, see `rows`; None for predictions
+    X: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -197,7 +198,8 @@ def collect(
     knowing = [model for model in every if getattr(final_estimator(model), says, None) is not None]
     last = (knowing or every)[-1]
     groups = groups_of(last, X, sensitive_features, missing=groups_missing)
-    return replace(_collected(outputs, y, labels, groups, sample_weight, rows="X"), X=X)
+    rows = _collected(outputs, y, labels, groups, sample_weight, rows="X")
+    return replace(rows, X=last_step(last, X)[1])
 
 
 def collect_predictions(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -254,7 +253,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         self.ax_.set_xlabel(self.unit)
         if in_rows:
             names = [
-                f"{style.plain_text(fill(name, 26))} (n = {density.n_rows})"
+                f"{style.plain_text(name, 26)} (n = {density.n_rows})"
                 for name, density in self.densities.items()
             ]
             self.ax_.set_yticks(np.arange(n)[::-1], names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
-_ROW, _MODEL = 0.09, 0.13  # inches: of a row, and of each model in it
+_ROW, _MODEL, _LINE = 0.09, 0.13, 0.17  # inches: of a row, of each model and line of text in it
 _NAME_WIDTH = 26  # characters of a group's name in a line
 
 
@@ -186,9 +185,12 @@ class GroupMetricsDisplay(style.AxesDisplay):
     @property
     def figsize(self) -> tuple[float, float]:
         """The size of the figure in inches; the height depends on the number of rows."""
-        row = _ROW + _MODEL * len(self.tables)
-        titles = 0.32 * len(self.metrics) if len(self.metrics) > 1 else 0.0
-        return 6.4, float(1.3 + self._rates[0].choice.n_rows * len(self.metrics) * row + titles)
+        first = self._rates[0]
+        lines = [style.plain_text(row.name, _NAME_WIDTH).count("\n") + 1 for row in first.shown]
+        dots = _ROW + _MODEL * len(self.tables)
+        row = max(dots, _LINE * max(lines))
+        titles = (0.32 + 1.7 * (row - dots)) * len(self.metrics) if len(self.metrics) > 1 else 0.0
+        return 6.4, float(1.3 + first.choice.n_rows * len(self.metrics) * row + titles)
 
     @property
     def _rates(self) -> list[RateDots]:
@@ -249,7 +251,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
     def _label_rows(self, rates: list[RateDots], places: Array) -> None:
         """Write the groups on the left, with the metrics as headings, and sizes on the right."""
         every = [[*rate.shown, *([] if rate.others is None else [rate.others])] for rate in rates]
-        names = [style.plain_text(fill(row.name, _NAME_WIDTH)) for row in every[0]]
+        names = [style.plain_text(row.name, _NAME_WIDTH) for row in every[0]]
         heads = places[:, 0] - 1.0 if len(rates) > 1 else np.empty(0)
         titles = [RATES[name].title for name in self.metrics[: len(heads)]]
         self.ax_.set_yticks([*places.ravel(), *heads], names * len(rates) + titles)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -220,7 +219,8 @@ class GroupRateDisplay(style.AxesDisplay):
     def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:
         """Draw the curves on axes, those of a new figure if None, and return the display."""
         columns = 2 if max(map(len, self.curves), default=0) <= _SHORT_NAME else 1
-        n_rows = max(-(-(len(self.curves) + 3) // columns), 2)
+        lines = sum(style.plain_text(name).count("\n") + 1 for name in self.curves)
+        n_rows = max(-(-(lines + 3) // columns), 2)
         self._start(ax, (4.8, 4.7 + 0.25 * n_rows))  # with room for the legend above
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
@@ -238,7 +238,7 @@ class GroupRateDisplay(style.AxesDisplay):
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
         xlabel, ylabel = (
-            style.plain_text(fill(f"{title} of {group}", _LABEL_WIDTH))
+            style.plain_text(f"{title} of {group}", _LABEL_WIDTH)
             for group in (f"group {self.reference}", other)
         )
         self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", anchor="S")

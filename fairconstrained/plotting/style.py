@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +38,12 @@ def mark(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def plain_text(name: str) -> str:
-    """Return a name from the data such that matplotlib draws it as it is: "$" begins no formula."""
-    return name.replace("$", r"\$")
+def plain_text(name: str, width: int = 40) -> str:
+    """Return a name from the data such that matplotlib draws it as it is: "$" begins no formula.
+
+    It has lines of at most `width` characters.
+    """
+    return fill(name, width).replace("$", r"\$")
 
 
 class AxesDisplay:

@@ -98,22 +98,23 @@ def fitted(
     seconds, candidates = (time.process_time() - began) / len(fits), []
     every = zip(names, [np.nan, *([] if shares is None else shares)], kappas, fits, strict=True)
     for title, share, kappa, (model, of_fit) in every:
-        kinds = list(dict.fromkeys([*said, *of_fit]))
-        status = sentence("status", final_estimator(model), kinds)
+        status = sentence("status", final_estimator(model), dict([*said, *of_fit]))
         if pipeline is estimator:
             model = type(steps)([*before, (step, model)])
         candidates.append(Candidate(title, name, share, kappa, seconds, model, status))
     return candidates
 
 
-def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[str]]:
-    """Return what a function returns, and the classes of the warnings that it issued."""
+def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """Return what a function returns, and the class and beginning of each warning of it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         result = function(*args, **options)
+    said = []
     for warning in caught:
-        warn(str(warning.message), warning.category)
-    return result, [warning.category.__name__ for warning in caught]
+        warn(text := str(warning.message), warning.category)
+        said.append((warning.category.__name__, text.split(":")[0].split(". ")[0]))
+    return result, said
 
 
 def measured(
@@ -230,7 +231,9 @@ class Search:
                 f"{', '.join(f'{name} ({n} rows)' for name, n in sizes)}. Pass more rows of each "
                 "group and class, or merge groups, or name a constraint on predictions."
             )
-        return table, {"baseline": baseline, "recommended": str(order.index[0])}
+        no_better = bool(at_most(table["gap"][baseline], order["gap"].iloc[0]))
+        recommended = baseline if no_better else str(order.index[0])
+        return table, {"baseline": baseline, "recommended": recommended}
 
     def labels(self) -> dict[str, Array]:
         """Return what the two models chosen in each part predict for rows that chose nothing."""

@@ -120,9 +120,11 @@ def parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def with_p_values(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose p-values do not seem to be zero."""
+    """Return a table whose p-values do not seem to be zero, with whole numbers of selections."""
     texts = table["p_value"].map(number).replace("0.000", "<0.001")
-    return table.assign(p_value=texts)
+    missing = table[["to_four_fifths", "to_parity"]]
+    whole = missing.astype("Int64").astype(object).where(missing.notna(), np.nan)
+    return table.assign(p_value=texts, **whole)
 
 
 def with_change(table: pd.DataFrame) -> pd.DataFrame:

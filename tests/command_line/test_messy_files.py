@@ -1,6 +1,7 @@
 """Files as spreadsheets and colleagues write them, and parquet."""
 
 import json
+from decimal import Decimal
 
 import joblib
 import numpy as np
@@ -185,13 +186,21 @@ def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
     for dtype in ("boolean", "Int64"):
         small_table[dtype] = pd.array(np.resize([1, 0, None], N_SMALL), dtype=dtype)
     small_table["flag"] = np.resize(np.array([True, False, None], dtype=object), N_SMALL)
+    small_table["amount"] = [Decimal(k % 7) / 4 for k in range(N_SMALL)]
     small_table["tags"] = [["u", "v"]] * N_SMALL
     small_table["spent"] = pd.to_timedelta(np.arange(N_SMALL) % 3, unit="h")
     small_table.to_parquet(tmp_path / "data.parquet")
     assert run_file(tmp_path / "data.parquet") == 0
     text = capsys.readouterr().out
-    assert "5 numeric and 0 categorical features" in text
+    assert "6 numeric and 0 categorical features" in text
     assert "Left out, since their values are neither numbers nor text: tags, spent." in text
+
+
+def test_groups_of_whole_numbers_have_no_decimal_point(small_table, tmp_path):
+    small_table["group"] = small_table["group"].map({"x": 1.0, "y": 2.0})
+    small_table.loc[:9, "group"] = np.nan
+    written = figures(tmp_path, small_table, "--reference", "group=1")
+    assert written["groups"] == ["1", "2", "missing"]
 
 
 def test_rates_are_those_of_the_groups_named(small_table, tmp_path, capsys):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import joblib
+import numpy as np
 import pytest
 from _support.command_line import asked
 
@@ -143,6 +144,19 @@ def test_impact_ratios_against_a_named_group(file, tmp_path, capsys):
     assert kinds["fair", "y"] == kinds["unconstrained", "y"] == "reference"
     for wrong in ("group=z", "sex=y"):
         assert main(asked(file, "--reference", wrong)) == 1
-        assert f"--reference {wrong}: give one of the columns" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"--reference {wrong}: give one of the columns" in said and "group=x" in said
     assert main(asked(file, "--reference", "group=x", "group=y")) == 1
     assert "group has another reference" in capsys.readouterr().err
+
+
+def test_churn_is_measured_from_the_model_without_constraints(file, table, tmp_path):
+    figures, stored = tmp_path / "figures.json", tmp_path / "model.joblib"
+    arguments = ["--constraint", "churn", "--json", str(figures), "--model", str(stored)]
+    assert main(asked(file, *arguments)) == 0
+    content, model = json.loads(figures.read_text()), joblib.load(stored)
+    encoded = model[0].transform(table)
+    changed = model[-1].predict(encoded) != model[-1].constraint.previous.predict(encoded)
+    measured = [line["decision_gap"] for line in content["models"][2:]]
+    assert np.average(measured, weights=[0.75, 0.25]) == pytest.approx(changed.mean())
+    assert content["groups"] == ["x", "y"]

@@ -52,6 +52,7 @@ OF_A_FILE = [  # beside the target, its positive value and the groups; {folder} 
     (["--drop", "e"], "--drop e: the file has no such column"),
     (["--drop", "group"], "--drop group: the column is also in --sensitive"),
     (["--weight", "kind"], "--weight kind: the column must have numbers"),
+    (["--weight", "a"], "--weight a: the column must have numbers >= 0 in all rows"),
     (["--encoding", "latin-9000"], "is not text in latin-9000. Name its encoding"),
     (["--encoding", "ascii"], "is not text in ascii. Name its encoding"),
     (["--report", "{folder}/none/report.html"], NO_FOLDER),
@@ -101,7 +102,7 @@ COLUMNS = [
     ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
     ({"group": "x"}, YES, "all rows are in one group"),
     ({}, [*YES, "group"], "--sensitive group: the column is also in --sensitive"),
-    ({"a": np.inf}, YES, "the models cannot be fitted: Input X contains infinity"),
+    ({"a": np.inf}, YES, "columns a have infinite values. Replace these in the file, or leave"),
     ({"granted": ["yes"] + ["no"] * (N_ROWS - 1)}, YES, "its 600 rows cannot be split"),
     ({" a": 1.0}, YES, "several columns of the name a: give every column"),
 ]

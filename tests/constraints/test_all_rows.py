@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import (
     Churn,
@@ -85,3 +86,10 @@ def test_reports_measure_the_decisions_of_a_given_model_on_other_rows() -> None:
     changed = (clf.predict(X[1000:]) != BEFORE[1000:])[weight > 0.0].mean()
     (gap,) = report.constraints["decisions"]
     assert gap == pytest.approx(changed)
+
+
+def test_searches_keep_the_given_model() -> None:
+    search = GridSearchCV(
+        FairLogisticClassifier(Churn(PREVIOUS)), {"kappa": [0.05, 0.1]}, cv=2, error_score="raise"
+    )
+    assert search.fit(X, Y).best_estimator_.constraint.previous is PREVIOUS

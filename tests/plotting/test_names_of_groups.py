@@ -1,6 +1,7 @@
 """Displays draw all groups, classes and sizes, with their names as they are."""
 
 from io import BytesIO
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -96,3 +97,13 @@ def test_curves_of_one_of_several_classes(method):
                 for one in (display.reference, name)
             ]
             assert curve.at_threshold == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_long_names_stay_within_the_figure_and_apart(kind, model):
+    groups = np.array([f"{'a name of many words, ' * 5}{letter}" for letter in LETTERS])
+    display = draw(kind.from_estimator(model, X, Y, sensitive_features=groups))
+    boxes = [text.get_window_extent() for text in display.ax_.get_yticklabels()]
+    boxes += [text.get_window_extent() for text in display.ax_.get_legend().get_texts()]
+    assert all(0.0 <= box.x0 < box.x1 <= display.figure_.bbox.x1 for box in boxes)
+    assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))

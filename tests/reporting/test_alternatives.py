@@ -117,6 +117,17 @@ def test_a_baseline_of_this_library_is_fitted_as_it_is(data):
         find_alternatives({"baseline": clf}, X, y, groups, baseline=clf)
 
 
+def test_no_change_is_recommended_where_none_has_a_smaller_gap(data):
+    free = FairLogisticClassifier(None)
+    record = find_alternatives(
+        FairLogisticClassifier(), *data, baseline=free, max_loss=0.0, n_kappas=1
+    )
+    table = record.candidates
+    assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
+    assert record.recommended == "baseline"
+    assert record.reasons[0].startswith("No change is recommended")
+
+
 def test_one_of_several_classes_is_favourable(data):
     X, y, groups = data
     several = np.where(X[:, 0] > 1.0, 2, y)
@@ -194,6 +205,8 @@ def test_a_score_of_your_own_and_warnings_in_words(data):
     assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
     words = "converged; bound likely missed on new rows"  # of the fit to 10% of the gap alone
     assert table["status"].tolist() == ["converged", "converged", words]
+    table = find_alternatives(clf, X, y, np.arange(400) % 40, n_kappas=1).candidates
+    assert "; a fit warned: The sensitive features make 40 groups of" in table["status"].iloc[-1]
 
 
 X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)

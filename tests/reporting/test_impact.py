@@ -51,6 +51,14 @@ def test_every_form_has_the_figures(report):
     assert ratios == pytest.approx(table["ratio"].tolist(), rel=1e-12)
 
 
+def test_numbers_of_selections_are_whole_also_beside_groups_without_a_reference():
+    report = FairnessReport.from_predictions(
+        None, DECIDED, sensitive_features=ATTRIBUTES.fillna("t"), least_share=0.4
+    )
+    assert report.impact["to_parity"].isna().any() and report.impact["to_parity"].max() > 0
+    assert ".000\n" not in str(report).split("Impact ratios")[1]
+
+
 def test_models_and_classes_are_levels_and_scores_are_optional():
     decisions = {"one": DECIDED, "two": 1 - DECIDED}
     found = FairnessReport.from_predictions(
