@@ -303,7 +303,7 @@ def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tupl
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."
         ) from error
-    if names.dtype.kind == "f" and np.all((names % 1.0 == 0.0) & (np.abs(names) < 2.0**53)):
+    if names.dtype.kind == "f" and np.all(np.abs(names) < 2.0**53) and not np.any(names % 1.0):
         names = names.astype(int)  # pandas has integers as floats where others are missing
     if not n_missing:
         return codes, names

@@ -67,7 +67,21 @@ def test_unknown_names_are_answered_with_the_valid_ones(options, words):
         fit(**options)
 
 
+def test_labels_in_a_column_of_objects():
+    with raises(ValueError, "y has the dtype object", "such as True", "`y.astype(int)`"):
+        fit(y=(Y == 1).astype(object))
+
+
+def test_missing_queries():
+    with raises(ValueError, "query has missing values", "in 1 of 200 rows", "needs one"):
+        query = np.append(np.nan, QUERY[1:])
+        FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
+
+
 class TestWarnings:
+    def test_groups_may_be_infinite(self):
+        assert fit(groups=np.where(GROUPS, np.inf, 1.0)).groups_.tolist() == [1.0, np.inf]
+
     def test_one_group_only(self):
         with pytest.warns(VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
             alone = fit(groups=np.zeros(200, dtype=int))
