@@ -301,8 +301,12 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         return None if others is None else (data, others)
 
     @abstractmethod
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
-        """Return the problem without constraints, and how trees were grown, see :class:`Fit`."""
+    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Any]:
+        """Return the problem without constraints, and how trees were grown, see :class:`Fit`.
+
+        What trees are grown by are the constraints, the split of the rows, and whether it is for a
+        path.
+        """
 
     @abstractmethod
     def _fitted(self, fit: Fit, w: Array) -> Mapping[str, Any]:

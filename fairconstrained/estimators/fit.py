@@ -83,9 +83,7 @@ class Fit:
         """
 
         def free(under: Sequence[Constraint]) -> Fit:
-            problem, grown = estimator._free_problem(
-                data, constraints=under, split=split, path=path
-            )
+            problem, grown = estimator._free_problem(data, under, split, path)
             return cls.free(estimator, data, problem, split, grown)
 
         if isinstance(estimator.threshold, SelectionRate):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smooth_rounds import steeper_part
+from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
-from fairconstrained.estimators.tree_parameters import import_lightgbm
 from fairconstrained.estimators.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
@@ -33,25 +34,23 @@ _LEAST_HESSIAN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Boosted trees, with the multipliers of the constraints that they were grown under."""
+    """Boosted trees that are kept, and what is known of them."""
 
-    trees: Trees  # the trees that are kept
-    multipliers: Array  # the multipliers after the last iteration, (n_constraints,)
-    auxiliary: Array  # the values of the variables of the constraints' terms
+    trees: Trees
+    # the boosted values of their variables and of those of the constraints' terms, and the
+    # multipliers of the constraints that they were grown under
+    first: Start
     # the mean second derivative of the loss in the scores, before the last iteration
     curvature: float
-    # the scores of the training rows, if growing ended with the trees that are kept, (n_rows,)
+    # the scores of the training rows, if growing ended with these trees, (n_rows,)
     scores: Array | None = None
-    # with constraints on predictions: whether the predictions of the kept trees on the training
-    # rows meet them
+    # with constraints on predictions: whether those of the training rows meet them
     meets: bool = False
-    # the boosted leaf values, the variables of the constraints' terms and the multipliers
-    first: Start | None = None
 
     def moved(self, by: float, model: Model) -> Grown:
         """Return the same trees for scores measured from a threshold that is higher by a number."""
         offset = model.offset()
-        assert self.first is not None and offset is not None
+        assert offset is not None
         w = self.first.w.copy()
         w[: len(offset)] -= by * offset
         w[len(offset) :] -= by  # thresholds on scores
@@ -66,20 +65,16 @@ class Growth:
     """
 
     estimator: Any  # its options and those of its trees are read
-    parameters: Mapping[str, Any]  # LightGBM's
-    # the names of the features and which of them are categorical, for LightGBM's data sets
-    columns: Mapping[str, Any]
     data: TrainingData
     constraints: Sequence[Constraint] = ()  # all must hold; their tolerances are set
     held: TrainingData | None = None  # rows that trees are not grown on
-    zero_one: bool = False  # whether the constraints are on predictions
-    # the number of trees whose leaf values are variables of the leaf fit
+    # the number of trees, the last ones, whose leaf values are variables; None for all
     n_fitted: int | None = None
-    seed: int = 0  # draws the probes of the multiplier rule
 
     def __post_init__(self) -> None:
         """Start without trees."""
         data, held, self.trees = self.data, self.held, self.estimator._trees
+        self.zero_one = self.estimator.enforce == "decision"
         self.loss = self.estimator._tree_loss(data)
         # whether the held-out rows choose the number of trees, of iterations nearly feasible
         self.chooses = self.trees.early_stopping and held is not None
@@ -91,19 +86,20 @@ class Growth:
         self.elsewhere = None if held is None else self._elsewhere(held, problem)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
+        # As with LightGBM's own estimators, fits without a random_state are alike.
+        source = check_random_state(self.estimator.random_state or 0)
+        self.booster = self._booster(space, source.randint(2**31 - 1))
         self.lagrangian = ScoreLagrangian(
             problem,
             float(self.trees.learning_rate),
             self.loss.first_score,
             self.zero_one,
-            np.random.RandomState(self.seed),
+            np.random.RandomState(source.randint(2**31 - 1)),
         )
-        self.booster = self._booster(space)
 
     def _scores_of_free_trees(self, X: Any) -> Array:
         """Return the scores of rows by trees grown without constraints."""
-        free = replace(self, constraints=(), held=None, zero_one=False)
-        trees = free.run().trees
+        trees = Growth(self.estimator, self.data).run().trees
         return trees.first_score + trees.scores(X)
 
     def _problem(
@@ -137,20 +133,21 @@ class Growth:
             )
         return elsewhere
 
-    def _booster(self, space: ScoreSpace) -> Any:
+    def _booster(self, space: ScoreSpace, seed: int) -> Any:
         """Return a LightGBM booster without trees."""
-        lightgbm, data, held = import_lightgbm(), self.data, self.held
-        options = {**self.parameters, "objective": "none"}
-        stack = sp.vstack if hasattr(data.X, "indptr") else np.vstack
-        X = data.X if len(space.blocks) == 1 else stack(space.blocks)
+        lightgbm, data, held = tree_parameters.import_lightgbm(), self.data, self.held
+        options, columns = tree_parameters.for_lightgbm(self.estimator, seed)
+        X = data.X
+        if len(space.blocks) > 1:
+            X = (sp.vstack if hasattr(X, "indptr") else np.vstack)(space.blocks)
 
         def rows(X: Any, y: Array, **others: Any) -> Any:
-            labels = np.append(y > 0, np.zeros(X.shape[0] - len(y)))
-            first = np.full(len(labels), self.loss.first_score)
-            X = as_lightgbm_data(X)
+            n_rows, X = X.shape[0], as_lightgbm_data(X)
+            labels = np.append(y > 0, np.zeros(n_rows - len(y)))
+            first = np.full(n_rows, self.loss.first_score)
             return lightgbm.Dataset(X, labels, init_score=first, params=options, **others)
 
-        train = rows(X, data.y, **self.columns)
+        train = rows(X, data.y, **columns)
         booster = lightgbm.Booster(options, train)
         if held is not None:
             booster.add_valid(rows(held.X, held.y, reference=train), "held out")
@@ -188,25 +185,26 @@ class Growth:
                 break
         self.booster.eval_train(feval=self._measure_last)
         kept = self._kept(min(n_trees, self.booster.num_trees()))
-        trees = Trees.of(
+        trees = Trees(
             self.booster,
             kept,
             self.loss.first_score,
             self.loss.objective_name,
-            categories=self.estimator._saved_categories,
-            num_threads=self.parameters["num_threads"],
-            n_fitted=self.n_fitted,
+            categories=tree_parameters.plain_categories(self.estimator),
+            num_threads=tree_parameters.thread_count(self.trees.n_jobs),
+            n_before=0 if self.n_fitted is None else max(kept - self.n_fitted, 0),
             monotone=self.trees.monotone_constraints is not None,
         )
-        meets = self.zero_one and self.violations[kept] <= 0.0
+        values = trees.values()
+        if not getattr(self.estimator, "fit_intercept", True):
+            values = values[:-1]
         whole = self.held is None and kept == len(self.violations) - 1
         return Grown(
             trees,
-            self.lagrangian.multipliers,
-            self.lagrangian.auxiliary,
+            Start(np.append(values, self.lagrangian.auxiliary), self.lagrangian.multipliers),
             float(np.average(self.curvatures, weights=self.weight)),
             self.scores[: len(self.data.y)] if whole else None,
-            meets,
+            self.zero_one and self.violations[kept] <= 0.0,
         )
 
     def _violation(self, scores: Array) -> float:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.constraints import Constraint
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.solving import with_beta
-from fairconstrained.estimators.trees import (
-    LogLoss,
-    PairLoss,
-    feature_names,
-    plain_booster,
-    raw_scores,
+from fairconstrained.estimators.tree_parameters import (
+    categorical_mask,
+    check_codes,
+    check_lightgbm_params,
+    import_lightgbm,
+    thread_count,
 )
+from fairconstrained.estimators.trees import LogLoss, PairLoss, as_lightgbm_data
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
 from fairconstrained.problem import Evaluation, Problem
@@ -81,18 +78,6 @@ class TreeScores(FairEstimator):
         share = trees.constraint_fraction if follows else trees.validation_fraction
         return split(data, share, self.random_state or 0)[:2]
 
-    @property
-    def _saved_categories(self) -> list[list[Any]]:
-        """The categories if LightGBM can write them into a model file, else none of them.
-
-        It can write numbers and strings. A booster without categories raises an error for columns
-        of pandas' category dtype; it does not take the codes of another table for those of `fit`.
-        """
-        seen = seen_columns(self)[SensitiveColumns.of(self).kept(self)].tolist()
-        categories = [listed for name, listed in self.categories_.items() if name in seen]
-        plain = all(isinstance(category, str | int | float) for category in chain(*categories))
-        return categories if plain else []
-
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
         """Return the loss that trees are fitted to."""
         return LogLoss(data)
@@ -100,24 +85,26 @@ class TreeScores(FairEstimator):
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
         trees, names = self._trees, seen_columns(self)
-        tree_parameters.check_lightgbm_params(trees)
+        check_lightgbm_params(trees)
         is_category = np.isin(names, list(self.categories_))
-        self.is_categorical_ = tree_parameters.categorical_mask(
+        self.is_categorical_ = categorical_mask(
             trees.categorical_features, names.tolist(), is_category
         )
         kept = SensitiveColumns.of(self).kept(self)
-        tree_parameters.check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
+        check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Grown]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Grown]:
         """Return the problem of the leaf values of trees that are grown here, and these.
 
-        The variables are the values of the leaves, tree after tree, then the intercept, which is
-        the score before the first tree. Where only the last trees have variables, the first
-        variable is the factor of the trees before them. The penalty is the squared distance from
-        the boosted values.
+        The variables are those of `Trees`; the penalty is the squared distance from the boosted
+        values. Constraints that come later, those of a path, do not count.
         """
-        grown, alpha = self._growth(data, **growing).run(), float(self._trees.alpha)
+        constraints, split, path = growing
+        trees, free = self._trees, path or self.goal == "fairness"
+        rows, held = (data, None) if split is None else split
+        n_fitted = None if free else trees.n_fitted_trees
+        grown = Growth(self, rows, () if free else constraints, held, n_fitted).run()
         values, lengths = grown.trees.values(), grown.trees.lengths
         model = LeafModel.of(
             grown.trees.features(),
@@ -126,51 +113,16 @@ class TreeScores(FairEstimator):
             values,
             grown.scores,
             curvature=grown.curvature,
-            alpha=alpha * lengths**2,
+            alpha=float(trees.alpha) * lengths**2,
             fit_intercept=getattr(self, "fit_intercept", True),
         )
         n = model.n_coefficients
-        penalty: Penalty = Proximity(values[:n] * lengths, alpha)
+        penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
         domain: Domain = WholeSpace()
         if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
             penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
-        start = np.append(values[: model.n_parameters], grown.auxiliary)
         objective = loss_part(self, model, data).add(Leading(penalty, n))
-        first = Start(start, grown.multipliers)
-        return Problem(objective, domain=domain), replace(grown, first=first)
-
-    def _growth(
-        self,
-        data: TrainingData,
-        *,
-        constraints: Sequence[Constraint],
-        split: Split | None,
-        path: bool,
-    ) -> Growth:
-        """Return the boosting iterations under constraints that do not come later."""
-        trees, free = self._trees, path or self.goal == "fairness"
-        seen, kept = seen_columns(self), SensitiveColumns.of(self).kept(self)
-        # As with LightGBM's own estimators, fits without a random_state are alike.
-        source = check_random_state(self.random_state or 0)
-        parameters = tree_parameters.lightgbm_parameters(trees, source)
-        if trees.monotone_constraints is not None:
-            signs = tree_parameters.monotone_signs(
-                trees.monotone_constraints, seen.tolist(), self.is_categorical_
-            )
-            parameters["monotone_constraints"] = np.array(signs)[kept].tolist()
-        names = seen[kept].tolist() if hasattr(self, "feature_names_in_") else []
-        codes = np.flatnonzero(self.is_categorical_[kept]).tolist() or "auto"
-        return Growth(
-            self,
-            parameters,
-            {"feature_name": feature_names(names, len(kept)), "categorical_feature": codes},
-            data if split is None else split[0],
-            () if free else constraints,
-            None if split is None else split[1],
-            zero_one=self.enforce == "decision",
-            n_fitted=None if free else trees.n_fitted_trees,
-            seed=source.randint(2**31 - 1),
-        )
+        return Problem(objective, domain=domain), grown
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values and the number of trees."""
@@ -178,11 +130,12 @@ class TreeScores(FairEstimator):
         values = np.append(w, 0.0)  # comparisons of scores need no intercept
         if offset is not None:
             values = convention.sign * (w + convention.threshold * offset)
-        return {"booster_": trees.with_values(values), "n_estimators_": len(trees.sizes)}
+        return {"booster_": trees.with_values(values), "n_estimators_": trees.n_trees}
 
     def _raw_scores(self, features: Any) -> Array:
         """Return the scores of rows with the features of the model."""
-        return raw_scores(self.booster_, features, self._trees.n_jobs)
+        rows, threads = as_lightgbm_data(features), thread_count(self._trees.n_jobs)
+        return np.asarray(self.booster_.predict(rows, raw_score=True, num_threads=threads))
 
     def _train(
         self,
@@ -198,20 +151,33 @@ class TreeScores(FairEstimator):
         The start has the multipliers with which the trees were grown. The boosted trees are
         returned as they are without constraints, and where these are on predictions that meet them.
         """
-        grown: Any = None if fit is None else fit.grown
-        first = None if grown is None else _first(grown, problem)
-        if first and _are_kept(self, grown, problem, first):
-            solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
-            result, at = solver.solve(problem, warm=first, callback=callback)
-            met = "whose predictions meet the constraints"
-            message = (
-                f"{len(grown.trees.sizes)} boosted trees, "
-                f"{met if problem.n_constraints else 'unconstrained'}: "
-                "leaf values were not fitted again."
-            )
-            return replace(result, status=Status.CONVERGED, message=message), at
-        warm = first if warm is None else warm
+        grown = None if fit is None else fit.grown
+        if grown is not None and grown.first.w.size == problem.n_variables:  # else an epigraph
+            first = grown.first
+            if len(first.multipliers) != problem.n_constraints:
+                first = replace(first, multipliers=None)
+            if self._are_kept(grown, problem):
+                solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
+                result, at = solver.solve(problem, warm=first, callback=callback)
+                met = "whose predictions meet the constraints"
+                message = (
+                    f"{grown.trees.n_trees} boosted trees, "
+                    f"{met if problem.n_constraints else 'unconstrained'}: "
+                    "leaf values were not fitted again."
+                )
+                return replace(result, status=Status.CONVERGED, message=message), at
+            warm = first if warm is None else warm
         return super()._train(problem, fit, warm=warm, callback=callback, **options)
+
+    def _are_kept(self, grown: Grown, problem: Problem) -> bool:
+        """Return whether the boosted trees are the model: see `Grown.meets`."""
+        if not problem.n_constraints:
+            return True
+        if self.confidence is not None or not grown.meets:
+            return False
+        at = problem.uncounted().at(grown.first.w)
+        selected = at.scores_of(problem.objective) > 0.0
+        return at.zero_one_violation == 0.0 and bool(selected.any() and not selected.all())
 
     def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
         """Return the search of the leaf values, or the boosted trees if they are the model."""
@@ -239,26 +205,5 @@ class TreeScores(FairEstimator):
             If it is not fitted.
         """
         check_is_fitted(self)
-        return plain_booster(self.booster_)
-
-
-def _first(grown: Grown, problem: Problem) -> Start | None:
-    """Return the boosted start if it has the variables of the problem, else None."""
-    first = grown.first
-    if first is None or first.w.size != problem.n_variables:
-        return None
-    assert first.multipliers is not None
-    same = len(first.multipliers) == problem.n_constraints
-    return first if same else replace(first, multipliers=None)
-
-
-def _are_kept(estimator: Any, grown: Grown, problem: Problem, first: Start) -> bool:
-    """Return whether the boosted trees are the model: see `Grown.meets`."""
-    if not problem.n_constraints:
-        return True
-    if estimator.confidence is not None or not grown.meets:
-        return False
-    at = problem.uncounted().at(first.w)
-    scores = at.scores_of(problem.objective)
-    constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))
-    return at.zero_one_violation == 0.0 and not constant
+        text = self.booster_.model_to_string()
+        return import_lightgbm().Booster(model_str=text)

@@ -84,7 +84,7 @@ class LinearScores(FairEstimator):
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, None]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, None]:
         """Return the problem without constraints, for rows or shards of rows."""
         options: Any = {
             "penalty": penalty_of(self.alpha),

@@ -131,7 +131,7 @@ class NetworkScores(FairEstimator):
     loss: Any
     _penalizes_biases: ClassVar[bool] = False
 
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, None]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, None]:
         """Return the problem without constraints; the variables are weights, matrices first."""
         model = TorchModel.standardized(data.X, data.loss_weight, **layers_of(self))
         n = model.n_parameters if self._penalizes_biases else model.n_penalized

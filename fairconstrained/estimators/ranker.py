@@ -294,9 +294,9 @@ class FairRanker(TreeScores):
         """Return the rows as they are, after the parameters of the model were checked."""
         return self._kind._prepared(self, data)
 
-    def _free_problem(self, data: TrainingData, **growing: Any) -> tuple[Problem, Any]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Any]:
         """Return the problem without constraints, and how trees were grown."""
-        return self._kind._free_problem(self, data, **growing)
+        return self._kind._free_problem(self, data, *growing)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return the fitted attributes that `predict` uses; comparisons need no intercept."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.utils.numerics import at_most
@@ -85,11 +84,10 @@ class ScoreLagrangian:
         """Return the gradient of the constraints' sum, and update the multipliers."""
         if not self.problem.n_constraints:
             return np.zeros(self.n_scores), 1.0
-        first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
+        k = self.iteration
         self.iteration += 1
-        at = self._at(scores)
-        more = self._active(at).sum() > max(_GROWTH * self._n_active, 1)
-        metric = hessian() if first or more or k % _EVERY == 0 else None
+        more = self._active(self._at(scores)).sum() > max(_GROWTH * self._n_active, 1)
+        metric = hessian() if more or k in (1, 2, 5, 10) or k % _EVERY == 0 else None
         if metric is not None:
             self._measure(scores, metric, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
@@ -120,13 +118,10 @@ class ScoreLagrangian:
 
     def _at(self, scores: Array) -> Evaluation:
         """Return the problem at scores and the terms' own variables; the last one is kept."""
-        last = self._last
-        if last is None or last[0] is not scores or last[1] is not self.auxiliary:
-            last = self._last = (
-                scores,
-                self.auxiliary,
-                self.problem.at(np.append(scores, self.auxiliary)),
-            )
+        last, auxiliary = self._last, self.auxiliary
+        if last is None or last[0] is not scores or last[1] is not auxiliary:
+            at = self.problem.at(np.append(scores, auxiliary))
+            last = self._last = scores, auxiliary, at
         return last[2]
 
     def _gradient(self, at: Evaluation, weights: Array) -> Array:
@@ -151,8 +146,7 @@ class ScoreLagrangian:
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
-        few = len(self.multipliers) <= _N_EXACT
-        gram = self._gram_matrix(at, hessian) if few else None
+        gram = self._gram_matrix(at, hessian) if len(self.multipliers) <= _N_EXACT else None
         squares = self._probed(at, hessian) if gram is None else gram.diagonal()
         least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
@@ -238,9 +232,7 @@ class ScoreLagrangian:
             slope = at.gradient(weights, objective=0.0)[self.n_scores :]
             return float((weights**2 / (2.0 * sigma)).sum()), slope
 
-        before = penalty(self.auxiliary)[0]
-        bounds = [(value - 0.1, value + 0.1) for value in self.auxiliary]
-        how: dict[str, Any] = {"method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": 8}}
-        after = minimize(penalty, self.auxiliary, jac=True, **how)
-        if after.fun < before:
+        near = Bounds(self.auxiliary - 0.1, self.auxiliary + 0.1)
+        after = minimize(penalty, self.auxiliary, jac=True, bounds=near, options={"maxiter": 8})
+        if after.fun < penalty(self.auxiliary)[0]:
             self.auxiliary = after.x

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from numbers import Integral
 from types import ModuleType
 from typing import Annotated, Any
@@ -15,7 +17,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairconstrained.data.sensitive_columns import FeatureKind, column_position
+from fairconstrained.data.sensitive_columns import (
+    FeatureKind,
+    SensitiveColumns,
+    column_position,
+    seen_columns,
+)
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
@@ -75,6 +82,9 @@ _REFUSED = {  # what would break a fit
 }
 
 
+_SAFE_NAME = re.compile(r"^[^\s\[\]{}\":,]+$")  # LightGBM's text format allows these names only
+
+
 def check_lightgbm_params(trees: TreeParameters) -> None:
     """Check `lightgbm_params`, which may not name what the estimator sets itself, and `n_jobs`."""
     main = main_names() if trees.lightgbm_params else {}
@@ -118,18 +128,41 @@ def import_lightgbm() -> ModuleType:
     return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
-def lightgbm_parameters(estimator: Any, random_state: np.random.RandomState) -> dict[str, Any]:
-    """Return LightGBM's parameters for an estimator, with a seed that is drawn."""
-    return {
+def for_lightgbm(estimator: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return LightGBM's parameters for an estimator, and what its data sets say of the columns."""
+    trees, seen = estimator._trees, seen_columns(estimator)
+    kept, categorical = SensitiveColumns.of(estimator).kept(estimator), estimator.is_categorical_
+    parameters = {
         "deterministic": True,
         "verbosity": -1,
-        **{name: getattr(estimator, name) for name in _PASSED},
-        **(estimator.lightgbm_params or {}),
-        "seed": random_state.randint(2**31 - 1),
-        "num_threads": thread_count(estimator.n_jobs),
+        **{name: getattr(trees, name) for name in _PASSED},
+        **(trees.lightgbm_params or {}),
+        "seed": seed,
+        "num_threads": thread_count(trees.n_jobs),
         "feature_pre_filter": False,
         "metric": "none",
+        "objective": "none",
     }
+    if trees.monotone_constraints is not None:
+        signs = monotone_signs(trees.monotone_constraints, seen.tolist(), categorical)
+        parameters["monotone_constraints"] = np.array(signs)[kept].tolist()
+    names: list[str] | str = [str(name) for name in seen[kept]]
+    if not (hasattr(estimator, "feature_names_in_") and all(map(_SAFE_NAME.match, names))):
+        names = "auto"
+    codes = np.flatnonzero(categorical[kept]).tolist() or "auto"
+    return parameters, {"feature_name": names, "categorical_feature": codes}
+
+
+def plain_categories(estimator: Any) -> list[list[Any]]:
+    """Return an estimator's categories if LightGBM can write them into a model file, else none.
+
+    It can write numbers and strings. A booster without categories raises an error for columns of
+    pandas' category dtype; it does not take the codes of another table for those of `fit`.
+    """
+    seen = seen_columns(estimator)[SensitiveColumns.of(estimator).kept(estimator)].tolist()
+    categories = [listed for name, listed in estimator.categories_.items() if name in seen]
+    plain = all(isinstance(category, str | int | float) for category in chain(*categories))
+    return categories if plain else []
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -162,26 +195,21 @@ class TreeFeatures(FeatureKind):
                 estimator.categories_ = {}
             return X
         if reset:
-            kinds = [isinstance(dtype, pd.CategoricalDtype) for dtype in X.dtypes]
-            is_category = np.array(kinds, dtype=bool)
-            mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
-            names = X.columns[mask & ~np.array([*map(is_numeric_dtype, X.dtypes)], dtype=bool)]
-            columns = {name: pd.Series(X[name]).astype("category") for name in names}
+            is_category = X.dtypes.map(lambda kind: isinstance(kind, pd.CategoricalDtype))
+            mask = categorical_mask(
+                self.categorical_features, list(X.columns), is_category.to_numpy(bool)
+            )
+            names = X.columns[mask & ~X.dtypes.map(is_numeric_dtype).to_numpy(bool)]
             estimator.categories_ = {
-                k: column.cat.categories.tolist() for k, column in columns.items()
+                name: X[name].astype("category").cat.categories.tolist() for name in names
             }
         encoded = X.copy(deep=False)
         for name, categories in estimator.categories_.items():
             if name in X.columns:
-                encoded[name] = _codes(X[name], categories)
+                known = pd.Index(categories, tupleize_cols=False)
+                codes = known.get_indexer(pd.Index(X[name])).astype(float)
+                encoded[name] = np.where(codes < 0, np.nan, codes)
         return encoded
-
-
-def _codes(column: pd.Series, categories: list[Any]) -> Array:
-    """Return positions in the categories as floats, NaN for missing and unknown values."""
-    codes = pd.Index(categories, tupleize_cols=False).get_indexer(pd.Index(column)).astype(float)
-    codes[codes < 0] = np.nan
-    return codes
 
 
 def categorical_mask(

@@ -1,9 +1,7 @@
-"""Boosters of LightGBM: leaves, their values, copies; the losses that trees are grown for."""
+"""LightGBM's boosters as linear models of their leaves; the losses that trees are grown for."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,169 +11,119 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.tree_parameters import import_lightgbm, thread_count
+from fairconstrained.estimators.tree_parameters import import_lightgbm
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.leaves import LeafFeatures
 from fairconstrained.objectives import MeanLoss, Objective
 from fairconstrained.terms.pairs import QueryPairs
 from fairconstrained.utils.typing import Array
 
-_SAFE_NAME = re.compile(r"^[^\s\[\]{}\":,]+$")  # LightGBM's text format allows these names only
-
-
 Booster = Any  # lightgbm.Booster, which is imported when it is used
 
 
 def as_lightgbm_data(X: Any) -> Any:
     """Return features in a form that LightGBM accepts: sparse arrays become sparse matrices."""
-    if not hasattr(X, "indptr"):
-        return X
-    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-
-
-def raw_scores(booster: Booster, features: Any, n_jobs: int | None) -> Array:
-    """Return the scores of rows."""
-    rows, threads = as_lightgbm_data(features), thread_count(n_jobs)
-    return np.asarray(booster.predict(rows, raw_score=True, num_threads=threads))
-
-
-def plain_booster(booster: Booster) -> Any:
-    """Return a copy of a booster, made from its model text."""
-    return import_lightgbm().Booster(model_str=booster.model_to_string())
-
-
-def feature_names(names: Sequence[object], n_features: int) -> list[str] | str:
-    """Return the names for LightGBM, "auto" if there are none or it does not allow them."""
-    texts = [str(name) for name in names]
-    usable = len(texts) == n_features == len(set(texts)) and all(map(_SAFE_NAME.match, texts))
-    return texts if usable else "auto"
-
-
-def _values_of(text: str, name: str) -> list[str]:
-    """Return what follows ``name=`` at the start of lines; faster than a regular expression."""
-    return [rest.partition("\n")[0] for rest in text.split(f"\n{name}=")[1:]]
+    return sp.csr_matrix(X) if hasattr(X, "indptr") else X
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Boosted trees as text, the first score, and the categories of their features."""
+    """The first trees of a booster that was trained with an objective of this library.
 
-    # LightGBM's model file: the trees, with the objective that turns scores to probabilities
-    text: str = field(repr=False)
-    first_score: float  # the score before the first tree, which the text does not contain
+    The variables are a factor of the first trees, if there are such, the leaf values of the others,
+    tree after tree, and the score before the first tree.
+    """
+
+    booster: Booster
+    n_trees: int
+    first_score: float  # the score before the first tree, which the booster does not contain
+    objective: str  # LightGBM's objective that turns scores into predictions
     # the categories of the columns of pandas' category dtype that the booster accepts, in order
     categories: list[list[Any]] = field(default_factory=list)
     num_threads: int = 0  # for predictions; 0 is LightGBM's default
-    # the number of trees, the last ones, whose leaf values are variables; None for all. The trees
-    # before them have a common factor, which is the first variable
-    n_fitted: int | None = None
-    # whether the variable of each of the last trees is a factor of its leaf values, which keeps
+    n_before: int = 0  # the number of trees whose leaf values have a common factor
+    # whether the variable of each of the other trees is a factor of its leaf values, which keeps
     # their order
     monotone: bool = False
 
-    @classmethod
-    def of(
-        cls, booster: Booster, n_trees: int, first_score: float, objective: str, **options: Any
-    ) -> Trees:
-        """Return the first trees of a booster that was trained with a custom objective."""
-        text = booster.model_to_string(num_iteration=n_trees)
-        text = re.sub(
-            r"^(max_feature_idx=.*)$",
-            rf"\1\nobjective={objective}",
-            text,
-            count=1,
-            flags=re.MULTILINE,
-        )
-        trees = cls(text, first_score, **options)
-        if n_trees == booster.num_trees():
-            vars(trees)["_booster"] = booster  # the text need not be read again
-        return trees
+    @cached_property
+    def text(self) -> str:
+        """LightGBM's model file."""
+        text: str = self.booster.model_to_string(num_iteration=self.n_trees)
+        place = "\nmax_feature_idx="
+        return text.replace(place, f"\nobjective={self.objective}{place}", 1)
+
+    def _of_text(self, name: str) -> str:
+        """Return what follows ``name=`` at the start of lines; faster than a regular expression."""
+        parts = self.text.split(f"\n{name}=")[1:]
+        return " ".join(part.partition("\n")[0] for part in parts)
 
     @cached_property
     def sizes(self) -> Array:
         """The number of leaves of each tree."""
-        return np.array([int(size) for size in _values_of(self.text, "num_leaves")])
+        return np.array(self._of_text("num_leaves").split(), dtype=int)
 
     @cached_property
-    def _booster(self) -> Booster:
-        booster: Booster = import_lightgbm().Booster(model_str=self.text)
-        return booster
+    def _leaf_values(self) -> tuple[Array, Array]:
+        """The boosted values of the leaves of the trees with a common factor, and of the others."""
+        values = np.array(self._of_text("leaf_value").split(), dtype=float)
+        before, others = np.split(values, [int(self.sizes[: self.n_before].sum())])
+        return before, others
 
     @property
-    def n_before(self) -> int:
-        """The number of trees whose leaf values keep their proportions."""
-        return 0 if self.n_fitted is None else max(len(self.sizes) - self.n_fitted, 0)
+    def _fitted_sizes(self) -> Array:
+        return self.sizes[self.n_before :]
 
-    def _predict(self, X: Any, **options: Any) -> Array:
-        threads = self.num_threads
-        return np.asarray(
-            self._booster.predict(as_lightgbm_data(X), num_threads=threads, **options)
-        )
-
-    def leaves(self, X: Any) -> Array:
-        """Return the leaf of each row in each tree with variables, shape (n_rows, n_trees)."""
-        return self._predict(X, pred_leaf=True, start_iteration=self.n_before)
-
-    def base(self, X: Any) -> Array:
-        """Return the score of the trees before those with variables, shape (n_rows,)."""
-        return self._predict(X, raw_score=True, num_iteration=self.n_before)
+    def _predicted(self, X: Any, **options: Any) -> Array:
+        X = as_lightgbm_data(X)
+        return np.asarray(self.booster.predict(X, num_threads=self.num_threads, **options))
 
     def scores(self, X: Any) -> Array:
         """Return the scores of all trees, without the first score, shape (n_rows,)."""
-        return self._predict(X, raw_score=True)
+        return self._predicted(X, raw_score=True, num_iteration=self.n_trees)
 
     def features(self) -> LeafFeatures:
         """Return the map from features to those of the linear model in the variables."""
-        fitted, base = self.sizes[self.n_before :], self.base if self.n_before else None
-        return LeafFeatures(self.leaves, fitted, base, self._fitted if self.monotone else None)
+        start, n_fitted = self.n_before, self.n_trees - self.n_before
 
-    @cached_property
-    def _boosted(self) -> Array:
-        """The boosted values of all leaves, tree after tree; the text has all their digits."""
-        lines = _values_of(self.text, "leaf_value")
-        return np.array([float(value) for line in lines for value in line.split()])
+        def leaves(X: Any) -> Array:
+            options = {"start_iteration": start, "num_iteration": n_fitted}
+            return self._predicted(X, pred_leaf=True, **options)
+
+        def base(X: Any) -> Array:
+            return self._predicted(X, raw_score=True, num_iteration=start)
+
+        outputs = self._leaf_values[1] if self.monotone else None
+        return LeafFeatures(leaves, self._fitted_sizes, base if start else None, outputs)
 
     def values(self) -> Array:
-        """Return the boosted variables: the factor, the leaf values tree by tree, the first score.
-
-        There is no factor if all leaf values are variables.
-        """
-        factor = np.ones(int(self.n_before > 0))
-        fitted = np.ones(len(self.sizes) - self.n_before) if self.monotone else self._fitted
-        return np.concatenate([factor, fitted, [self.first_score]])
-
-    @property
-    def _fitted(self) -> Array:
-        """The boosted values of the leaves of the fitted trees."""
-        return self._boosted[int(self.sizes[: self.n_before].sum()) :]
+        """Return the boosted variables."""
+        fitted = np.ones(len(self._fitted_sizes)) if self.monotone else self._leaf_values[1]
+        return np.concatenate([np.ones(int(self.n_before > 0)), fitted, [self.first_score]])
 
     @property
     def lengths(self) -> Array:
         """The Euclidean norm of the leaf values that each coefficient multiplies, or one."""
-        values = self.values()[:-1]
+        lengths = np.ones(len(self.values()) - 1)
         if self.monotone:
-            fitted = self.sizes[self.n_before :]
-            starts = np.cumsum(fitted) - fitted
-            norms = np.sqrt(np.add.reduceat(self._fitted**2, starts))
-            values[len(values) - len(norms) :] = norms
-            return values
-        return np.ones_like(values)
+            starts = np.cumsum(self._fitted_sizes) - self._fitted_sizes
+            norms = np.sqrt(np.add.reduceat(self._leaf_values[1] ** 2, starts))
+            lengths[len(lengths) - len(norms) :] = norms
+        return lengths
 
     def with_values(self, values: Array) -> Booster:
         """Return a booster with other variables; its first tree contains the first score."""
-        leaves, n_before = self._boosted.copy(), int(self.sizes[: self.n_before].sum())
-        scaled = int(self.n_before > 0)
-        leaves[:n_before] *= values[0]
-        fitted = values[scaled:-1]
+        before, boosted = self._leaf_values
+        fitted = values[int(self.n_before > 0) : -1]
         if self.monotone:
-            fitted = leaves[n_before:] * np.repeat(fitted, self.sizes[self.n_before :])
-        leaves[n_before:] = fitted
+            fitted = boosted * np.repeat(fitted, self._fitted_sizes)
+        leaves = np.append(before * values[0], fitted)
         leaves[: self.sizes[0]] += values[-1]
         booster: Booster = import_lightgbm().Booster(model_str=self.text)
-        ends = np.cumsum(self.sizes)
-        changed = np.flatnonzero(leaves != self._boosted)
-        trees = np.searchsorted(ends, changed, side="right")
-        places = trees, changed - (ends - self.sizes)[trees], leaves[changed]
+        starts = np.cumsum(self.sizes) - self.sizes
+        changed = np.flatnonzero(leaves != np.append(before, boosted))
+        trees = np.searchsorted(starts, changed, side="right") - 1
+        places = trees, changed - starts[trees], leaves[changed]
         for tree, leaf, value in zip(*map(np.ndarray.tolist, places), strict=True):
             booster.set_leaf_output(tree, leaf, value)
         booster.pandas_categorical = self.categories
