@@ -301,11 +301,10 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         return None if others is None else (data, others)
 
     @abstractmethod
-    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Any]:
-        """Return the problem without constraints, and how trees were grown, see :class:`Fit`.
+    def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
+        """Return the problem without constraints.
 
-        What trees are grown by are the constraints, the split of the rows, and whether it is for a
-        path.
+        Trees are grown by the constraints, the split of the rows, and whether it is for a path.
         """
 
     @abstractmethod

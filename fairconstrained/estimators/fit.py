@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,7 +60,6 @@ class Fit:
     # the objective with model and penalty, and the constraints bound to the training rows
     problem: Problem
     constraints: tuple[Constraint, ...] = ()  # all must hold; their tolerances are set
-    grown: Any = None  # of boosted trees: how they were grown
     # of the training rows, those that choose the iterate, after those that it is trained on
     split: Split | None = None
     held_out: HeldOut | None = None  # with `confidence`: the rows that are not used for training
@@ -83,8 +82,9 @@ class Fit:
         """
 
         def free(under: Sequence[Constraint]) -> Fit:
-            problem, grown = estimator._free_problem(data, under, split, path)
-            return cls.free(estimator, data, problem, split, grown)
+            return cls.free(
+                estimator, data, estimator._free_problem(data, under, split, path), split
+            )
 
         if isinstance(estimator.threshold, SelectionRate):
             share, rows = estimator.threshold.check(), free(()).unconstrained.rows
@@ -94,11 +94,9 @@ class Fit:
         return free(constraints).constrained(constraints)
 
     @classmethod
-    def free(
-        cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None, grown: Any
-    ) -> Fit:
+    def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
         """Return the fit of a problem without constraints."""
-        bare = cls(estimator, data, Unconstrained(problem), problem, grown=grown, split=split)
+        bare = cls(estimator, data, Unconstrained(problem), problem, split=split)
         solved = Unconstrained(problem, partial(estimator._train_free, bare))
         return replace(bare, unconstrained=solved)
 
@@ -184,10 +182,7 @@ class Fit:
             np.nan if constraint.tolerance_slope is None else constraint.tolerance_slope
             for constraint in resolve_constraints(self.estimator.constraint)
         ]
-        if len(set(declared)) == 1:  # the number of outputs of each constraint does not matter
-            return np.full(self.problem.n_constraints, declared[0])
-        parts = iter(self.problem.constraints)
-        slopes = [np.zeros(0)]
+        parts, slopes = iter(self.problem.constraints), [np.zeros(0)]
         for slope, constraint in zip(declared, self.constraints, strict=True):
             of_groupings = islice(parts, len(constraint.groupings(self.data.asked)))
             slopes.append(np.full(sum(part.n_outputs for part in of_groupings), slope))
@@ -215,8 +210,8 @@ class Fit:
     def solve(self, problem: Problem | None = None, **options: Any) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation there."""
         problem = self.problem if problem is None else problem
-        solution: tuple[Result, Evaluation] = self.estimator._train(problem, self, **options)
-        return solution
+        trained = self.estimator._train(problem, self, **options)
+        return cast("tuple[Result, Evaluation]", trained)
 
     def decision_task(self, result: Result) -> DecisionTask:
         """Return what a search on decisions starts from."""

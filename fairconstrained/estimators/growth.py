@@ -19,7 +19,6 @@ from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.estimators.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.models import Model
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.solvers.base import Start
@@ -46,15 +45,7 @@ class Grown:
     scores: Array | None = None
     # with constraints on predictions: whether those of the training rows meet them
     meets: bool = False
-
-    def moved(self, by: float, model: Model) -> Grown:
-        """Return the same trees for scores measured from a threshold that is higher by a number."""
-        offset = model.offset()
-        assert offset is not None
-        w = self.first.w.copy()
-        w[: len(offset)] -= by * offset
-        w[len(offset) :] -= by  # thresholds on scores
-        return replace(self, first=replace(self.first, w=w), meets=False)
+    threshold: float = 0.0  # from which scores were measured
 
 
 @dataclass(eq=False)
@@ -205,6 +196,7 @@ class Growth:
             float(np.average(self.curvatures, weights=self.weight)),
             self.scores[: len(self.data.y)] if whole else None,
             self.zero_one and self.violations[kept] <= 0.0,
+            self.data.convention.threshold,
         )
 
     def _violation(self, scores: Array) -> float:

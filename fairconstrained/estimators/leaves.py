@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.rows import loss_part
+from fairconstrained.estimators.selection_rate import moved_variables
 from fairconstrained.estimators.solving import with_beta
 from fairconstrained.estimators.tree_parameters import (
     categorical_mask,
@@ -45,6 +46,13 @@ class BoostedTrees(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the start with its multipliers."""
         yield Iterate(start.at(problem), start.multipliers, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedLeaves(LeafModel):
+    """The model of the leaf values of trees, with how these were grown."""
+
+    grown: Grown | None = None
 
 
 class TreeScores(FairEstimator):
@@ -94,8 +102,8 @@ class TreeScores(FairEstimator):
         check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
-    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Grown]:
-        """Return the problem of the leaf values of trees that are grown here, and these.
+    def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
+        """Return the problem of the leaf values of trees that are grown here.
 
         The variables are those of `Trees`; the penalty is the squared distance from the boosted
         values. Constraints that come later, those of a path, do not count.
@@ -106,7 +114,7 @@ class TreeScores(FairEstimator):
         n_fitted = None if free else trees.n_fitted_trees
         grown = Growth(self, rows, () if free else constraints, held, n_fitted).run()
         values, lengths = grown.trees.values(), grown.trees.lengths
-        model = LeafModel.of(
+        model = BoostedLeaves.of(
             grown.trees.features(),
             data.X,
             data.loss_weight,
@@ -116,17 +124,18 @@ class TreeScores(FairEstimator):
             alpha=float(trees.alpha) * lengths**2,
             fit_intercept=getattr(self, "fit_intercept", True),
         )
-        n = model.n_coefficients
+        model, n = replace(model, grown=grown), model.n_coefficients
         penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
         domain: Domain = WholeSpace()
         if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
             penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
         objective = loss_part(self, model, data).add(Leading(penalty, n))
-        return Problem(objective, domain=domain), grown
+        return Problem(objective, domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values and the number of trees."""
-        convention, offset, trees = fit.data.convention, fit.model.offset(), fit.grown.trees
+        assert isinstance(fit.model, BoostedLeaves) and fit.model.grown is not None
+        convention, offset, trees = fit.data.convention, fit.model.offset(), fit.model.grown.trees
         values = np.append(w, 0.0)  # comparisons of scores need no intercept
         if offset is not None:
             values = convention.sign * (w + convention.threshold * offset)
@@ -151,12 +160,15 @@ class TreeScores(FairEstimator):
         The start has the multipliers with which the trees were grown. The boosted trees are
         returned as they are without constraints, and where these are on predictions that meet them.
         """
-        grown = None if fit is None else fit.grown
+        model = problem.objective.model
+        grown = model.grown if isinstance(model, BoostedLeaves) else None
         if grown is not None and grown.first.w.size == problem.n_variables:  # else an epigraph
-            first = grown.first
-            if len(first.multipliers) != problem.n_constraints:
-                first = replace(first, multipliers=None)
-            if self._are_kept(grown, problem):
+            w, multipliers = grown.first.w, grown.first.multipliers
+            if by := fit.data.convention.threshold - grown.threshold:
+                w = moved_variables(problem, w, by)
+            same = multipliers is not None and len(multipliers) == problem.n_constraints
+            first = Start(w, multipliers if same else None)
+            if self._are_kept(grown, first, problem):
                 solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
                 result, at = solver.solve(problem, warm=first, callback=callback)
                 met = "whose predictions meet the constraints"
@@ -169,13 +181,13 @@ class TreeScores(FairEstimator):
             warm = first if warm is None else warm
         return super()._train(problem, fit, warm=warm, callback=callback, **options)
 
-    def _are_kept(self, grown: Grown, problem: Problem) -> bool:
+    def _are_kept(self, grown: Grown, first: Start, problem: Problem) -> bool:
         """Return whether the boosted trees are the model: see `Grown.meets`."""
         if not problem.n_constraints:
             return True
-        if self.confidence is not None or not grown.meets:
+        if self.confidence is not None or first.w is not grown.first.w or not grown.meets:
             return False
-        at = problem.uncounted().at(grown.first.w)
+        at = problem.uncounted().at(first.w)
         selected = at.scores_of(problem.objective) > 0.0
         return at.zero_one_violation == 0.0 and bool(selected.any() and not selected.all())
 

@@ -84,7 +84,7 @@ class LinearScores(FairEstimator):
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
-    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, None]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
         """Return the problem without constraints, for rows or shards of rows."""
         options: Any = {
             "penalty": penalty_of(self.alpha),
@@ -102,7 +102,7 @@ class LinearScores(FairEstimator):
             model, penalty, domain = linear_model(
                 data.X, data.loss_weight, n_outputs=n_outputs, **options
             )
-        return Problem(loss_part(self, model, data).add(penalty), domain=domain), None
+        return Problem(loss_part(self, model, data).add(penalty), domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return coefficients, intercepts and feature scales in the units of X."""

@@ -131,11 +131,11 @@ class NetworkScores(FairEstimator):
     loss: Any
     _penalizes_biases: ClassVar[bool] = False
 
-    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, None]:
+    def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
         """Return the problem without constraints; the variables are weights, matrices first."""
         model = TorchModel.standardized(data.X, data.loss_weight, **layers_of(self))
         n = model.n_parameters if self._penalizes_biases else model.n_penalized
-        return Problem(loss_part(self, model, data).add(Leading(penalty_of(self.alpha), n))), None
+        return Problem(loss_part(self, model, data).add(Leading(penalty_of(self.alpha), n)))
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return the weights, and the centring and the scale of the features."""

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 _EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
 
 
+def _of_kind(name: str) -> Any:
+    """Return the method of this name that the class of estimators with the same scores has."""
+    return lambda ranker, *args: getattr(ranker._kind, name)(ranker, *args)
+
+
 @dataclass(eq=False, repr=False)
 class FairRanker(TreeScores):
     r"""Pairwise ranking under explicit fairness constraints.
@@ -271,10 +276,6 @@ class FairRanker(TreeScores):
         """
         return self._scores(X)
 
-    def _raw_scores(self, features: Any) -> Array:
-        """Return the scores of rows with the features of the model."""
-        return self._kind._raw_scores(self, features)
-
     @property
     def _kind(self) -> type[Any]:
         """The class of estimators whose scores this ranker has."""
@@ -290,13 +291,8 @@ class FairRanker(TreeScores):
         """Return the loss that trees are fitted to."""
         return PairLoss(data, resolve_objective("loss", self.loss))
 
-    def _prepared(self, data: TrainingData) -> TrainingData:
-        """Return the rows as they are, after the parameters of the model were checked."""
-        return self._kind._prepared(self, data)
-
-    def _free_problem(self, data: TrainingData, *growing: Any) -> tuple[Problem, Any]:
-        """Return the problem without constraints, and how trees were grown."""
-        return self._kind._free_problem(self, data, *growing)
+    _prepared, _free_problem = _of_kind("_prepared"), _of_kind("_free_problem")
+    _variables, _raw_scores = _of_kind("_variables"), _of_kind("_raw_scores")
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return the fitted attributes that `predict` uses; comparisons need no intercept."""
@@ -304,10 +300,6 @@ class FairRanker(TreeScores):
         if attributes.pop("intercept_", None) is not None:
             attributes["coef_"] = attributes["coef_"][0]
         return attributes
-
-    def _variables(self, fit: Fit) -> Array | None:
-        """Return the variables of the last fit, None if it was to other features."""
-        return self._kind._variables(self, fit)
 
     def _default_solver(self, problem: Problem) -> Solver:
         """Return the solver that "auto" stands for."""

@@ -41,10 +41,9 @@ def moved(fit: Fit, by: float) -> Fit:
     """
     data, old = fit.data.moved(by), fit.problem
     objective = loss_part(fit.estimator, fit.model, data).add(old.objective.penalty)
-    grown = None if fit.grown is None else fit.grown.moved(by, fit.model)
     free = Problem(objective, domain=old.domain)
     split = None if fit.split is None else (fit.split[0].moved(by), fit.split[1].moved(by))
-    made = Fit.free(fit.estimator, data, free, split, grown)
+    made = Fit.free(fit.estimator, data, free, split)
     if "result" in vars(fit.unconstrained):
         result = fit.unconstrained.result
         same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,7 +97,7 @@ class LeafModel(LinearModel):
         curvature: float | None = None,
         alpha: float | Array = 0.0,
         fit_intercept: bool = True,
-    ) -> LeafModel:
+    ) -> Self:
         """Return the model of some rows.
 
         Parameters

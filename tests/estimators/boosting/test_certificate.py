@@ -46,7 +46,7 @@ def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted, n_fit
     matrix, values, sizes = indicators(clf.booster_, X)
     intercept = clf.result_.w[-1]  # the first tree contains it
     values[: sizes[0]] -= intercept
-    text = fit.grown.trees.text  # the same seed grows the same trees
+    text = fit.model.grown.trees.text  # the same seed grows the same trees
     boosted = indicators(lightgbm.Booster(model_str=text), X)[1]
     if n_fitted is not None:  # the trees before the last ones are one column with a factor
         n = sum(sizes[:-n_fitted])
@@ -101,7 +101,7 @@ def test_certificates_of_all_constraints_follow_from_values_alone(name, options)
     clf = small(constraint, kappa=0.05, tol=3e-5, **options)  # differences reach over kinks
     fit = clf.bind(X, y, None, groups)
     clf.fit(X, y, sensitive_features=groups)
-    matrix, values, _ = indicators(lightgbm.Booster(model_str=fit.grown.trees.text), X)
+    matrix, values, _ = indicators(lightgbm.Booster(model_str=fit.model.grown.trees.text), X)
     w, n = clf.result_.w, len(values)
     favourable = y == clf.pos_label_
     signs = np.where(favourable, 1.0, -1.0)

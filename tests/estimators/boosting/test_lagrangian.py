@@ -151,7 +151,7 @@ def test_variables_of_terms_are_moved(rng):
 def test_grown_trees_nearly_meet_an_active_bound(constraint):
     X, y, groups = rows(4000)
     fit = small(constraint, kappa=0.03, n_estimators=100).bind(X, y, None, groups)
-    at = fit.problem.at(fit.grown.first.w)
+    at = fit.problem.at(fit.model.grown.first.w)
     free = small(None, n_estimators=100).fit(X, y)
     unfair = fit.problem.constraints[0].term.value(free.decision_function(X)).max()
     assert at.violation <= 5e-3 < 0.05 < unfair
