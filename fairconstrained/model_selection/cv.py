@@ -23,11 +23,17 @@ from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.estimators.rows import check_options, penalty_of
 from fairconstrained.estimators.solution import warn_of_other_solver
 from fairconstrained.exceptions import ConvergenceWarning, warn
-from fairconstrained.model_selection.path_fitting import follow, tolerances
+from fairconstrained.model_selection.path_fitting import follow, grid, strictest
 from fairconstrained.model_selection.search import BestScoreWithin, SearchProgress, folds_of
 from fairconstrained.solvers import Result
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.execution import splitter_params, with_callbacks, with_splitter, workers
+from fairconstrained.utils.execution import (
+    limited_threads,
+    splitter_params,
+    with_callbacks,
+    with_splitter,
+    workers,
+)
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -212,7 +218,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
         base, alphas = clone(FairLogisticClassifier(**fixed)), self._alphas()
         on_path = clone(base).set_params(enforce="score", confidence=None)
-        self.kappas_ = tolerances(on_path, given, self.kappas, self.n_kappas, asked)
+        with limited_threads(X):
+            strict = strictest(on_path, given, constraint_data=asked)
+            self.kappas_ = grid(strict, self.kappas, self.n_kappas)
         weight = sample_weight
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
@@ -304,7 +312,8 @@ def _measure(
         [None if part is None else _safe_indexing(part, some) for part in rows]
         for some in (train, test)
     )
-    path, _ = follow(base, inside, kappas=kappas, held_out=outside, constraint_data=asked)
+    with limited_threads(inside[0]):
+        path, _ = follow(strictest(base, inside, outside, constraint_data=asked), kappas, outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
     return measures, [model.result_.without_arrays() for model in path.estimators]
 

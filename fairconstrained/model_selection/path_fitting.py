@@ -15,17 +15,11 @@ from sklearn.pipeline import Pipeline
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows, check_three
+from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.local_solutions import several_solutions
 from fairconstrained.estimators.selection_rate import rate_of, solved
-from fairconstrained.estimators.solution import (
-    Solution,
-    far_predictions,
-    farthest,
-    warn_of_other_solver,
-    warn_of_predictions,
-)
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,
@@ -49,8 +43,8 @@ from fairconstrained.utils.validation import check_numbers
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-_Far = tuple[float, float] | None  # a gap of predictions that is far above its bound on scores
-_Point = tuple[FairEstimator, Result, float, dict[str, float], _Far]  # with quality and measures
+# with quality, measures, and a gap of predictions that is far above its bound on scores
+_Point = tuple[FairEstimator, Result, float, dict[str, float], ending.Excess]
 
 
 def fairness_path(
@@ -168,18 +162,18 @@ def fairness_path(
         if constraint_data is not None:
             asked, *labels = check_three(constraint_data)
             constraint_data = last_step(pipeline, asked)[1], labels[0], labels[1]
-    path, far = follow(
-        estimator, (X, y, sample_weight, groups), kappas=kappas, n_kappas=n_kappas,
-        min_ratio=min_ratio, query=query, constraint_data=constraint_data,
-        held_out=(X_val, y_val, sample_weight_val, groups_val, query_val), bound=bound,
-    )  # fmt: skip
-    warn_unless_converged(path.statuses, path.kappas)
-    warn_of_predictions(far)
-    warn_of_other_solver([model.result_ for model in path.estimators])
-    return replace(path, pipeline=pipeline)
+    held_out = X_val, y_val, sample_weight_val, groups_val, query_val
+    with limited_threads(X):
+        fit = strictest(estimator, (X, y, sample_weight, groups), held_out, query, constraint_data)
+        path, far = follow(fit, grid(fit, kappas, n_kappas, min_ratio), held_out, bound=bound)
+    _warn_unless_converged(path.statuses, path.kappas)
+    ending.warn_of_predictions(far)
+    ending.warn_of_other_solver([model.result_ for model in path.estimators])
+    path.pipeline = pipeline
+    return path
 
 
-def warn_unless_converged(statuses: Array, kappas: Array) -> None:
+def _warn_unless_converged(statuses: Array, kappas: Array) -> None:
     """Warn once if points of a path did not converge."""
     failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
     if failed.any():
@@ -193,66 +187,40 @@ def warn_unless_converged(statuses: Array, kappas: Array) -> None:
 
 
 def follow(
-    estimator: FairEstimator,
-    rows: Sequence[Any],
-    *,
-    kappas: ArrayLike | None = None,
-    n_kappas: int = 30,
-    min_ratio: float = _MIN_RATIO,
-    query: ArrayLike | None = None,
-    constraint_data: tuple[Any, Any, Any] | None = None,
-    held_out: Sequence[Any] = (None, None, None, None),
-    bound: bool = False,
-) -> tuple[FairnessPath, _Far]:
-    """Return the path, and predictions that are far apart; see :func:`fairness_path`."""
-    with limited_threads(rows[0]):
-        fit = _bound(estimator, rows, query, held_out, constraint_data)
-        chosen = _grid(fit, kappas, n_kappas, min_ratio)
-        validation = validation_rows(fit, *held_out)
-        if rate_of(fit) is None:
-            points = list(_points(fit, chosen, validation))
-            _improve(fit, points, validation)
-            if bound:
-                _state_gaps(fit, points)
-        else:
-            points = list(_points_at_share(fit, chosen, held_out))
+    fit: Fit, kappas: Array, held_out: Sequence[Any], *, bound: bool = False
+) -> tuple[FairnessPath, ending.Excess]:
+    """Return the path of a fit with kappa = 0, and predictions that are far apart."""
+    validation = validation_rows(fit, *held_out)
+    if rate_of(fit) is None:
+        points = list(_points(fit, kappas, validation))
+        _improve(fit, points, validation)
+        if bound:
+            _state_gaps(fit, points)
+    else:
+        points = list(_points_at_share(fit, kappas, held_out))
     estimators, results, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([values[name] for values in measures]) for name in measures[0]}
-    path = FairnessPath(chosen, list(estimators), passes, np.array(worth), columns)
-    if validation is None:
-        return path, farthest(far)
-    weight, groups = validation.data.sample_weight, validation.data.groups
-    weight = weight if groups is None else groups.once(weight)[1]
-    size = weight.sum() ** 2 / np.square(weight).sum()  # `@` would start BLAS threads
-    return replace(path, validation_size=float(size)), farthest(far)
+    path = FairnessPath(kappas, list(estimators), passes, np.array(worth), columns)
+    if validation is not None:
+        weight, groups = validation.data.sample_weight, validation.data.groups
+        weight = weight if groups is None else groups.once(weight)[1]
+        # `@` would start BLAS threads
+        path.validation_size = float(weight.sum() ** 2 / np.square(weight).sum())
+    return path, ending.farthest(far)
 
 
-def tolerances(
+def strictest(
     estimator: FairEstimator,
     rows: Sequence[Any],
-    kappas: ArrayLike | None,
-    n_kappas: int,
-    constraint_data: tuple[Any, Any, Any] | None,
-) -> Array:
-    """Return the tolerances of the path on these rows, see :func:`follow`."""
-    with limited_threads(rows[0]):
-        fit = _bound(estimator, rows, None, (), constraint_data)
-        return _grid(fit, kappas, n_kappas, _MIN_RATIO)
-
-
-def _bound(
-    estimator: FairEstimator,
-    rows: Sequence[Any],
-    query: ArrayLike | None,
-    held_out: Sequence[Any],
-    constraint_data: tuple[Any, Any, Any] | None,
+    held_out: Sequence[Any] = (),
+    query: ArrayLike | None = None,
+    constraint_data: tuple[Any, Any, Any] | None = None,
 ) -> Fit:
     """Return the fit with kappa = 0; training that stops early does so by the held-out rows."""
     _check_followed(estimator)
     options: dict[str, Any] = {} if query is None else {"query": query}
-    options["constraint_data"] = constraint_data
     if query is not None and not estimator.needs_queries:
         raise ValueError(
             f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
@@ -261,7 +229,7 @@ def _bound(
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
     if estimator._stops_early:
         options["validation"] = tuple(held_out)
-    fit: Fit = strict.bind(*rows, **options, path=True)
+    fit: Fit = strict.bind(*rows, **options, constraint_data=constraint_data, path=True)
     return fit
 
 
@@ -289,7 +257,7 @@ def _check_followed(estimator: object) -> None:
         )
 
 
-def _grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float) -> Array:
+def grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float = _MIN_RATIO) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     if kappas is not None:
         return np.unique(check_numbers("kappas", kappas, 0.0, 1.0))[::-1]
@@ -340,10 +308,10 @@ def _point(
     """Return the fitted estimator, the result, and what they are worth."""
     result, at = solution
     fitted: FairEstimator = copy(fit.estimator)
-    fit.store(fitted, Solution(result), like=at)
+    fit.store(fitted, ending.Solution(result), like=at)
     measures = {} if validation is None else validation.measured(result.w)
     ranks = fit.estimator.needs_queries
-    far = None if ranks else far_predictions(fit.constraints, fit.data, at)
+    far = None if ranks else ending.far_predictions(fit.constraints, fit.data, at)
     return fitted, result, training.worth(result.w, like=at), measures, far
 
 

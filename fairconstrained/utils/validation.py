@@ -44,41 +44,48 @@ def check_kappa(kappa: object) -> float:
     return check_between("kappa", kappa, 0.0, 1.0, "the largest gap allowed")
 
 
+def _checked(argument: str, value: Any, valid: bool, what: str) -> Any:
+    """Return a value; the message of a ValueError says what it must be."""
+    if not valid:
+        raise ValueError(f"{argument} must be {what}; got {value!r}.")
+    return value
+
+
 def check_between(argument: str, value: object, low: float, high: float, what: str) -> float:
     """Return a number as a float."""
-    if not is_number(value, Real) or not low <= float(value) <= high:
-        raise ValueError(
-            f"{argument} must be a number between {low:g} and {high:g} ({what}); got {value!r}."
-        )
-    return float(value)
+    valid = is_number(value, Real) and low <= float(value) <= high
+    return float(
+        _checked(argument, value, valid, f"a number between {low:g} and {high:g} ({what})")
+    )
 
 
 def check_finite(argument: str, value: object) -> float:
     """Return a number as a float."""
-    if not is_number(value, Real) or not np.isfinite(value):
-        raise ValueError(f"{argument} must be a finite number; got {value!r}.")
-    return float(value)
+    valid = is_number(value, Real) and bool(np.isfinite(value))
+    return float(_checked(argument, value, valid, "a finite number"))
 
 
 def check_positive(argument: str, value: object) -> float:
     """Return a number as a float."""
-    if not is_number(value, Real) or not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{argument} must be a finite number > 0; got {value!r}.")
-    return float(value)
+    valid = is_number(value, Real) and 0.0 < float(value) < np.inf
+    return float(_checked(argument, value, valid, "a finite number > 0"))
 
 
 def check_count(argument: str, value: object) -> int:
     """Return a count as an int."""
-    if not is_number(value, Integral) or value < 1:
-        raise ValueError(f"{argument} must be an integer >= 1; got {value!r}.")
-    return int(value)
+    valid = is_number(value, Integral) and value >= 1
+    return int(_checked(argument, value, valid, "an integer >= 1"))
 
 
 def check_switch(argument: str, value: object) -> bool:
     """Return a switch as a bool."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{argument} must be True or False; got {value!r}.")
-    return bool(value)
+    return bool(_checked(argument, value, isinstance(value, bool | np.bool_), "True or False"))
+
+
+def check_confidence(confidence: object) -> float:
+    """Return the confidence as a float."""
+    valid = is_number(confidence, Real) and 0.0 < confidence < 1.0
+    return float(_checked("confidence", confidence, valid, "a number between 0 and 1"))
 
 
 def check_numbers(argument: str, values: object, low: float, high: float) -> Array:
@@ -106,10 +113,3 @@ def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
             f"highest score, such as (0.05, 0.3); got {ranks!r}."
         )
     return float(ends[0]), float(ends[1])
-
-
-def check_confidence(confidence: object) -> float:
-    """Return the confidence as a float."""
-    if not is_number(confidence, Real) or not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
-    return float(confidence)
