@@ -14,16 +14,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.dask._rows import (
-    LABEL,
-    NO_ROWS,
-    Totals,
-    crossed,
-    distinct_rows,
-    held_out_rows,
-    shares_of_others,
-    weight_in_partition,
-)
+from fairconstrained.dask import _rows
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.attributes import missing_values_error, with_strata
 from fairconstrained.data.groups import Groups
@@ -142,7 +133,7 @@ def drawn(X: Collection, share: float, seed: int) -> Collection:
 
 
 def _drawn(X: Any, share: float, seed: int, block_id: tuple[int, ...]) -> Any:
-    held = held_out_rows(X.shape[0], share, seed, block_id[0])
+    held = _rows.held_out_rows(X.shape[0], share, seed, block_id[0])
     return pd.Series(held, index=X.index) if isinstance(X, pd.DataFrame) else held
 
 
@@ -177,7 +168,7 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
     check_same_rows(X=X, y=y, sample_weight=sample_weight)
     predicted = np.asarray(_of_rows(estimator, "predict", None, X))
     right = predicted == known_labels("y", y, estimator.classes_.tolist(), len(predicted))
-    weight = weight_in_partition(sample_weight, len(predicted))
+    weight = _rows.weight_in_partition(sample_weight, len(predicted))
     return float(weight @ right), float(weight.sum())
 
 
@@ -190,14 +181,16 @@ class AtomTable:
     labels: pd.Series  # the labels of all rows, also of those of weight zero, which are in no atom
 
     @classmethod
-    def merged(cls, totals: Sequence[Totals]) -> Self:
+    def merged(cls, totals: Sequence[_rows.Totals]) -> Self:
         """Return the table of all partitions; its order does not depend on the partitions."""
-        table, codes = distinct_rows(pd.concat([each.table for each in totals], ignore_index=True))
+        table, codes = _rows.distinct_rows(
+            pd.concat([each.table for each in totals], ignore_index=True)
+        )
         ends = np.cumsum([len(each.table) for each in totals])[:-1]
         codes = codes.astype(np.min_scalar_type(max(len(table) - 1, 0)))
         return cls(table, np.split(codes, ends), pd.concat([each.labels for each in totals]))
 
-    def added(self, totals: Sequence[Totals]) -> pd.DataFrame:
+    def added(self, totals: Sequence[_rows.Totals]) -> pd.DataFrame:
         """Return the sums over all partitions, with a row for each atom."""
         sums = pd.concat([each.sums for each in totals])
         return sums.groupby(np.concatenate(self.positions)).sum()
@@ -209,7 +202,7 @@ class AtomTable:
 
         `titles` are those of the columns of groups and of strata.
         """
-        columns = [name for name in self.table.columns if name != LABEL]
+        columns = [name for name in self.table.columns if name != _rows.LABEL]
         if not columns:
             return None
         values = self.table[columns]
@@ -230,12 +223,15 @@ class AtomTable:
 
 
 def atom_data(
-    estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: tuple[list[Any], list[Any]]
+    estimator: Any,
+    table: AtomTable,
+    totals: Sequence[_rows.Totals],
+    titles: tuple[list[Any], list[Any]],
 ) -> TrainingData:
     """Return training data with one row per atom, without features."""
     if not any(each.moments for each in totals):
-        raise ValueError(NO_ROWS)
-    labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
+        raise ValueError(_rows.NO_ROWS)
+    labels = pd.concat([table.table[_rows.LABEL], table.labels]).to_numpy()
     classes, y = encode_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
     y = y[: len(table.table)]
     sums = table.added(totals)
@@ -285,7 +281,9 @@ def sharded_data(
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
-        scale = whole.scale(lambda values: shards.total(shares_of_others, (), factors, values)[0])
+        scale = whole.scale(
+            lambda values: shards.total(_rows.shares_of_others, (), factors, values)[0]
+        )
     return ShardedData.of(
         data,
         X=AtomRows(np.arange(len(present))),
@@ -308,7 +306,7 @@ def with_interactions(
     if not feature_map.n_groups or data.groups is None:
         return part
     groups = [data.groups.sensitive.codes[atoms] for atoms in table.positions]
-    return workers.part(partial(crossed, feature_map), zip(part[0], groups, strict=True))
+    return workers.part(partial(_rows.crossed, feature_map), zip(part[0], groups, strict=True))
 
 
 def held_out_draw(

@@ -15,15 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
+from fairconstrained.data import inputs
 from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.feature_map import FeatureMap
-from fairconstrained.data.inputs import (
-    check_held,
-    check_labels,
-    check_same_rows,
-    check_squares,
-    check_weight,
-)
 from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
 from fairconstrained.shards.rows import Block, Sums
 from fairconstrained.terms.base import Term
@@ -130,14 +124,16 @@ class Reader:
 
     def features(self, X: Any, total: float) -> Matrix:
         """Return the features of a partition as a float ndarray or CSR; `total` is its weight."""
-        check_held("X", X)
+        inputs.check_held("X", X)
         features = self._numbers(X)
         if features is None or not all(
             np.isfinite(features[k]).all() for k in row_blocks(features)
         ):
             estimator, columns = self._full
             features = columns.features(estimator, columns.table(estimator, X), reset=False)
-        check_squares(features, total, self.kept if self.names is None else self.names[self.kept])
+        inputs.check_squares(
+            features, total, self.kept if self.names is None else self.names[self.kept]
+        )
         return features
 
     def _has_columns(self, X: Any) -> bool:
@@ -222,7 +218,9 @@ def prepare(
     reader: Reader, X: Any, y: Any, sensitive_features: Any, control: Any, sample_weight: Any
 ) -> Prepared:
     """Return the checked rows of a partition; the reader takes features and groups from X."""
-    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    inputs.check_same_rows(
+        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
     n_rows = X.shape[0]
     values, source = sensitive_features, "sensitive_features"
     if values is None:
@@ -232,7 +230,7 @@ def prepare(
     table: Any = {}
     for name, part in (("sensitive_features", values), ("control_features", control)):
         table |= {} if part is None else _group_table(part, n_rows, name)
-    table[LABEL] = check_labels("y", y, X.shape[0])
+    table[LABEL] = inputs.check_labels("y", y, X.shape[0])
     frame = pd.DataFrame(table)
     labels = frame[LABEL].drop_duplicates()
     weight = weight_in_partition(sample_weight, n_rows)
@@ -303,10 +301,10 @@ def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:
     """Return checked weights; all of them may be zero in one partition."""
     if sample_weight is None:
         return np.ones(n_rows)
-    check_held("sample_weight", sample_weight)
+    inputs.check_held("sample_weight", sample_weight)
     if not np.any(np.asarray(sample_weight)):
         return np.zeros(n_rows)
-    return check_weight("sample_weight", sample_weight, n_rows)
+    return inputs.check_weight("sample_weight", sample_weight, n_rows)
 
 
 NO_ROWS = "X has no rows, or sample_weight is zero for all of them."  # in no partition

@@ -33,12 +33,7 @@ from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.execution import (
-    CallbackSupportMixin,
-    Passed,
-    limited_threads,
-    with_callbacks,
-)
+from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads, with_callbacks
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -132,7 +127,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     def _minimize(
         self,
         problem: Problem,
-        passed: Passed,
+        passed: tuple[Any, ...],
         attributes: solving.Attributes,
         minimize: Callable[..., tuple[Result, Evaluation]],
         *,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -251,10 +251,7 @@ class ProbabilitiesMixin:
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        scores = self.decision_function(X)
-        if scores.ndim > 1:
-            return softmax(scores, axis=1)
-        return np.column_stack([expit(-scores), expit(scores)])
+        return np.exp(self.predict_log_proba(X))
 
     @available_if(_gives_log_odds)
     def predict_log_proba(self: Any, X: MatrixLike) -> Array:

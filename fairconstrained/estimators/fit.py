@@ -18,14 +18,7 @@ from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import SoftLabels, expected_gaps, has_few_rows
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
-from fairconstrained.estimators.rows import (
-    Unconstrained,
-    asked_of,
-    bound_parts,
-    choices,
-    constraints_of,
-    loss_part,
-)
+from fairconstrained.estimators import rows
 from fairconstrained.estimators.solution import Solution, measures, names_in_data
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
@@ -56,7 +49,7 @@ class Fit:
 
     estimator: Any  # its parameters are read
     data: TrainingData  # the training rows with the features that the model uses
-    unconstrained: Unconstrained  # the model without constraints; it is solved on first access
+    unconstrained: rows.Unconstrained  # the model without constraints; it is solved on first access
     # the objective with model and penalty, and the constraints bound to the training rows
     problem: Problem
     constraints: tuple[Constraint, ...] = ()  # all must hold; their tolerances are set
@@ -87,8 +80,8 @@ class Fit:
             )
 
         if isinstance(estimator.threshold, SelectionRate):
-            share, rows = estimator.threshold.check(), free(()).unconstrained.rows
-            step = rows.score_below_share(share, data.sample_weight)
+            share, free_rows = estimator.threshold.check(), free(()).unconstrained.rows
+            step = free_rows.score_below_share(share, data.sample_weight)
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
         return free(constraints).constrained(constraints)
@@ -96,8 +89,8 @@ class Fit:
     @classmethod
     def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
         """Return the fit of a problem without constraints."""
-        bare = cls(estimator, data, Unconstrained(problem), problem, split=split)
-        solved = Unconstrained(problem, partial(estimator._train_free, bare))
+        bare = cls(estimator, data, rows.Unconstrained(problem), problem, split=split)
+        solved = rows.Unconstrained(problem, partial(estimator._train_free, bare))
         return replace(bare, unconstrained=solved)
 
     def constrained(self, constraints: Sequence[Constraint]) -> Fit:
@@ -106,10 +99,10 @@ class Fit:
         if self.split is not None and self.estimator._follows_others:
             data = self.split[1]
             model = model.on(data.X)
-        model, data = asked_of(model, data)
+        model, data = rows.asked_of(model, data)
         solved = self.unconstrained
         free = solved.weighted_scores if model is self.model else solved.on(model)
-        parts = bound_parts(constraints, model, data, free)
+        parts = rows.bound_parts(constraints, model, data, free)
         problem = replace(self.problem, constraints=tuple(parts), n_variables=0)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
@@ -167,7 +160,7 @@ class Fit:
         """
         estimator = copy(self.estimator)
         estimator.kappa = check_kappa(kappa)
-        constraints = constraints_of(estimator, self.data)
+        constraints = rows.constraints_of(estimator, self.data)
         shift = (estimator.kappa - self.estimator.kappa) * self.tolerance_slopes
         fit = replace(self, estimator=estimator, constraints=tuple(constraints))
         if np.all(np.isfinite(shift)):
@@ -191,12 +184,14 @@ class Fit:
     def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
-        objective = loss_part(self.estimator, model, data).add(penalty or Zero())
+        objective = rows.loss_part(self.estimator, model, data).add(penalty or Zero())
         if not self.constraints:
             return Problem(objective)
-        model, data = asked_of(model, data)
+        model, data = rows.asked_of(model, data)
         scores, like = self.unconstrained.on(model), self.problem.constraints
-        return Problem(objective, tuple(bound_parts(self.constraints, model, data, scores, like)))
+        return Problem(
+            objective, tuple(rows.bound_parts(self.constraints, model, data, scores, like))
+        )
 
     @cached_property
     def split_problems(self) -> tuple[Problem, Problem] | None:
@@ -308,7 +303,7 @@ class Fit:
             **measures(problem, solution, like, on_loss=self.estimator.goal == "fairness"),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
-            "constraint_choices_": choices(
+            "constraint_choices_": rows.choices(
                 self.constraints, self.problem.constraints, self.data.asked
             ),
         }

@@ -15,19 +15,13 @@ from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.domains import Box, Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.selection_rate import moved_variables
 from fairconstrained.estimators.solving import with_beta
-from fairconstrained.estimators.tree_parameters import (
-    categorical_mask,
-    check_codes,
-    check_lightgbm_params,
-    import_lightgbm,
-    thread_count,
-)
 from fairconstrained.estimators.trees import LogLoss, PairLoss, as_lightgbm_data
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
@@ -93,13 +87,13 @@ class TreeScores(FairEstimator):
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
         trees, names = self._trees, seen_columns(self)
-        check_lightgbm_params(trees)
+        tree_parameters.check_lightgbm_params(trees)
         is_category = np.isin(names, list(self.categories_))
-        self.is_categorical_ = categorical_mask(
+        self.is_categorical_ = tree_parameters.categorical_mask(
             trees.categorical_features, names.tolist(), is_category
         )
         kept = SensitiveColumns.of(self).kept(self)
-        check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
+        tree_parameters.check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
     def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
@@ -143,7 +137,7 @@ class TreeScores(FairEstimator):
 
     def _raw_scores(self, features: Any) -> Array:
         """Return the scores of rows with the features of the model."""
-        rows, threads = as_lightgbm_data(features), thread_count(self._trees.n_jobs)
+        rows, threads = as_lightgbm_data(features), tree_parameters.thread_count(self._trees.n_jobs)
         return np.asarray(self.booster_.predict(rows, raw_score=True, num_threads=threads))
 
     def _train(
@@ -218,4 +212,4 @@ class TreeScores(FairEstimator):
         """
         check_is_fitted(self)
         text = self.booster_.model_to_string()
-        return import_lightgbm().Booster(model_str=text)
+        return tree_parameters.import_lightgbm().Booster(model_str=text)

@@ -249,7 +249,9 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         choice = None
         if others is not None:
             patience = self.n_iter_no_change
-            choice = training.BestOnValidation(trained, others, solver.tol, patience, callback)
+            choice = training.BestOnValidation(
+                trained, others.uncounted(), solver.tol, patience, callback
+            )
         if warm is not None:
             multipliers = warm.multipliers
             if multipliers is None or len(multipliers) != trained.n_constraints:

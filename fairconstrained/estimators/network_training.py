@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -36,6 +36,7 @@ _START_WAS_CHOSEN = (
 )
 
 
+@dataclass(eq=False)
 class BestOnValidation:
     r"""A solver's callback that keeps the iterate that is best on validation rows.
 
@@ -45,20 +46,14 @@ class BestOnValidation:
     is stopped once no better iterate has been found for a number of data passes.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        validation: Problem,
-        tol: float,
-        patience: float,
-        callback: Callback | None = None,
-    ):
-        self.problem, self.validation, self.tol = problem, validation.uncounted(), tol
-        self.patience, self.callback = patience, callback
-        self.allowed = 1.0 / np.sqrt(validation.n_rows)
-        # what the best iterate is worth, less is better, and the iterate
-        self.best: tuple[tuple[float, float, float], Measured] | None = None
-        self.passes = 0.0  # when it was found
+    problem: Problem
+    validation: Problem  # of the validation rows
+    tol: float
+    patience: float  # the data passes without a better iterate after which the run is stopped
+    callback: Callback | None = None
+    # what the best iterate is worth, less is better, and the iterate
+    best: tuple[tuple[float, float, float], Measured] | None = None
+    passes: float = 0.0  # those made up to it
 
     def __call__(self, measured: Measured) -> bool:
         """Compare an iterate with the best one; return whether to stop."""
@@ -76,7 +71,8 @@ class BestOnValidation:
 
     def _worth(self, measured: Measured, at: Evaluation) -> tuple[float, float, float]:
         missed = measured.violation if measured.violation > self.tol else 0.0
-        return missed, max(at.violation - self.allowed, 0.0), at.objective
+        allowed = 1.0 / np.sqrt(self.validation.n_rows)
+        return missed, max(at.violation - allowed, 0.0), at.objective
 
     def chosen(self, problem: Problem, result: Result) -> tuple[Result, Evaluation]:
         """Return the result with the iterate that was chosen, measured on all rows."""
@@ -108,12 +104,8 @@ def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
 
 def layers_of(estimator: Any) -> dict[str, Any]:
     """Return what makes the network of an estimator."""
-    return {
-        "hidden_layer_sizes": tuple(estimator.hidden_layer_sizes),
-        "activation": estimator.activation,
-        "module": getattr(estimator, "module", None),
-        "device": getattr(estimator, "device", "auto"),
-    }
+    names = "hidden_layer_sizes", "activation", "module", "device"
+    return {name: getattr(estimator, name) for name in names}
 
 
 def fitted_network(estimator: Any) -> TorchModel:
@@ -129,6 +121,7 @@ class NetworkScores(FairEstimator):
     """Estimators whose scores may be those of a network."""
 
     loss: Any
+    device: str
     _penalizes_biases: ClassVar[bool] = False
 
     def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
@@ -160,7 +153,7 @@ class NetworkScores(FairEstimator):
         To make a network takes as long as the scores of many rows. That of an estimator is kept for
         later calls, beside the estimator: it is no part of what is copied or pickled.
         """
-        weights, device = self.weights_, getattr(self, "device", "auto")
+        weights, device = self.weights_, self.device
         last = _fitted.get(self)
         if last is None or last[1] != device or not np.array_equal(last[0], weights):
             network = fitted_network(self).network

@@ -173,6 +173,8 @@ class FairRanker(TreeScores):
     group_interactions: ClassVar[bool] = False
     fit_intercept: ClassVar[bool] = False
     domain: ClassVar[None] = None
+    module: ClassVar[None] = None
+    device: ClassVar[str] = "auto"
     _penalizes_biases: ClassVar[bool] = True
 
     constraint: ConstraintLike = "query_parity"

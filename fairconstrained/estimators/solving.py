@@ -17,19 +17,10 @@ from fairconstrained.shards.in_memory import drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards
-from fairconstrained.solvers import (
-    IPC,
-    SOLVERS,
-    SQP,
-    AugmentedLagrangian,
-    Result,
-    Solver,
-    Status,
-    default_solver,
-)
+from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactCurvature
-from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.utils.execution import FitTasks, Passed, in_fold
 from fairconstrained.utils.typing import Array

@@ -26,14 +26,8 @@ from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path_fitting import follow, grid, strictest
 from fairconstrained.model_selection.search import BestScoreWithin, SearchProgress, folds_of
 from fairconstrained.solvers import Result
+from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.execution import (
-    limited_threads,
-    splitter_params,
-    with_callbacks,
-    with_splitter,
-    workers,
-)
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -157,7 +151,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     n_jobs: valid.Jobs = None
     bound: bool = False
 
-    @with_callbacks
+    @execution.with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -203,7 +197,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         """
         groups = with_strata(sensitive_features, control_features)
         passed = {"sample_weight": sample_weight, "sensitive_features": groups}
-        splitting = splitter_params(self, params, **passed)
+        splitting = execution.splitter_params(self, params, **passed)
         with all_or_nothing(self):
             return self._search((X, y, sample_weight, groups), constraint_data, splitting)
 
@@ -218,7 +212,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
         base, alphas = clone(FairLogisticClassifier(**fixed)), self._alphas()
         on_path = clone(base).set_params(enforce="score", confidence=None)
-        with limited_threads(X):
+        with execution.limited_threads(X):
             strict = strictest(on_path, given, constraint_data=asked)
             self.kappas_ = grid(strict, self.kappas, self.n_kappas)
         weight = sample_weight
@@ -243,7 +237,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what this estimator requests, and what it passes on to the splitter."""
-        return with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
+        return execution.with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
 
     def _measured(
         self,
@@ -255,7 +249,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         progress: SearchProgress,
     ) -> list[tuple[dict[str, Array], list[Result]]]:
         """Return what the paths of every alpha and fold are worth, see `_measure`."""
-        runs = workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
+        runs = execution.workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
             delayed(_measure)(
                 clone(base).set_params(alpha=alpha), rows, asked, self.kappas_, train, test
             )
@@ -312,7 +306,7 @@ def _measure(
         [None if part is None else _safe_indexing(part, some) for part in rows]
         for some in (train, test)
     )
-    with limited_threads(inside[0]):
+    with execution.limited_threads(inside[0]):
         path, _ = follow(strictest(base, inside, outside, constraint_data=asked), kappas, outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
     return measures, [model.result_.without_arrays() for model in path.estimators]

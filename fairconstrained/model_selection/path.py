@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -128,9 +129,15 @@ def validation_rows(fit: Fit, *held_out: Any) -> Rows | None:
     return None if data is None else Rows(fit.problem_on(data), data)
 
 
-def _of_each(attribute: str, meaning: str) -> Any:
+def _of_each(attribute: str, meaning: str, convert: Callable[[Any], Array] = np.array) -> Any:
     """Return a property of a path: an attribute of each of its estimators."""
-    return property(lambda path: path._each(attribute), doc=meaning)
+    get = attrgetter(attribute)
+    return property(lambda path: convert([*map(get, path.estimators)]), doc=meaning)
+
+
+def _one_row_flat(values: list[Array]) -> Array:
+    rows = np.array(values)
+    return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
 @dataclass(eq=False)
@@ -205,9 +212,6 @@ class FairnessPath:
         """The measure of `train_quality`."""
         return "ndcg" if self.estimators[0].needs_queries else "accuracy"
 
-    def _each(self, name: str) -> Array:
-        return np.array([getattr(model, name) for model in self.estimators])
-
     @property
     def train_accuracy(self) -> Array:
         """The weighted share of correct predictions on the training rows, of classifiers."""
@@ -223,18 +227,8 @@ class FairnessPath:
             raise AttributeError(f"the path of these models has train_{self.quality}, not {name}.")
         return self.train_quality
 
-    @property
-    def coefs(self) -> Array:
-        """The coefficients."""
-        coefs = self._each("coef_")
-        return coefs[:, 0] if coefs.shape[1] == 1 else coefs
-
-    @property
-    def intercepts(self) -> Array:
-        """The intercepts."""
-        intercepts = self._each("intercept_")
-        return intercepts[:, 0] if intercepts.shape[1] == 1 else intercepts
-
+    coefs = _of_each("coef_", "The coefficients.", _one_row_flat)
+    intercepts = _of_each("intercept_", "The intercepts.", _one_row_flat)
     objectives = _of_each("objective_", "Mean loss plus penalty.")
     gaps = _of_each("gap_", "The largest gaps of the surrogate.")
     decision_gaps = _of_each("decision_gap_", "The largest gaps of the decisions.")
@@ -243,20 +237,18 @@ class FairnessPath:
     kkt_residuals = _of_each("kkt_residual_", "The KKT residuals.")
     multipliers = _of_each("multipliers_", "The multipliers.")
 
-    @property
-    def optimality_gaps(self) -> Array:
-        """How far each objective is from the least one, at most."""
-        return self._each("optimality_gap_").astype(float)
+    statuses = _of_each("result_.status.value", "How the runs ended.")
+    optimality_gaps = _of_each(
+        "optimality_gap_",
+        "How far each objective is from the least one, at most.",
+        partial(np.array, dtype=float),
+    )
 
     @property
     def objective_bounds(self) -> Array:
         """What no model with the same constraints has a smaller objective than."""
-        return self.objectives * (1.0 - self.optimality_gaps)
-
-    @property
-    def statuses(self) -> Array:
-        """How the runs ended."""
-        return np.array([model.result_.status.value for model in self.estimators])
+        bounds: Array = self.objectives * (1.0 - self.optimality_gaps)
+        return bounds
 
     def __len__(self) -> int:
         """Return the number of points."""

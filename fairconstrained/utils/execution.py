@@ -11,12 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from sklearn.model_selection import check_cv
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _routing_enabled,
-    process_routing,
-)
+from sklearn.utils import metadata_routing as routing
 from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
@@ -93,17 +88,17 @@ def in_fold() -> bool:
     return frame is not None
 
 
-def with_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
+def with_splitter(router: routing.MetadataRouter, cv: Any) -> routing.MetadataRouter:
     """Return a router that passes metadata of `fit` on to the splitter of an estimator's `cv`."""
-    mapping = MethodMapping().add(caller="fit", callee="split")
+    mapping = routing.MethodMapping().add(caller="fit", callee="split")
     return router.add(splitter=cv, method_mapping=mapping)
 
 
 def splitter_params(estimator: Any, params: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     """Return what `split` gets of the further arguments of an estimator's `fit`."""
-    if _routing_enabled():
+    if routing._routing_enabled():
         passed = {name: value for name, value in given.items() if value is not None}
-        return dict(process_routing(estimator, "fit", **passed, **params).splitter.split)
+        return dict(routing.process_routing(estimator, "fit", **passed, **params).splitter.split)
     unknown = sorted(set(params) - {"groups"})
     if unknown:
         raise TypeError(

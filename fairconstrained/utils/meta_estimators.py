@@ -32,10 +32,7 @@ def best_estimator(model: Any) -> Any:
 
 def final_estimator(model: Any) -> Any:
     """Return the classifier that decides: of pipelines the last step."""
-    model = best_estimator(model)
-    while hasattr(model, "steps"):
-        model = best_estimator(model.steps[-1][1])
-    return model
+    return last_step(model, None)[0]
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
@@ -45,7 +42,7 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """
     model = best_estimator(model)
     while hasattr(model, "steps"):
-        for _, step in model.steps[:-1]:
+        for _, step in model.steps[:-1] if X is not None else ():
             if step is not None and step != "passthrough" and not hasattr(step, "fit_resample"):
                 X = step.transform(X)
         model = best_estimator(model.steps[-1][1])
@@ -165,17 +162,15 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
         )
     optional = {name: getattr(sys.modules.get(name), "__version__", None) for name in _OPTIONAL}
     library = import_module("fairconstrained").__version__  # it need not be installed
-    origin = (
-        {"fairconstrained": library}
-        | {name: version(name) for name in _PACKAGES}
-        | {name: number for name, number in optional.items() if number is not None}
-        | {
-            "python": platform.python_version(),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": shlex.join(sys.argv),
-            "data": data_hash(*data),
-        }
-    )
+    origin = {
+        "fairconstrained": library,
+        **{name: version(name) for name in _PACKAGES},
+        **{name: number for name, number in optional.items() if number is not None},
+        "python": platform.python_version(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(sys.argv),
+        "data": data_hash(*data),
+    }
     for name, model in named_models(models).items() if models is not None else ():
         of = f" of {name}" if name else ""
         parameters = model.get_params() if hasattr(model, "get_params") else {}
