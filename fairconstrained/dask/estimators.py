@@ -166,40 +166,21 @@ class DaskLinearClassifier:
         return local
 
     def to_sklearn(self: Any, *, sensitive: str = "zero") -> ClassifierMixin:
-        """Return scikit-learn's linear classifier with the same coefficients.
-
-        See :meth:`fairconstrained.FairLogisticClassifier.to_sklearn`.
-        """
+        """Return scikit-learn's linear classifier, as `to_local` does."""
         plain: ClassifierMixin = self.to_local().to_sklearn(sensitive=sensitive)
         return plain
 
     def decision_function(self: Any, X: Collection) -> Collection:
         """Return the scores, lazily.
 
-        Parameters
-        ----------
-        X : dask array or dask dataframe of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : dask array or dask series of shape (n_samples,)
-            An array for an array, a series for a frame.
+        An array for an array, a series for a frame, as `to_local` returns it.
         """
         return _data.lazily(self.to_local(), "decision_function", X, np.dtype(float))
 
     def predict(self: Any, X: Collection) -> Collection:
         """Return the class of each row, lazily.
 
-        Parameters
-        ----------
-        X : dask array or dask dataframe of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : dask array or dask series of shape (n_samples,)
-            An array for an array, a series for a frame.
+        An array for an array, a series for a frame, as `to_local` returns it.
         """
         local = self.to_local()
         return _data.lazily(local, "predict", X, local.classes_.dtype)
@@ -209,12 +190,8 @@ class DaskLinearClassifier:
 
         Parameters
         ----------
-        X : dask array or dask dataframe of shape (n_samples, n_features)
-            The rows.
-        y : dask array or dask series of shape (n_samples,)
-            Their labels.
-        sample_weight : dask array or dask series of shape (n_samples,) or None, default=None
-            The weights of the rows.
+        X, y, sample_weight : dask collections
+            The rows, their labels, and their weights or None, with the same partitions.
 
         Returns
         -------
@@ -254,7 +231,6 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         See :class:`fairconstrained.FairLogisticClassifier`. Stochastic solvers, "idca" and
         constraints on pairs of rows with other than the quadratic surrogate are not available.
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
-        See :class:`fairconstrained.FairLogisticClassifier`.
     pos_label, class_weight, threshold
         See :class:`fairconstrained.FairLogisticClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
@@ -304,30 +280,12 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     def predict_proba(self, X: Collection) -> Collection:
         """Return the probabilities of the classes, lazily.
 
-        Parameters
-        ----------
-        X : dask array or dask dataframe of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        probabilities : dask array or dask dataframe of shape (n_samples, 2)
-            In the order of `classes_`.
+        A column per class, of an array or a frame, as `to_local` returns it.
         """
         return _data.lazily(self.to_local(), "predict_proba", X, np.dtype(float), by_class=True)
 
     def predict_log_proba(self, X: Collection) -> Collection:
-        """Return the logarithms of the probabilities, lazily.
-
-        Parameters
-        ----------
-        X : dask array or dask dataframe of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        log_probabilities : dask array or dask dataframe of shape (n_samples, 2)
-        """
+        """Return the logarithms of the probabilities, lazily."""
         return _data.lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
 
 
@@ -341,12 +299,9 @@ class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # ty
     Parameters
     ----------
     constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
-        See :class:`fairconstrained.FairHingeClassifier`.
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
-        See :class:`fairconstrained.FairHingeClassifier`.
-    pos_label, class_weight, threshold
-        See :class:`fairconstrained.FairHingeClassifier`.
-    group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
+    pos_label, class_weight, threshold, group_interactions, enforce, confidence, holdout
+    warm_start, random_state, verbose
         See :class:`fairconstrained.FairHingeClassifier`.
 
     Examples

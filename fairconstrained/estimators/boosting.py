@@ -147,9 +147,8 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         Which columns of X are categorical.
     categories_ : dict of str to list
         The categories of the categorical columns that do not hold numbers.
-    classes_, n_features_in_, feature_names_in_, n_iter_, groups_
-        See :class:`FairLogisticClassifier`.
-    pos_label_, threshold_, score_threshold_
+    classes_, n_features_in_, feature_names_in_, n_iter_, groups_, pos_label_, threshold_
+    score_threshold_
         See :class:`FairLogisticClassifier`.
     multipliers_, objective_, violation_, bound_violation_, bound_met_
     optimality_gap_, optimality_gap_reason_, gap_, decision_gap_, kkt_residual_
@@ -159,7 +158,6 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         With early stopping: the rows of X that chose the number of trees. Exists after such fits
         only.
     decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
-        See :class:`FairLogisticClassifier`.
     sensitive_names_in_
         See :class:`FairLogisticClassifier`.
 

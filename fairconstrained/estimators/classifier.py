@@ -255,9 +255,7 @@ class ProbabilitiesMixin:
 
     @available_if(_gives_log_odds)
     def predict_log_proba(self: Any, X: MatrixLike) -> Array:
-        """Return the logarithms of the probabilities.
-
-        It exists where the scores are log odds, that is with ``loss="logistic"``.
+        """Return the logarithms of the probabilities, see `predict_proba`.
 
         Parameters
         ----------

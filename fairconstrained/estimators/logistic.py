@@ -334,26 +334,16 @@ class FairHingeClassifier(FairLinearClassifier):
         "quadratic".
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``.
-    goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept
-        See :class:`FairLogisticClassifier`.
-    sensitive_columns, use_sensitive, combine, groups_missing, group_interactions, enforce
-        See :class:`FairLogisticClassifier`.
-    pos_label, class_weight, threshold
-        See :class:`FairLogisticClassifier`.
-    confidence, holdout, bound, max_iter, tol, warm_start, random_state, verbose
+    goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept, sensitive_columns
+    use_sensitive, combine, groups_missing, group_interactions, enforce, pos_label, class_weight
+    threshold, confidence, holdout, bound, max_iter, tol, warm_start, random_state, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, pos_label_, threshold_, score_threshold_
-        See :class:`FairLogisticClassifier`.
-    n_features_in_, feature_names_in_, feature_scale_, n_iter_
-        See :class:`FairLogisticClassifier`.
-    groups_, sensitive_names_in_, multipliers_, objective_, violation_, bound_violation_
-    bound_met_, gap_, decision_gap_
-        See :class:`FairLogisticClassifier`.
-    kkt_residual_
-        See :class:`FairLogisticClassifier`.
+    coef_, intercept_, classes_, pos_label_, threshold_, score_threshold_, n_features_in_
+    feature_names_in_, feature_scale_, n_iter_, groups_, sensitive_names_in_, multipliers_
+    objective_, violation_, bound_violation_, bound_met_, gap_, decision_gap_, kkt_residual_
     decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
         See :class:`FairLogisticClassifier`.
 

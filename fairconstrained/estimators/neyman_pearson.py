@@ -85,7 +85,6 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     class_errors_ : ndarray of shape (n_classes,)
         The share of each class's training rows that are predicted as another class.
     n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_
-        See :class:`FairLogisticClassifier`.
     bound_violation_, bound_met_, kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
 

@@ -127,7 +127,6 @@ class FairRanker(TreeScores):
         The largest gap of rankings: for the default constraint the largest difference of pairwise
         errors in a query of the training rows.
     n_features_in_, feature_names_in_, groups_, n_iter_, multipliers_, objective_, violation_
-        See :class:`FairLogisticClassifier`.
     sensitive_names_in_, bound_violation_, bound_met_, kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
 
@@ -226,23 +225,17 @@ class FairRanker(TreeScores):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
+        X, sensitive_features, control_features
+            See :meth:`FairLogisticClassifier.fit`.
         y : array-like of shape (n_samples,)
             The labels, of two classes; rows of the second one are relevant.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows; a pair has the product of those of its rows.
         query : array-like of shape (n_samples,)
             The query of each row: strings, numbers or other labels. Rows need not be sorted.
-        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups. Not needed with `sensitive_columns` or without a constraint.
-        control_features : array-like or DataFrame or None, default=None
-            Strata in which groups are compared, see :meth:`FairLogisticClassifier.fit`.
-        X_val, y_val, sample_weight_val, query_val : array-like or None, default=None
+        X_val, y_val, sample_weight_val, query_val, sensitive_features_val, control_features_val
             The queries that choose the number of trees, in place of a share of those of X. They
             need boosted scores with ``early_stopping=True``.
-        sensitive_features_val, control_features_val : array-like or DataFrame or None, default=None
-            Their groups and strata.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
             Rows that the constraints are on, see :meth:`FairLogisticClassifier.fit`; constraints
             within queries have none.

@@ -99,9 +99,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         Whether to compute the `optimality_gap_` of the fit to all rows.
     goal, max_loss_increase, solver, beta, surrogate, loss, domain, fit_intercept
         See :class:`FairLogisticClassifier`; a path needs goal="accuracy".
-    sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight
-        See :class:`FairLogisticClassifier`.
-    threshold, group_interactions, max_iter, tol, warm_start
+    sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight, threshold
+    group_interactions, max_iter, tol, warm_start
         See :class:`FairLogisticClassifier`.
 
     Attributes
@@ -167,16 +166,10 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The labels, of two classes or more.
+        X, y, sensitive_features, control_features
+            See :meth:`FairLogisticClassifier.fit`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows, in the fits and in the measures.
-        sensitive_features : array-like or DataFrame or None, default=None
-            The groups; see :meth:`FairLogisticClassifier.fit`.
-        control_features : array-like or DataFrame or None, default=None
-            Strata in which groups are compared; see :meth:`FairLogisticClassifier.fit`.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
             Rows that the constraints are on, in all folds; see :meth:`FairLogisticClassifier.fit`.
             Without `sensitive_features` the measured gaps are those of these rows.
