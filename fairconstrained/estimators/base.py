@@ -33,7 +33,12 @@ from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.execution import CallbackSupportMixin, limited_threads, with_callbacks
+from fairconstrained.utils.execution import (
+    CallbackSupportMixin,
+    Progress,
+    limited_threads,
+    with_callbacks,
+)
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -128,14 +133,14 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         self,
         problem: Problem,
         passed: tuple[Any, ...],
-        attributes: solving.Attributes,
+        attributes: Callable[[Array], Mapping[str, Any]],
         minimize: Callable[..., tuple[Result, Evaluation]],
         *,
         variables: Array | None,
         first: Start | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation there; callbacks receive all measured iterates."""
-        progress = solving.Progress(self, passed, attributes)
+        progress = Progress(self, passed, attributes)
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
             if last.w.size == problem.n_variables:
@@ -260,7 +265,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 "certify needs the rows that the model was fitted to: its objective on these is "
                 f"{at.objective:.6g}, objective_ is {self.objective_:.6g}."
             )
-        progress = solving.Progress(self, passed, fit.attributes)
+        progress = Progress(self, passed, fit.attributes)
 
         def watch(gap: float) -> bool:
             return progress.report(f"optimality gap {100.0 * gap:.4g}%", at.w)

@@ -168,18 +168,16 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                     problem, passed, attributes, self._train, variables=start
                 )
                 measured = measures(problem, Solution(result), at, on_loss=False)
-                every = list(range(len(self.classes_)))
-                bound_free = [0.0] * len(every)
-                losses = class_losses(function, labels, data.sample_weight, every, bound_free)
-                scores = model.forward(result.w)[0]
+                n, scores = len(bounds), model.forward(result.w)[0]
+                losses = class_losses(function, labels, data.sample_weight, [*range(n)], [0.0] * n)
             del measured["gap_"], measured["decision_gap_"]  # bounds are on losses
-            of_classes = {
+            measured |= {
                 "class_losses_": losses.value(scores),
                 "class_errors_": losses.zero_one().value(scores),
                 "priority_": self.classes_[self._priority()],
                 "kappa_": bounds,
             }
-            set_fitted(self, {**attributes(result.w), **measured, **of_classes})
+            set_fitted(self, attributes(result.w) | measured)
             warn_of(result)
         return self
 

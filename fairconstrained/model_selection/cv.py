@@ -28,15 +28,12 @@ from fairconstrained.model_selection.search import BestScoreWithin, SearchProgre
 from fairconstrained.solvers import Result
 from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.meta_estimators import library_parameters
-from fairconstrained.utils.storage import all_or_nothing, copy_fitted, fitted_attributes
+from fairconstrained.utils.storage import all_or_nothing, fitted_attributes, set_fitted
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
-_FITTED = ("alpha_", "best_index_", "cv_results_", "kappa_", "kappas_", "n_splits_")
-_SEARCH = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 
 
 def knee(results: dict[str, Any]) -> int:
@@ -201,9 +198,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         check_options(self)
-        chosen = library_parameters(self)
-        fixed = {name: value for name, value in chosen.items() if name not in _SEARCH}
-        base, alphas = clone(FairLogisticClassifier(**fixed)), self._alphas()
+        names, alphas = FairLogisticClassifier._get_param_names(), self._alphas()
+        base = clone(FairLogisticClassifier(**{name: getattr(self, name) for name in names}))
         on_path = clone(base).set_params(enforce="score", confidence=None)
         with execution.limited_threads(X):
             strict = strictest(on_path, given, constraint_data=asked)
@@ -224,7 +220,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         with progress.last_fit(self.best_estimator_):
             groups = {"sensitive_features": sensitive_features, "constraint_data": asked}
             self.best_estimator_.fit(X, y, sample_weight, **groups)
-        copy_fitted(self, self.best_estimator_, (*_FITTED, "best_estimator_"))
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        set_fitted(self, fitted_attributes(self.best_estimator_))
         progress.close(partial(fitted_attributes, self.best_estimator_))
         return self
 

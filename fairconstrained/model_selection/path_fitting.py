@@ -18,8 +18,8 @@ from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.local_solutions import several_solutions
 from fairconstrained.estimators.selection_rate import rate_of, solved
+from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,

@@ -174,3 +174,39 @@ class FitTasks:
         self.fit_task.call_on_fit_task_end(
             estimator=self.estimator, **self.data, reconstruction_attributes=attributes
         )
+
+
+class Progress(FitTasks):
+    """A solver's callback that prints lines and calls the estimator's callbacks.
+
+    Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
+    that the begin of a task is reported just before its end; its `init_time` is when it began.
+    """
+
+    def __init__(self, estimator: Any, passed: Passed, attributes: Callable[[Any], Any]):
+        super().__init__(estimator, passed)
+        self.attributes = attributes
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+
+    def __call__(self, measured: Any) -> bool:
+        """Report an iterate; return whether a callback wants to stop."""
+        text = (
+            f"iteration {measured.iterate.iteration}: objective {measured.objective:.6f}, "
+            f"violation {measured.violation:.2e}, KKT residual {measured.kkt_residual:.2e}"
+        )
+        return self.report(text, measured.iterate.at.w)
+
+    def report(self, text: str, w: Array) -> bool:
+        """Report a step and the variables after it; return whether a callback wants to stop."""
+        if self.estimator.verbose:
+            print(f"[{type(self.estimator).__name__}] {text}")
+        if not getattr(self.estimator, "_skl_callbacks", ()):  # a fit has many iterates
+            return False
+        self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        stop: bool = self.iteration.call_on_fit_task_end(
+            estimator=self.estimator,
+            **self.data,
+            reconstruction_attributes=lambda: self.attributes(w),
+        )
+        self.iteration = self.fit_task.subcontext(task_name="iteration")
+        return stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -51,16 +51,6 @@ def fitted_attributes(estimator: object) -> dict[str, Any]:
     """Return the fitted attributes of an estimator: those whose names end with an underscore."""
     attributes = vars(estimator)
     return {name: attributes[name] for name in attributes if name.endswith("_") and name[0] != "_"}
-
-
-def copy_fitted(estimator: Any, source: object, names: Iterable[str]) -> None:
-    """Set the fitted attributes of another estimator.
-
-    Attributes that an earlier fit has left and that the other estimator does not have are removed.
-    """
-    left = fitted_attributes(estimator).keys() - set(names)
-    kept = {name: vars(estimator)[name] for name in vars(estimator) if name not in left}
-    estimator.__dict__ = {**kept, **fitted_attributes(source)}
 
 
 def coefficients(estimator: Any) -> Array:
