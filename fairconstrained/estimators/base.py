@@ -30,7 +30,7 @@ from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
-from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.execution import (
@@ -110,23 +110,17 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
             solver = solver.unpolished()
         return without_kinks(problem, solver) if named else solver
 
-    def _train(
-        self,
-        problem: Problem,
-        fit: Any = None,
-        *,
-        like: Evaluation | None = None,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-    ) -> tuple[Result, Evaluation]:
-        """Return the solution of a problem of a fit, see `best_of`, and the evaluation there."""
+    def _train(self, problem: Problem, fit: Any = None, **options: Any) -> solving.Solved:
+        """Return the solution of a problem of a fit, and the evaluation there, see `best_of`."""
         solver = self._solver(problem)
         solver.check(problem)
-        sampled = solving.sampled_start(solver, problem, self) if warm is None else None
+        sampled = None
+        if options.get("warm") is None:
+            sampled = solving.sampled_start(solver, problem, self)
         if sampled is None:
-            return solving.best_of(solver, problem, self, like=like, warm=warm, callback=callback)
+            return solving.best_of(solver, problem, self, **options)
         solver, start = sampled
-        result, at = solving.best_of(solver, problem, self, warm=start, callback=callback)
+        result, at = solving.best_of(solver, problem, self, **(options | {"warm": start}))
         return replace(result, data_passes=result.data_passes + start.data_passes), at
 
     def _minimize(
@@ -134,11 +128,11 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         problem: Problem,
         passed: tuple[Any, ...],
         attributes: Callable[[Array], Mapping[str, Any]],
-        minimize: Callable[..., tuple[Result, Evaluation]],
+        minimize: Callable[..., solving.Solved],
         *,
         variables: Array | None,
         first: Start | None = None,
-    ) -> tuple[Result, Evaluation]:
+    ) -> solving.Solved:
         """Return the solution and the evaluation there; callbacks receive all measured iterates."""
         progress = Progress(self, passed, attributes)
         if variables is not None:
@@ -337,7 +331,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             warn_of_unused_kappa(self)
             fit = self.bind(*rows, **others)
 
-            def minimize(fit: Fit, first: Start | None) -> tuple[Result, Evaluation]:
+            def minimize(fit: Fit, first: Start | None) -> solving.Solved:
                 problem, start = fit.wanted()
                 return self._minimize(
                     problem,

@@ -20,6 +20,7 @@ from fairconstrained.decisions.population import Certificate, search_with_confid
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators import rows
 from fairconstrained.estimators.solution import Solution, measures, names_in_data
+from fairconstrained.estimators.solving import Solved
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
@@ -202,11 +203,11 @@ class Fit:
             trained = self.problem_on(self.split[0], self.problem.objective.penalty)
             return trained, self.problem_on(self.split[1])
 
-    def solve(self, problem: Problem | None = None, **options: Any) -> tuple[Result, Evaluation]:
+    def solve(self, problem: Problem | None = None, **options: Any) -> Solved:
         """Return the solution of a problem with the same variables, and the evaluation there."""
         problem = self.problem if problem is None else problem
         trained = self.estimator._train(problem, self, **options)
-        return cast("tuple[Result, Evaluation]", trained)
+        return cast("Solved", trained)
 
     def decision_task(self, result: Result) -> DecisionTask:
         """Return what a search on decisions starts from."""

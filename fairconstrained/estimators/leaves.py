@@ -21,13 +21,13 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.growth import Grown, Growth
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.selection_rate import moved_variables
-from fairconstrained.estimators.solving import with_beta
+from fairconstrained.estimators.solving import Solved, with_beta
 from fairconstrained.estimators.trees import LogLoss, PairLoss, as_lightgbm_data
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers import Result, Solver, Status
-from fairconstrained.solvers.base import Callback, Iterate, Start
+from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.utils.typing import Array
 
 
@@ -140,15 +140,7 @@ class TreeScores(FairEstimator):
         rows, threads = as_lightgbm_data(features), tree_parameters.thread_count(self._trees.n_jobs)
         return np.asarray(self.booster_.predict(rows, raw_score=True, num_threads=threads))
 
-    def _train(
-        self,
-        problem: Problem,
-        fit: Any = None,
-        *,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-        **options: Any,
-    ) -> tuple[Result, Evaluation]:
+    def _train(self, problem: Problem, fit: Any = None, **options: Any) -> Solved:
         """Return the optimal leaf values, and the evaluation there.
 
         The start has the multipliers with which the trees were grown. The boosted trees are
@@ -164,7 +156,7 @@ class TreeScores(FairEstimator):
             first = Start(w, multipliers if same else None)
             if self._are_kept(grown, first, problem):
                 solver = with_beta(BoostedTrees(tol=self.tol), self.beta)
-                result, at = solver.solve(problem, warm=first, callback=callback)
+                result, at = solver.solve(problem, warm=first, callback=options.get("callback"))
                 met = "whose predictions meet the constraints"
                 message = (
                     f"{grown.trees.n_trees} boosted trees, "
@@ -172,8 +164,9 @@ class TreeScores(FairEstimator):
                     "leaf values were not fitted again."
                 )
                 return replace(result, status=Status.CONVERGED, message=message), at
-            warm = first if warm is None else warm
-        return super()._train(problem, fit, warm=warm, callback=callback, **options)
+            if options.get("warm") is None:
+                options["warm"] = first
+        return super()._train(problem, fit, **options)
 
     def _are_kept(self, grown: Grown, first: Start, problem: Problem) -> bool:
         """Return whether the boosted trees are the model: see `Grown.meets`."""

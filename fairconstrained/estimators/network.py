@@ -16,12 +16,13 @@ from fairconstrained.estimators import network_training as training
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import penalty_of
+from fairconstrained.estimators.solving import Solved
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
 from fairconstrained.objectives import Objective
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
-from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -229,14 +230,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         return solver if polishes else solver.unpolished()
 
     def _train(
-        self,
-        problem: Problem,
-        fit: Any = None,
-        *,
-        like: Evaluation | None = None,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-    ) -> tuple[Result, Evaluation]:
+        self, problem: Problem, fit: Any = None, *, warm: Any = None, callback: Any = None, **_: Any
+    ) -> Solved:
         """Return the iterate that is best on validation rows, else the solver's solution.
 
         It is measured on all rows. If it violates the constraints, or is worse than a constant

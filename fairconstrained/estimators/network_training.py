@@ -16,7 +16,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import loss_part, penalty_of
-from fairconstrained.estimators.solving import best_of
+from fairconstrained.estimators.solving import Solved, best_of
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
@@ -74,7 +74,7 @@ class BestOnValidation:
         allowed = 1.0 / np.sqrt(self.validation.n_rows)
         return missed, max(at.violation - allowed, 0.0), at.objective
 
-    def chosen(self, problem: Problem, result: Result) -> tuple[Result, Evaluation]:
+    def chosen(self, problem: Problem, result: Result) -> Solved:
         """Return the result with the iterate that was chosen, measured on all rows."""
         w, multipliers, n_iter, status = result.w, result.multipliers, result.n_iter, result.status
         if self.best is not None:
@@ -220,8 +220,8 @@ def with_last_layer(
 
 
 def with_fitted_last_layer(
-    problem: Problem, solution: tuple[Result, Evaluation], penalty: Penalty, *, validated: bool
-) -> tuple[Result, Evaluation]:
+    problem: Problem, solution: Solved, penalty: Penalty, *, validated: bool
+) -> Solved:
     """Return a network with its last layer fitted once more, if that is better.
 
     `validated` says that validation rows chose the network.

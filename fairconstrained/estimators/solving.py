@@ -25,6 +25,8 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.typing import Array
 
+Solved = tuple[Result, Evaluation]  # the solution of a problem, and the evaluation there
+
 _PASSES = 4000.0
 _SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
 
@@ -128,7 +130,7 @@ def best_of(
     like: Evaluation | None = None,
     warm: Start | Result | None = None,
     callback: Callback | None = None,
-) -> tuple[Result, Evaluation]:
+) -> Solved:
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
     Problems of few rows that are not convex often have several local solutions: with

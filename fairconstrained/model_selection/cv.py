@@ -34,6 +34,7 @@ from fairconstrained.utils.validation import is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
+_Measured = tuple[dict[str, Array], list[Result]]  # the measures of a path, and how it ended
 
 
 def knee(results: dict[str, Any]) -> int:
@@ -211,7 +212,15 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
-        measured = self._measured(on_path, alphas, rows, asked, folds, progress)
+        runs = execution.workers(self.n_jobs, _num_samples(X), return_as="generator")(
+            delayed(_measure)(on_path, alpha, rows, asked, self.kappas_, fold)
+            for alpha, fold in product(alphas, folds)
+        )
+        measured = []
+        for (alpha, k), run in zip(product(alphas, range(len(folds))), runs, strict=True):
+            name = f"fold {k + 1} of {len(folds)}" + f", alpha {alpha}" * (len(alphas) > 1)
+            progress.path(name, self.kappas_, run[0])
+            measured.append(run)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = self._chosen()
         best = self.cv_results_["params"][self.best_index_]
@@ -228,29 +237,6 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what this estimator requests, and what it passes on to the splitter."""
         return execution.with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
-
-    def _measured(
-        self,
-        base: FairLogisticClassifier,
-        alphas: list[Any],
-        rows: tuple[Any, ...],
-        asked: Any,
-        folds: list[tuple[Array, Array]],
-        progress: SearchProgress,
-    ) -> list[tuple[dict[str, Array], list[Result]]]:
-        """Return what the paths of every alpha and fold are worth, see `_measure`."""
-        runs = execution.workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
-            delayed(_measure)(
-                clone(base).set_params(alpha=alpha), rows, asked, self.kappas_, train, test
-            )
-            for alpha, (train, test) in product(alphas, folds)
-        )
-        measured = []
-        for (alpha, k), run in zip(product(alphas, range(len(folds))), runs, strict=True):
-            name = f"fold {k + 1} of {len(folds)}" + f", alpha {alpha}" * (len(alphas) > 1)
-            progress.path(name, self.kappas_, run[0])
-            measured.append(run)
-        return measured
 
     def _chosen(self) -> int:
         """Return the position of the candidate that the rule of `refit` selects."""
@@ -284,18 +270,18 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
 
 def _measure(
-    base: FairLogisticClassifier,
+    base: Any,
+    alpha: Any,
     rows: tuple[Any, ...],
     asked: Any,
     kappas: Array,
-    train: Array,
-    test: Array,
-) -> tuple[dict[str, Array], list[Result]]:
+    fold: tuple[Array, Array],
+) -> _Measured:
     """Return what the points of a fold's path are worth, and how they ended."""
     inside, outside = (
-        [None if part is None else _safe_indexing(part, some) for part in rows]
-        for some in (train, test)
+        [None if part is None else _safe_indexing(part, some) for part in rows] for some in fold
     )
+    base = clone(base).set_params(alpha=alpha)
     with execution.limited_threads(inside[0]):
         path, _ = follow(strictest(base, inside, outside, constraint_data=asked), kappas, outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
@@ -303,10 +289,7 @@ def _measure(
 
 
 def _results(
-    alphas: list[Any],
-    kappas: Array,
-    measured: list[tuple[dict[str, Array], list[Result]]],
-    n_splits: int,
+    alphas: list[Any], kappas: Array, measured: list[_Measured], n_splits: int
 ) -> dict[str, Any]:
     """Return the measures in scikit-learn's format."""
     params = [{"kappa": float(k), "alpha": a} for a, k in product(alphas, kappas)]
