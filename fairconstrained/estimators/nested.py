@@ -76,7 +76,15 @@ class ConstraintParameters(BaseEstimator):
                     "constraint__0__kappa and so on."
                 )
             value = params[name]
-            entries[prefix] = value if name == prefix else _with(name, value, prefix, entries)
+            if name != prefix:
+                resolved = _resolved(entries[prefix])
+                if resolved is None:
+                    raise ValueError(
+                        f"{name} is a parameter of a constraint, and {prefix}="
+                        f"{entries[prefix]!r} is not a constraint: pass its name or an object."
+                    )
+                value = resolved.set_params(**{name.removeprefix(f"{prefix}__"): value})
+            entries[prefix] = value
         if nested:
             values: list[Any] = list(entries.values())
             given: Any = self.constraint
@@ -96,17 +104,6 @@ def _resolved(entry: object) -> Constraint | None:
     if isinstance(entry, str) and entry in CONSTRAINTS:
         return CONSTRAINTS[entry]()
     return entry if isinstance(entry, Constraint) else None
-
-
-def _with(name: str, value: object, prefix: str, entries: dict[str, object]) -> Constraint:
-    """Return the constraint of a prefix with another value of its parameter of this name."""
-    resolved = _resolved(entries[prefix])
-    if resolved is None:
-        raise ValueError(
-            f"{name} is a parameter of a constraint, and {prefix}={entries[prefix]!r} is not a "
-            "constraint: pass its name or an object."
-        )
-    return resolved.set_params(**{name.removeprefix(f"{prefix}__"): value})
 
 
 DOCUMENTATION = "https://fairconstrained.github.io/fairconstrained"

@@ -14,8 +14,8 @@ from fairconstrained.data.inputs import check_labels, check_same_rows, known_lab
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.leaves import TreeScores
 from fairconstrained.estimators.network_training import NetworkScores, fitted_network
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
 from fairconstrained.estimators.tree_parameters import TreeParameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairconstrained.data.sensitive_columns import FeatureKind
-from fairconstrained.estimators.leaves import TreeScores
+from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.linear import LinearScores
 from fairconstrained.estimators.network_training import NetworkScores
 from fairconstrained.estimators.tree_parameters import TreeParameters
