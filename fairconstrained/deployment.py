@@ -128,7 +128,6 @@ def _without_passed_through(
 
 
 def _of_columns(part: Any, chosen: list[int]) -> Any:
-    """Return the part for some of its columns; "drop" for none."""
     if not chosen:
         return "drop"
     reduced = copy(part)
@@ -139,7 +138,6 @@ def _of_columns(part: Any, chosen: list[int]) -> Any:
 
 
 def _converted(model: object, sensitive: str) -> Any:
-    """Return the scikit-learn classifier for a classifier of this library."""
     if not isinstance(model, _CONVERTIBLE):
         kinds = " or ".join(kind.__name__ for kind in _CONVERTIBLE)
         raise ValueError(
@@ -150,7 +148,6 @@ def _converted(model: object, sensitive: str) -> Any:
 
 
 def _selection(model: FairLinearClassifier) -> ColumnTransformer:
-    """Return a fitted transformer that selects the features of a classifier."""
     names = getattr(model, "feature_names_in_", None)
     kept = SensitiveColumns.of(model).kept(model)
     columns = kept.tolist() if names is None else names[kept].tolist()
@@ -301,7 +298,6 @@ def trusted_types() -> list[str]:
 
 
 def _subclasses(base: type[object]) -> Iterator[type[Any]]:
-    """Yield all direct and indirect subclasses of a class that belong to this library."""
     kinds: list[type[Any]] = base.__subclasses__()
     for kind in kinds:
         if kind.__module__.startswith("fairconstrained."):

@@ -63,7 +63,6 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def _package_of(frame: FrameType) -> str:
-    """Return the name of the package whose code a frame runs."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 

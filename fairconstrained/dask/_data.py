@@ -138,7 +138,6 @@ def _drawn(X: Any, share: float, seed: int, block_id: tuple[int, ...]) -> Any:
 
 
 def _check_collection(X: Collection, otherwise: str) -> None:
-    """Raise a TypeError if X is no dask collection."""
     if not is_collection(X):
         raise TypeError(
             f"X must be a dask array or dask dataframe; got {type(X).__name__}. For data in "

@@ -63,7 +63,6 @@ _packed_terms: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
 
 
 def _bytes_of_term(value: object) -> bytes | None:
-    """Return the bytes of a term, None for other values."""
     if not isinstance(value, Term):
         return None
     if value not in _packed_terms:

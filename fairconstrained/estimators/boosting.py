@@ -60,7 +60,6 @@ class TreeScores(FairEstimator):
 
     @property
     def _stops_early(self) -> bool:
-        """Whether rows for validation choose the number of trees."""
         return self._trees is not None and bool(self._trees.early_stopping)
 
     @property
@@ -82,7 +81,6 @@ class TreeScores(FairEstimator):
         return split(data, share, self.random_state or 0)[:2]
 
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
-        """Return the loss that trees are fitted to."""
         return LogLoss(data)
 
     def _prepared(self, data: TrainingData) -> TrainingData:
@@ -137,7 +135,6 @@ class TreeScores(FairEstimator):
         return {"booster_": trees.with_values(values), "n_estimators_": trees.n_trees}
 
     def _raw_scores(self, features: Any) -> Array:
-        """Return the scores of rows with the features of the model."""
         rows, threads = as_lightgbm_data(features), tree_parameters.thread_count(self._trees.n_jobs)
         return np.asarray(self.booster_.predict(rows, raw_score=True, num_threads=threads))
 

@@ -216,7 +216,6 @@ class EarlyStoppedClassifier(FairClassifier):
 
 
 def _gives_log_odds(estimator: Any) -> bool:
-    """Return whether an estimator's scores are log odds; `fit` reports a loss that is not valid."""
     try:
         objective = resolve_objective("loss", estimator.loss)
     except (TypeError, ValueError):

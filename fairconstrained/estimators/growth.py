@@ -89,7 +89,6 @@ class Growth:
         )
 
     def _scores_of_free_trees(self, X: Any) -> Array:
-        """Return the scores of rows by trees grown without constraints."""
         trees = Growth(self.estimator, self.data).run().trees
         return trees.first_score + trees.scores(X)
 
@@ -125,7 +124,6 @@ class Growth:
         return elsewhere
 
     def _booster(self, space: ScoreSpace, seed: int) -> Any:
-        """Return a LightGBM booster without trees."""
         lightgbm, data, held = tree_parameters.import_lightgbm(), self.data, self.held
         options, columns = tree_parameters.for_lightgbm(self.estimator, seed)
         X = data.X
@@ -200,7 +198,6 @@ class Growth:
         )
 
     def _violation(self, scores: Array) -> float:
-        """Return the violation on the rows whose constraints the multipliers follow."""
         if self.outside is None:
             return self.lagrangian.violation(scores)
         return max(float(self.outside.max(initial=0.0)), 0.0)
@@ -225,17 +222,14 @@ class Growth:
         return np.flatnonzero(np.array(self.violations[1:]) <= limit)
 
     def _best(self, allowed: Array) -> int:
-        """Return the tree, of some, after which the loss on the held-out rows is least."""
         return int(allowed[np.argmin(np.array(self.losses)[allowed])])
 
     def _stops(self) -> bool:
-        """Return whether the loss on the held-out rows has stopped falling."""
         if not self.chooses or not len(allowed := self._allowed()):
             return False
         return int((allowed > self._best(allowed)).sum()) >= self.trees.n_iter_no_change
 
     def _kept(self, n_trees: int) -> int:
-        """Return the number of trees to keep."""
         allowed = self._allowed()
         allowed = allowed[allowed < n_trees]
         if self.chooses and len(allowed):

@@ -63,7 +63,6 @@ class LinearScores(FairEstimator):
     group_interactions: bool
 
     def _prepared(self, data: TrainingData) -> TrainingData:
-        """Return the rows with the features of the feature map."""
         feature_map = feature_map_of(self, data)
         if not feature_map.n_groups or data.groups is None:
             return data
@@ -79,7 +78,6 @@ class LinearScores(FairEstimator):
     def _group_codes(
         self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
     ) -> Array:
-        """Return which of the groups in `fit` each row belongs to."""
         groups = groups_of(self, X, None, n_rows, columns)
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
@@ -136,7 +134,6 @@ class LinearScores(FairEstimator):
         return model.variables(coef, intercept) if coef.size == model.n_coefficients else None
 
     def _raw_scores(self, features: Features) -> Array:
-        """Return the scores of rows with the features of the model, a column per row of `coef_`."""
         return linear_scores(self, features)
 
 
@@ -289,7 +286,6 @@ def linear_model(
 
 
 def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:
-    """Return a classifier that predicts by the threshold of a fitted model."""
     cut = FixedThresholdClassifier(
         plain,
         threshold=model.score_threshold_,
@@ -304,7 +300,6 @@ def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> Class
 
 
 def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
-    """Return scikit-learn's classifier that minimises the model's loss, not fitted."""
     objective = resolve_objective("loss", model.loss)
     loss = objective.loss_function if isinstance(objective, MeanLoss) else None
     for kind, counterpart in _COUNTERPARTS.items():

@@ -93,7 +93,6 @@ class ConstraintParameters(BaseEstimator):
 
 
 def _entries(constraint: ConstraintLike) -> list[tuple[str, object]]:
-    """Return the constraints with the prefixes of their parameters."""
     if isinstance(constraint, list | tuple):
         return [(f"{_PREFIX}__{k}", entry) for k, entry in enumerate(constraint)]
     return [(_PREFIX, constraint)]

@@ -187,19 +187,16 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
     warm_start: bool = False
 
     def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
-        """Return the rows to train on and those that choose the iterate, None for all rows."""
         if others is None and self._validates(len(data.y)):
             return split(data, self.validation_fraction, self.random_state)[:2]
         return super()._split(data, others)
 
     def _validates(self, n_rows: int) -> bool:
-        """Return whether rows are held back that choose the iterate."""
         if self.early_stopping == "auto":
             return n_rows >= _ROWS_FOR_VALIDATION
         return self.early_stopping
 
     def _default_solver(self, problem: Problem) -> Solver:
-        """Return the solver that "auto" stands for."""
         if problem.in_epigraph_form:
             return default_solver(problem)
         many = self.batch_size is not None or problem.n_rows >= _MANY_ROWS
@@ -291,7 +288,6 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         return replace(search, w=lift(search.w)), certificate
 
     def _scores(self, X: MatrixLike) -> Array:
-        """Return the scores that users see; the weights give those of the fit."""
         scores = super()._scores(X)
         return ScoreConvention.of(self).shown(scores)
 

@@ -66,7 +66,6 @@ class BestOnValidation:
 
     @property
     def _feasible(self) -> bool:
-        """Whether the constraints hold on the training rows at the best iterate."""
         return self.best is not None and self.best[0][0] == 0.0
 
     def _worth(self, measured: Measured, at: Evaluation) -> tuple[float, float, float]:
@@ -131,7 +130,6 @@ class NetworkScores(FairEstimator):
         return Problem(loss_part(self, model, data).add(Leading(penalty_of(self.alpha), n)))
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
-        """Return the weights, and the centring and the scale of the features."""
         assert isinstance(fit.model, TorchModel)
         network = fit.model.network
         scales = {"feature_mean_": network.shift, "feature_scale_": network.scale}
@@ -143,7 +141,6 @@ class NetworkScores(FairEstimator):
         return weights if weights.shape == (fit.model.n_parameters,) else None
 
     def _with_linear_scores(self, at: Evaluation) -> Evaluation:
-        """Return the problem of the last layer with all others fixed, at a point."""
         last = last_layer(at.problem, at.w, penalty_of(self.alpha))
         return at if last is None else last[0].at(last[1])
 

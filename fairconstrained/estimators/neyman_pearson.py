@@ -182,14 +182,12 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return self
 
     def _variables(self, model: LinearModel) -> Array | None:
-        """Return the variables of the last fit, None if it was to other features."""
         coef = coefficients(self)
         if coef.size != model.n_coefficients:
             return None
         return model.variables(coef, self.intercept_)
 
     def _function(self) -> ScalarFunction:
-        """Return phi."""
         table: dict[str, type[ScalarFunction]] = {**SURROGATES, **LOSSES}
         function = resolve("surrogate", self.surrogate, table, ScalarFunction)
         if isinstance(function, Surrogate):
@@ -201,7 +199,6 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return function
 
     def _priority(self) -> int:
-        """Return the position of the priority class."""
         return 0 if self.priority is None else self._position("priority", self.priority)
 
     def _position(self, argument: str, label: object) -> int:
@@ -235,7 +232,6 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return bounds
 
     def _problem(self, data: TrainingData, function: ScalarFunction, bounds: Array) -> Problem:
-        """Return the problem; each class's coefficients lie in the ball."""
         labels, weight, first = data.class_positions, data.sample_weight, self._priority()
         if first not in labels:
             raise ValueError(
@@ -267,5 +263,4 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _raw_scores(self, features: Features) -> Array:
-        """Return the scores of rows, a column per class."""
         return linear_scores(self, features)

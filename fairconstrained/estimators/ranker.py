@@ -273,17 +273,14 @@ class FairRanker(TreeScores):
 
     @property
     def _kind(self) -> type[Any]:
-        """The class of estimators whose scores this ranker has."""
         return ranker_model(self.model).kind(self)
 
     @property
     def _trees(self) -> Any:
-        """The parameters of trees, None where scores are others."""
         model = ranker_model(self.model)
         return model if isinstance(model, TreeParameters) else None
 
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
-        """Return the loss that trees are fitted to."""
         return PairLoss(data, resolve_objective("loss", self.loss))
 
     _prepared, _free_problem = _of_kind("_prepared"), _of_kind("_free_problem")
@@ -297,13 +294,11 @@ class FairRanker(TreeScores):
         return attributes
 
     def _default_solver(self, problem: Problem) -> Solver:
-        """Return the solver that "auto" stands for."""
         if self._kind is NetworkScores and not problem.in_epigraph_form:
             return _by_query(problem)
         return super()._default_solver(problem)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
-        """Return the solution of the problem without constraints of a fit."""
         if self._kind is NetworkScores:
             return _by_query(problem).minimize(problem, random_state=self.random_state)
         return super()._train_free(fit, problem)
@@ -351,7 +346,6 @@ class FairRanker(TreeScores):
 
 
 def _by_query(problem: Problem) -> Solver:
-    """Return stochastic PLADA with one query per step, which passes over all of them 30 times."""
     codes = next((codes for codes in problem.blocks() if codes is not None), None)
     n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
     steps = max(_EPOCHS * n_queries, _LEAST_STEPS)

@@ -125,7 +125,6 @@ class ScoreLagrangian:
         return last[2]
 
     def _gradient(self, at: Evaluation, weights: Array) -> Array:
-        """Return the gradient of the weighted sum of the constraints in the scores."""
         return at.gradient(weights, objective=0.0)[: self.n_scores]
 
     def _zero_one(self, at: Evaluation) -> Array:
@@ -155,7 +154,6 @@ class ScoreLagrangian:
         self._gram = self._largest_eigenvalue(at, hessian, gram)
 
     def _gram_matrix(self, at: Evaluation, hessian: Array) -> Array:
-        """Return the products of the constraints' gradients in the metric of the Hessian."""
         rows = np.array([self._gradient(at, unit) for unit in np.eye(len(self.multipliers))])
         return np.asarray((rows / hessian) @ rows.T)
 
@@ -173,7 +171,6 @@ class ScoreLagrangian:
         return (self._beside(at, distance * direction).constraints - at.constraints) / distance
 
     def _beside(self, at: Evaluation, step: Array) -> Evaluation:
-        """Return the problem after a step of the scores."""
         return self.problem.at(np.append(at.w[: self.n_scores] + step, at.w[self.n_scores :]))
 
     def _largest_eigenvalue(self, at: Evaluation, hessian: Array, gram: Array | None) -> float:
@@ -199,7 +196,6 @@ class ScoreLagrangian:
         return max(1.0, length)
 
     def _active(self, at: Evaluation) -> Array:
-        """Return which constraints have a multiplier or are violated, shape (n_constraints,)."""
         return np.asarray((self.multipliers > 0.0) | (at.constraints > 0.0))
 
     def _curvature(self, at: Evaluation, weights: Array, hessian: Array) -> float:

@@ -266,6 +266,5 @@ def warn_of_equal_predictions(
 
 
 def _all_equal(scores: Array) -> bool:
-    """Return whether the same class is predicted for all rows."""
     predicted = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.0
     return len(np.unique(predicted)) == 1

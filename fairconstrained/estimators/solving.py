@@ -206,7 +206,6 @@ def best_of(
 
 
 def _is_better(answer: Result, best: Result, tol: float) -> bool:
-    """Return whether an answer is better than the best one so far."""
     kinds = [(result.violation > tol, not result.converged) for result in (answer, best)]
     if kinds[0] != kinds[1]:
         return kinds[0] < kinds[1]
@@ -252,7 +251,6 @@ def _others(
 
 
 def _in_place_of(first: Result, best: Result) -> Result:
-    """Return an answer that says how the solver that was asked for ended."""
     message = (
         f"{best.message} The model is that of {type(best.solver).__name__}; "
         f"{type(first.solver).__name__} ended at objective {first.objective:.6g}, violation "
@@ -323,7 +321,6 @@ def _rough_solution(solver: Solver, part: Problem, tol: float) -> Result:
 
 
 def _sample(problem: Problem) -> Problem:
-    """Return the problem of a sample of the rows."""
     size = int(np.clip(problem.n_rows // _PART, _LEAST_SAMPLE, _MOST_SAMPLE))
     model, strata = problem.models[0], problem.strata()[0]
     if not isinstance(model, ShardedLinearModel):
@@ -356,7 +353,6 @@ def _rows_of(model: Model) -> Shard | None:
 
 
 def _is_large(problem: Problem) -> bool:
-    """Return whether a problem has many rows, all of one linear model, that can be sampled."""
     if len(problem.models) != 1 or problem.n_rows < _MANY_ROWS:
         return False
     model = problem.models[0]

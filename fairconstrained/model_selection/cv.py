@@ -254,7 +254,6 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         return int(position)
 
     def _alphas(self) -> list[Any]:
-        """Return the candidates for alpha."""
         if self.alphas is None:
             return [self.alpha]
         try:
@@ -291,7 +290,6 @@ def _measure(
 def _results(
     alphas: list[Any], kappas: Array, measured: list[_Measured], n_splits: int
 ) -> dict[str, Any]:
-    """Return the measures in scikit-learn's format."""
     params = [{"kappa": float(k), "alpha": a} for a, k in product(alphas, kappas)]
     results: dict[str, Any] = {
         "params": params,

@@ -102,7 +102,6 @@ class Rows:
 
     @cached_property
     def _accuracy(self) -> Problem:
-        """The problem with the accuracy as its one constraint function, a sum over rows."""
         data = self.data
         y = data.class_positions if data.several_classes else data.y
         correct = correct_share if data.several_classes else correct_predictions
@@ -290,7 +289,6 @@ class FairnessPath:
         return type(self.pipeline)([*before, (name, self.estimators[k])])
 
     def _position(self, index: int | None) -> int:
-        """Return a position."""
         n = len(self.kappas)
         if not (is_number(index, Integral) and -n <= index < n):
             raise ValueError(
@@ -300,7 +298,6 @@ class FairnessPath:
         return int(index)
 
     def _position_of(self, kappa: float) -> int:
-        """Return the position of the largest tolerance that is at most kappa."""
         if not is_number(kappa, Real):
             raise ValueError(f"kappa must be a number, the largest gap allowed; got {kappa!r}.")
         allowed = np.flatnonzero(at_most(self.kappas, kappa))

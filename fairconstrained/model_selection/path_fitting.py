@@ -174,7 +174,6 @@ def fairness_path(
 
 
 def _warn_unless_converged(statuses: Array, kappas: Array) -> None:
-    """Warn once if points of a path did not converge."""
     failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
     if failed.any():
         warn(
@@ -234,7 +233,6 @@ def strictest(
 
 
 def _check_followed(estimator: object) -> None:
-    """Check that the estimator has a tolerance to vary."""
     if not isinstance(estimator, FairEstimator):
         raise TypeError(
             "estimator must be a FairLogisticClassifier, FairHingeClassifier, "
@@ -298,7 +296,6 @@ def _points_at_share(fit: Fit, kappas: Array, held_out: Sequence[Any]) -> Iterat
 
 
 def _training_rows(fit: Fit) -> Rows:
-    """Return the rows on which all points of a fit are measured."""
     return Rows(fit.problem.uncounted(), fit.data)
 
 
@@ -316,7 +313,6 @@ def _point(
 
 
 def _state_gaps(fit: Fit, points: Sequence[_Point]) -> None:
-    """Have every model of a path state its optimality gap."""
     for fitted, result, *_ in points:
         strict = fit.with_kappa(fitted.kappa)
         gap = strict.optimality(result, strict.problem.uncounted().at(result.w))

@@ -171,7 +171,6 @@ class FairnessScorer:
         return self.metric(labels, output.response(method)[0], **options)
 
     def _method(self, estimator: Classifier) -> str:
-        """Return the first response method that the estimator has."""
         given = self.response_method
         methods = [given] if isinstance(given, str) else given
         for method in methods:
@@ -183,7 +182,6 @@ class FairnessScorer:
         )
 
     def _groups(self, X: Any, passed: Any) -> Any:
-        """Return the groups of the rows."""
         if self.sensitive_columns is None:
             if passed is None:
                 raise ValueError(
@@ -251,7 +249,6 @@ class FairnessScorer:
 
 
 def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> None:
-    """Raise a ValueError if a ranker is scored by a metric of predicted labels."""
     ranker = getattr(final_estimator(estimator), "needs_queries", False)
     if ranker and _library(metric) == "fairlearn":
         raise ValueError(
@@ -261,7 +258,6 @@ def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> N
 
 
 def _library(metric: Callable[..., float]) -> str:
-    """Return the name of the package that a metric is from."""
     return (getattr(_inner(metric), "__module__", None) or "").split(".")[0]
 
 

@@ -80,7 +80,6 @@ class SearchProgress(FitTasks):
         task.call_on_fit_task_end(estimator=self.estimator)
 
     def _print(self, name: str, kappas: Array, measures: Measures) -> None:
-        """Print a line for the path, and with verbose > 1 one for every point."""
         if not self.estimator.verbose:
             return
         columns = {"kappa": kappas, **measures}.items()

@@ -106,7 +106,6 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _is_replaced(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file can be replaced: it is a file, or there is nothing."""
     return Path(path).is_file() or not Path(path).exists()
 
 
