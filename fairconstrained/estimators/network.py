@@ -206,14 +206,14 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
     def _adapted(self, solver: Solver, problem: Problem) -> Solver:
         """Return the solver with the options of networks, and for so many data passes."""
         parameters = solver.get_params(deep=False)
-        given = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
         for name, parameter in (("batch_size", "batch_size"), ("learning_rate", "eta")):
-            if given[name] is not None and parameter not in parameters:
+            value = getattr(self, name)
+            if value is not None and parameter not in parameters:
                 raise ValueError(
-                    f"{name}={given[name]!r} is given, but solver {solver!r} has no such "
-                    f"parameter; leave {name} at None."
+                    f"{name}={value!r} is given, but solver {solver!r} has no such parameter; "
+                    f"leave {name} at None."
                 )
-            solver = solver.with_options(**{parameter: given[name]})
+            solver = solver.with_options(**{parameter: value})
         if not isinstance(self.solver, str):
             return solver
         if "check_every" in parameters:

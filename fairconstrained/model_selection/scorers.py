@@ -70,12 +70,11 @@ class FairnessScorer:
             self.taken.add("sensitive_features")
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             self.taken.add("sample_weight")
-        named = self.requested != "sensitive_features"
-        asked = {"sensitive_features": self.requested if named else True}
-        asked |= {"query": True, "sample_weight": True}
-        if self.sensitive_columns is not None:
-            del asked["sensitive_features"]
+        asked = {"query": True, "sample_weight": True}
         self.requests: dict[str, Any] = {k: asked[k] for k in asked if k in self.taken}
+        if self.sensitive_columns is None and "sensitive_features" in self.taken:
+            named = self.requested != "sensitive_features"
+            self.requests["sensitive_features"] = self.requested if named else True
 
     def __call__(
         self,
@@ -125,13 +124,13 @@ class FairnessScorer:
             options["sensitive_features"] = self._groups(X, sensitive_features)
         if "query" in self.taken:
             if query is None:
-                raise ValueError(
-                    f"the scorer of {_name(self.metric)} has no queries: enable metadata routing "
-                    "(sklearn.set_config(enable_metadata_routing=True)) and pass query to the "
-                    "search."
-                )
+                raise ValueError(self._missing("queries", "query"))
             options["query"] = query
-        _check_predicts_labels(estimator, self.metric)
+        if _is_ranker(estimator) and _library(self.metric) == "fairlearn":
+            raise ValueError(
+                f"{_name(self.metric)} compares predicted labels, and {type(estimator).__name__} "
+                "predicts scores: use a metric of scores, such as query_parity_difference."
+            )
         if sample_weight is not None:
             options["sample_weight"] = check_weight("sample_weight", sample_weight, _num_samples(X))
         value = self._measured(estimator, X, y_true, options)
@@ -161,7 +160,7 @@ class FairnessScorer:
         options |= {k: int(label == favourable) for k, label in named.items() if label in classes}
         if "pos_label" not in self.taken:  # it was for the scores
             options.pop("pos_label", None)
-        if getattr(final_estimator(estimator), "needs_queries", False):
+        if _is_ranker(estimator):
             return self.metric(labels, output_of(estimator, method, X, groups), **options)
         output = Outputs.of(estimator, X, groups, classes=classes, methods=[method])
         output = output.of_class(favourable)
@@ -181,15 +180,17 @@ class FairnessScorer:
             f"{_name(self.metric)} measures."
         )
 
+    def _missing(self, what: str, name: str, otherwise: str = "") -> str:
+        return (
+            f"the scorer of {_name(self.metric)} has no {what}: enable metadata routing (sklearn."
+            f"set_config(enable_metadata_routing=True)) and pass {name} to the search{otherwise}."
+        )
+
     def _groups(self, X: Any, passed: Any) -> Any:
         if self.sensitive_columns is None:
             if passed is None:
-                raise ValueError(
-                    f"the scorer of {_name(self.metric)} has no groups: enable metadata routing "
-                    "(sklearn.set_config(enable_metadata_routing=True)) and pass "
-                    f"{self.requested} to the search, or name columns of X in "
-                    "make_fairness_scorer(..., sensitive_columns=...)."
-                )
+                by_name = "name columns of X in make_fairness_scorer(..., sensitive_columns=...)"
+                raise ValueError(self._missing("groups", self.requested, f", or {by_name}"))
             return passed
         if passed is not None:
             raise ValueError(
@@ -202,9 +203,9 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
-        several = getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1
-        dense = groups if several else getattr(groups, "toarray", lambda: groups)()
-        return dense if several else _safe_indexing(dense, 0, axis=1)
+        if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
+            return groups
+        return _safe_indexing(getattr(groups, "toarray", lambda: groups)(), 0, axis=1)
 
     def get_metadata_routing(self) -> Any:
         """Return what the scorer asks for by scikit-learn's metadata routing."""
@@ -248,13 +249,8 @@ class FairnessScorer:
         return f"make_fairness_scorer({_name(self.metric)}{where})"
 
 
-def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> None:
-    ranker = getattr(final_estimator(estimator), "needs_queries", False)
-    if ranker and _library(metric) == "fairlearn":
-        raise ValueError(
-            f"{_name(metric)} compares predicted labels, and {type(estimator).__name__} predicts "
-            "scores: use a metric of scores, such as query_parity_difference."
-        )
+def _is_ranker(estimator: object) -> bool:
+    return bool(getattr(final_estimator(estimator), "needs_queries", False))
 
 
 def _library(metric: Callable[..., float]) -> str:
