@@ -65,17 +65,7 @@ class DaskLinearClassifier:
         constraint_data: None = None,
         path: bool = False,
     ) -> Fit:
-        """Return the problem that `fit` would solve, for developers.
-
-        Parameters
-        ----------
-        X, y, sample_weight, sensitive_features, control_features
-            See `fit`.
-        constraint_data : None
-            Refused.
-        path : bool, default=False
-            Whether the tolerances are to vary, see :meth:`Fit.bind`.
-        """
+        """Return the problem that `fit` would solve, for developers."""
         check_options(self)
         if constraint_data is not None:
             raise ValueError(

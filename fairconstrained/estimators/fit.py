@@ -41,11 +41,8 @@ class Fit:
     r"""An estimator's options bound to checked data.
 
     `fit`, :func:`~fairconstrained.fairness_path`, the search on decisions and measurements on
-    validation rows share it:
-
-    .. math::
-        \min_w \mathrm{objective}(\mathrm{model}(w)) + \mathrm{penalty}(w) \quad \text{s.t.} \quad
-        g_j(\mathrm{model}(w)) \le 0, \quad w \in \text{domain}.
+    validation rows share it: objective(model(w)) + penalty(w) is minimised over the domain, subject
+    to g_j(model(w)) <= 0.
     """
 
     estimator: Any  # its parameters are read
@@ -139,12 +136,8 @@ class Fit:
         r"""Return the problem that the goal asks for, and a start.
 
         For the goal of fairness it is that of the least unfairness for a loss that is nearly the
-        best, from the unconstrained model, which satisfies the bound on the loss (3S-Econ, Problem
-        1):
-
-        .. math::
-            \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad
-            f(w) \le (1 + \delta) \min f.
+        best (3S-Econ, Problem 1), :math:`\min t` subject to :math:`g_j(w) \le t` and
+        :math:`f(w) \le (1 + \delta) \min f`, from the unconstrained model.
         """
         if self.estimator.goal == "accuracy" or not self.problem.n_constraints:
             return self.problem, None

@@ -95,15 +95,12 @@ class Growth:
     def _problem(
         self, rows: TrainingData, space: ScoreSpace, loss: Term, constraints: Sequence[Constraint]
     ) -> Problem:
-        """Return loss and constraints of rows as functions of their scores.
-
-        Warnings of cells without rows are given when the leaf values' problem is bound.
-        """
+        """Return loss and constraints of rows as functions of their scores."""
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
         placed = replace(rows, X=positions[:, None], expand=lambda features, X: space.add(features))
         free = scores_by_row(partial(self._scores_of_free_trees, rows.asked.X))
-        with without_vacuous_warnings():
+        with without_vacuous_warnings():  # they are given when the leaf values' problem is bound
             parts = bound_parts(constraints, *asked_of(model, placed), free) if constraints else []
         if self.zero_one:
             parts = [steeper_part(part, _STEEPER) for part in parts]

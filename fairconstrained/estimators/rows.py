@@ -45,15 +45,7 @@ def scores_by_row(compute: Callable[[], Array]) -> FreeScores:
 
 
 class Unconstrained:
-    """The model without constraints; it is solved on first access.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem without constraints.
-    minimize : callable, default=minimize_by_default
-        Returns the solution of the problem.
-    """
+    """The model without constraints, by `minimize`; it is solved on first access."""
 
     def __init__(
         self, problem: Problem, minimize: Callable[[Problem], Result] = minimize_by_default

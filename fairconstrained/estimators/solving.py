@@ -133,33 +133,23 @@ def best_of(
 ) -> Solved:
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
-    Problems of few rows that are not convex often have several local solutions: with
-    ``solver="auto"`` and up to 200 rows, or 4 for each variable, or up to 2,000 with large
-    multipliers on cells of few rows, a method that takes another path
-    than the default solver solves them as well: the augmented Lagrangian method, or with kinks
-    :class:`~fairconstrained.solvers.IPC`. Where a solver violates
-    the constraints, or one chosen by name does not converge, the default solver is tried, then
-    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
-    own (after a warm start, which may be a dead end, the same solver as well). Solvers chosen by
-    name are also started near local solutions of other kinds that look better, see `_better_start`:
-    from zero, where all scores are equal, many end at rates that are equal within a range. With
-    ``solver="auto"`` nothing else is tried if one data pass proves that at most a thousandth of the
-    objective can be gained. Of two answers one that meets the constraints is better, then one that
-    converged, then one whose objective is smaller by more than the tolerance on the violation
-    explains.
+    Where problems probably have several solutions, ``solver="auto"`` also tries a method that takes
+    another path: the augmented Lagrangian method, or with kinks
+    :class:`~fairconstrained.solvers.IPC`; not if one data pass proves that at most a thousandth of
+    the objective can be gained. Where a solver violates the constraints, or one chosen by name does
+    not converge, the default solver is tried, then :class:`~fairconstrained.solvers.SQP` and the
+    augmented Lagrangian method, from starts of their own (after a warm start, which may be a dead
+    end, the same solver as well). Solvers chosen by name are also started near local solutions of
+    other kinds that look better, see `_better_start`: from zero, where all scores are equal, many
+    end at rates that are equal within a range.
 
-    An answer that converged and meets the constraints is not replaced by another solver's if the
-    solver was chosen by name, and is kept if it was passed as an object. Answers of a solver that
-    is not replaceable (a penalty of given strength, or an object with ``polish=False``, such as
-    those of ``paper()``), those that `max_iter` has ended, and those of models whose scores are not
-    linear in the variables are always kept.
-
-    Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
-    proportion where `max_iter` is above the solver's own. One that is passed as an object has
-    limits of its own.
-
-    Where several runs end at violations that cannot be made smaller nearby, and the problem's
-    start, such as a constant model, meets the constraints, the answer is the start.
+    Of two answers one that meets the constraints is better, then one that converged, then one whose
+    objective is smaller by more than the tolerance on the violation explains. An answer that
+    converged and meets the constraints is kept if the solver was chosen by name or passed as an
+    object. Always kept are those of a solver that is not replaceable (a penalty of given strength,
+    or ``polish=False``), those that `max_iter` has ended, and those of models whose scores are not
+    linear in the variables. Where all runs end at violations, and the problem's start, such as a
+    constant model, meets the constraints, the answer is the start.
     """
     passes = _data_passes(problem, solver, options)
     first, at = solver.solve(
@@ -283,12 +273,10 @@ _ROUGH = 1e-3  # the tolerance of the sample's own solution, which is farther of
 def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solver, Result] | None:
     r"""Return the solution on a sample of the rows and the solver that goes on from it.
 
-    From zero a solver needs five to ten evaluations. On a sample of m of n rows, usually a part of
-    1/32, these cost less than one on all rows. With d variables the sample's solution and its
-    Hessian differ from those of all rows by about :math:`\sqrt{d / m}`. Newton's steps with the
-    sample's Hessian reduce the distance from the solution on all rows by that factor each, and
-    :class:`SQP` takes the Hessian of all rows where they do not. The sample decides how long a fit
-    takes, not where it ends.
+    With d variables the solution and the Hessian of m rows differ from those of all rows by about
+    :math:`\sqrt{d / m}`. Newton's steps with the sample's Hessian reduce the distance from the
+    solution by that factor each, and :class:`SQP` takes the Hessian of all rows where they do not.
+    The sample decides how long a fit takes, not where it ends.
 
     Rows are drawn without replacement from every cell of the constraints, in proportion, but all
     rows of small cells are taken. They are the same in every fit.
