@@ -283,17 +283,8 @@ def trusted_types() -> list[str]:
     public = import_module(__package__)
     for name in public.__all__:  # imports the modules of all estimators
         getattr(public, name)
-    bases = *_subclasses(BaseEstimator), *_subclasses(Parametrized)
-    kinds = {
-        *bases,
-        Result,
-        Status,
-        Trace,
-        Certificate,
-        DecisionSearch,
-        ThresholdSearch,
-        ExpectedGap,
-    }
+    kinds = {*_subclasses(BaseEstimator), *_subclasses(Parametrized), Result, Status, Trace}
+    kinds |= {Certificate, DecisionSearch, ThresholdSearch, ExpectedGap}
     return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
 
 
