@@ -15,7 +15,6 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators import network_training as training
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.estimators.solving import Solved
 from fairconstrained.functions.losses import Loss
 from fairconstrained.models.modules import ACTIVATIONS, DEVICES, MakeModule, with_affine_output
@@ -259,8 +258,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
             result, at = choice.chosen(problem, result)
         if problem.in_epigraph_form or training.is_sound(problem, result):
             return result, at
-        penalty, validated = penalty_of(self.alpha), choice is not None
-        return training.with_fitted_last_layer(problem, (result, at), penalty, validated=validated)
+        validated = choice is not None
+        return training.with_fitted_last_layer(problem, (result, at), validated=validated)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the network without constraints, trained as that with them."""
@@ -272,7 +271,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         The constraints hold on its scores as well, so that the search starts from the solution. The
         unconstrained model is that of the fixed layers.
         """
-        last = training.last_layer(fit.problem, result.w, penalty_of(self.alpha))
+        last = training.last_layer(fit.problem, result.w)
         if last is None:
             return super()._decided(fit, result)
         problem, start, lift = last

@@ -22,7 +22,7 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
-from fairconstrained.penalties import Leading, Penalty
+from fairconstrained.penalties import Leading
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
@@ -141,7 +141,7 @@ class NetworkScores(FairEstimator):
         return weights if weights.shape == (fit.model.n_parameters,) else None
 
     def _with_linear_scores(self, at: Evaluation) -> Evaluation:
-        last = last_layer(at.problem, at.w, penalty_of(self.alpha))
+        last = last_layer(at.problem, at.w)
         return at if last is None else last[0].at(last[1])
 
     def _raw_scores(self, features: Features) -> Array:
@@ -169,7 +169,7 @@ class LastLayer(LinearModel):
     kind: ClassVar[str] = "network with the same hidden layers"
 
 
-def last_layer(problem: Problem, w: Array, penalty: Penalty) -> tuple[Problem, Array, Lift] | None:
+def last_layer(problem: Problem, w: Array) -> tuple[Problem, Array, Lift] | None:
     """Return a network's problem with all layers fixed at w but the last one.
 
     Its variables are the coefficients of the last layer, its bias and the constraints' own
@@ -184,7 +184,9 @@ def last_layer(problem: Problem, w: Array, penalty: Penalty) -> tuple[Problem, A
     positions = np.concatenate([last.positions, auxiliary])
     parts = with_last_layer(problem.parts, w, model.n_parameters)
     n_coefficients = last.coefficients.stop - last.coefficients.start
-    objective = replace(parts[0], penalty=Leading(penalty, n_coefficients))
+    penalty = parts[0].penalty
+    assert isinstance(penalty, Leading), "the biases of a network are free"
+    objective = replace(parts[0], penalty=Leading(penalty.penalty, n_coefficients))
 
     def lift(v: Array) -> Array:
         whole = w.copy()
@@ -216,15 +218,13 @@ def with_last_layer(
     return changed
 
 
-def with_fitted_last_layer(
-    problem: Problem, solution: Solved, penalty: Penalty, *, validated: bool
-) -> Solved:
+def with_fitted_last_layer(problem: Problem, solution: Solved, *, validated: bool) -> Solved:
     """Return a network with its last layer fitted once more, if that is better.
 
     `validated` says that validation rows chose the network.
     """
     result, tol = solution[0], solution[0].solver.tol
-    last = last_layer(problem, result.w, penalty) if np.all(np.isfinite(result.w)) else None
+    last = last_layer(problem, result.w) if np.all(np.isfinite(result.w)) else None
     if last is None:
         return solution
     linear, start, lift = last

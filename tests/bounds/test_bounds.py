@@ -22,7 +22,6 @@ from fairconstrained.bounds.table_relaxation import TableRelaxation
 from fairconstrained.bounds.tables import Tables
 from fairconstrained.constraints import BoundedGroupLoss, ROCParity
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.penalties import L2
 
 CONSTRAINTS = [
     "demographic_parity",
@@ -271,7 +270,7 @@ def test_the_last_layer_of_a_network_is_compared_given_the_others():
     model.fit(X, y, sensitive_features=groups)
     assert "network with the same hidden layers" in str(model.result_)
     fit = model.bind(X, y, None, groups)
-    problem, start, _ = last_layer(fit.problem, model.weights_, L2(model.alpha))
+    problem, start, _ = last_layer(fit.problem, model.weights_)
     best = refit(problem, Start(start), 1e-6)
     objective = problem.at(start).objective
     assert best.violation <= 1e-6
