@@ -22,14 +22,12 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     :math:`\mathrm{rate}_a - \mathrm{rate}_b \le \kappa` for every ordered pair of groups. The
     model is deterministic and does not need the sensitive features to predict.
 
-    With more than two classes there is one score per class, and the loss is the multinomial
-    logistic loss. Every constraint then holds for each class k against all others: labels are +1
-    for the rows of class k, and scores are the log odds of class k, so that the sigmoid of a score
-    is the soft-max probability :math:`P(k \mid x)`. Demographic parity bounds the differences of
-    :math:`E[P(k \mid x) \mid \mathrm{group}]` for every k, and equal opportunity bounds them among
-    the rows whose label is k. Predictions are the class of the largest score. `pos_label`,
-    `threshold`, `confidence`, `group_interactions`, other losses and constraints on losses are
-    available for two classes only.
+    With more than two classes there is one score per class, the loss is the multinomial logistic
+    loss, and every constraint holds for each class k against all others, on the log odds of class
+    k: demographic parity bounds the differences of :math:`E[P(k \mid x) \mid \mathrm{group}]` for
+    every k, and equal opportunity bounds them among the rows whose label is k. The class of the
+    largest score is predicted. `pos_label`, `threshold`, `confidence`, `group_interactions`, other
+    losses and constraints on losses are available for two classes only.
 
     Parameters
     ----------
@@ -52,11 +50,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         sigmoid or on logistic losses of groups, an L2 penalty or none, at least one constraint, at
         most 100 columns, no `domain`), "augmented-lagrangian" (other smooth problems), "smoothing"
         (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
-        "ssg" (all problems). With goal="fairness" it takes "exact-penalty". The user guide lists
-        all names and their requirements. A solver object such as ``IPC(rho=0.01)`` has its own
-        tolerance; `tol` is then not used. Where the model that a solver finds violates the
-        constraints, others are tried, unless it is an object with ``polish=False``, such as
-        ``IPC.paper()``. ``result_.solver`` is the solver that found the model.
+        "ssg" (all problems); with goal="fairness" "exact-penalty". The user guide lists all names.
+        An object such as ``IPC(rho=0.01)`` has its own tolerance. Where the model that a solver
+        finds violates the constraints, others are tried, unless it is an object with
+        ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
     beta : float or None, default=None
         The parameter `beta` of the solvers "3s-econ" (penalty parameter) and "plada" (proximal
         parameter; with beta its alpha is fixed, at 10 if it is not given) and of their stochastic
@@ -66,12 +63,11 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         surrogate of their own.
     loss : str, Loss or Objective, default="logistic"
         A loss of the margin: "logistic", "truncated_logistic", "hinge", "squared_hinge" or
-        "quadratic". Or a loss of pairs of rows: "auc" is
-        :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
-        :class:`~fairconstrained.objectives.PartialAUC`; objects of these classes have parameters
-        for the loss of a pair and the ranks. `predict_proba` exists for "logistic" only, since the
-        scores of other losses are not log odds. Losses of pairs measure how well scores rank and do
-        not determine the intercept: use the scores, or choose a threshold afterwards.
+        "quadratic"; `predict_proba` exists for "logistic" only. Or a loss of pairs of rows: "auc"
+        is :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
+        :class:`~fairconstrained.objectives.PartialAUC`, whose objects have further parameters.
+        These measure how well scores rank and do not determine the intercept: use the scores, or
+        choose a threshold afterwards.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
         not penalised. If `domain` is the whole space, the penalty applies to the coefficients of
@@ -99,11 +95,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         count in the loss but in no constraint (with several columns: rows with any value missing;
         with ``combine="marginal"``: for that column only).
     pos_label : label or None, default=None
-        The label of the favourable decision: constraints, gaps and reports call it positive. None
-        takes the second of the sorted labels; if labels are strings, the repr of a fitted
-        classifier then shows it. `classes_`, the columns of `predict_proba` and the sign of
-        `decision_function` do not depend on it. `domain` and `surrogate` refer to the scores of the
-        favourable label.
+        The label of the favourable decision: constraints, gaps and reports call it positive, and
+        `domain` and `surrogate` refer to its scores. None takes the second of the sorted labels; if
+        labels are strings, the repr of a fitted classifier shows it. `classes_`, the columns of
+        `predict_proba` and the sign of `decision_function` do not depend on it.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
         multiply `sample_weight`. "balanced" gives all classes the same total weight. Constraints do
@@ -114,8 +109,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
         (see :class:`SelectionRate`). Constraints, `enforce`, `confidence` and all gaps refer to the
         predictions at this threshold, and surrogates are centred there. A bound at one threshold
-        does not hold at another one: after changing it, for instance with scikit-learn's
-        ``TunedThresholdClassifierCV``, measure the gap again, or fit again with `threshold`.
+        does not hold at another one, such as that of ``TunedThresholdClassifierCV``.
     group_interactions : bool, default=False
         Whether the model has coefficients for each group: the features 1, x, z and z x of IDCA,
         with indicators z of the groups. `predict` then reads the groups from X, so that
@@ -126,27 +120,24 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         the papers, and "decision" that of the predictions. "decision" starts from the fit with
         "score". It varies the tolerances and the scale of the surrogate and the intercept, and
         takes the most accurate model that meets the bound (of equally accurate ones, that of least
-        loss); `class_weight` multiplies the weights of the accuracy. A bound on predictions of
-        fewer than 50 rows may be met by chance. True and false positive rates and error rates of so
-        few rows are therefore also estimated from all rows of their group, weighted by the
-        probability of the label. If such an estimate exceeds the bound, a fifth of the excess is
-        subtracted from the accuracy. The search takes several times as long as the fit; see
-        `decision_search_`. `result_` then has the status, trace and multipliers of the first fit,
-        and all other figures of the model that was found.
+        loss); `class_weight` multiplies the weights of the accuracy. True and false positive rates
+        and error rates of fewer than 50 rows may meet a bound by chance. They are also estimated
+        from all rows of their group, weighted by the probability of the label, and a fifth of what
+        exceeds the bound there is subtracted from the accuracy. The search takes several times as
+        long as the fit; see `decision_search_`. `result_` then has the status, trace and
+        multipliers of the first fit, and all other figures of the model that was found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
-        predictions in the population is at most kappa. Some of the rows are held out. Models are
-        fitted to the other rows with decreasing margins below the bound, and are tested on the
-        held-out rows by exact tests (see :mod:`fairconstrained.decisions.population`). The model is
-        not fitted again to all rows afterwards. Available for constraints on rates of predictions,
-        on error rates and on score distributions.
+        predictions in the population is at most kappa. Models are fitted to some of the rows with
+        decreasing margins below the bound, and tested on the others, which are held out, by exact
+        tests (see :mod:`fairconstrained.decisions.population`). Available for constraints on rates
+        of predictions, on error rates and on score distributions.
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
         the rows, or fewer if fewer suffice for the test.
     bound : bool, default=True
-        Whether to compute `optimality_gap_`: how far the training objective is from that of the
-        best model, at most. It takes at most half the data passes of the fit, or, of few rows, 16
-        passes or 20,000 rows read, if that is more.
+        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or,
+        of few rows, 16 passes or 20,000 rows read, if that is more.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.
