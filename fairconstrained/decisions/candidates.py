@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from fairconstrained.decisions.score_line import (
     largest_outputs,
     points_between,
 )
-from fairconstrained.functions.base import Indicator, ScalarFunction
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.models.base import Model
 from fairconstrained.models.linear import LinearModel
@@ -59,6 +58,7 @@ class Candidate:
     excess: float  # the largest positive part of the estimates for new rows
     loss: float  # the problem's objective
     constant: bool  # whether it predicts the same class for every row
+    spread: float  # the standard deviation of its scores
     # its scores, (n_rows,), for each model of the problem; none where rows are in shards
     scores: Scores = field(repr=False)
     # those of the constraints on decisions, and of the estimates for new rows
@@ -139,8 +139,8 @@ class CandidateSearch:
         strict = [_strict(part) for part in self.problem.constraints]
         self.parts = [CompositeFunction(self.model, self._correct()), *strict]
         self.counted = all(is_counted(part.term) for part in self.parts)
-        shares = [CompositeFunction(self.model, term) for term in self._selected()]
-        self.decisions = self.problem.with_constraints([*self.parts, *shares])
+        means = [CompositeFunction(self.model, term) for term in self._means()]
+        self.decisions = self.problem.with_constraints([*self.parts, *means])
         # the directions of intercepts, and what they add to the scores of a row
         self.shifts = self._shifts(problem.unit_shift())
         first, *others = map(self.evaluate, self._constants() if constants is None else constants)
@@ -152,14 +152,18 @@ class CandidateSearch:
         """Return the share of correct predictions."""
         return correct_predictions(*self.rows)
 
-    def _selected(self) -> list[Term]:
-        """Return the share of positive predictions."""
-        return [self._mean(Indicator(), 1.0)]
+    def _means(self) -> list[Term]:
+        """Return the shares of positive predictions, and means of (1 + s)^2 / 2, (1 - s)^2 / 2."""
+        means = (Indicator(), 1.0), (ShiftedSquare(), 1.0), (ShiftedSquare(), -1.0)
+        y, weight = self.rows
+        return [average(function, np.full(len(y), sign), weight) for function, sign in means]
 
-    def _mean(self, function: ScalarFunction, sign: float) -> Term:
-        """Return the mean of a function of the scores times a sign."""
-        y, sample_weight = self.rows
-        return average(function, np.full(len(y), sign), sample_weight)
+    def _shape(self, at: Evaluation) -> tuple[bool, float]:
+        """Return whether the same class is predicted for every row, and the spread of scores."""
+        means = map(at.statistics_of, self.decisions.constraints[-3:])
+        share, above, below = (mean.item() for mean in means)
+        variance = above + below - 1.0 - (0.5 * (above - below)) ** 2
+        return min(share, 1.0 - share) <= ROUNDING, max(variance, 0.0) ** 0.5
 
     def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
         """Return the directions of intercepts, and what they add to the scores of a row."""
@@ -186,8 +190,8 @@ class CandidateSearch:
         accuracy, violation, excess = (figure.item() for figure in figures)
         in_memory = (model for model in self.decisions.models if model.in_memory)
         kept = {model: at.model_pass(model).scores for model in in_memory}
-        constant, loss = self._is_constant(at), at.objective
-        return Candidate(w, accuracy, violation, excess, loss, constant, kept, statistics[1:])
+        shape = self._shape(at)
+        return Candidate(w, accuracy, violation, excess, at.objective, *shape, kept, statistics[1:])
 
     def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""
@@ -201,26 +205,6 @@ class CandidateSearch:
         violation = np.vstack([right[:0], *strict]).max(axis=0, initial=-np.inf)
         excess = np.vstack([right[:0], *estimates]).max(axis=0, initial=0.0)
         return right.sum(axis=0), violation, excess
-
-    def _is_constant(self, at: Evaluation) -> bool:
-        """Return whether the same class is predicted for every row."""
-        (share,) = at.statistics_of(self.decisions.constraints[-1])
-        return bool(min(share, 1.0 - share) <= ROUNDING)
-
-    def spread(self, candidate: Candidate) -> float:
-        """Return the standard deviation of scores s.
-
-        It is that of the means of (1 + s)^2 / 2 and of (1 - s)^2 / 2, which shards sum up.
-        """
-        above, below = self._squares.at(candidate.w).with_scores(candidate.scores).constraints
-        return float(np.sqrt(max(above + below - 1.0 - (0.5 * (above - below)) ** 2, 0.0)))
-
-    @cached_property
-    def _squares(self) -> Problem:
-        """The problem whose constraints are these means."""
-        terms = [self._mean(ShiftedSquare(), sign) for sign in (1.0, -1.0)]
-        parts = [CompositeFunction(self.model, term) for term in terms]
-        return replace(self.problem, objective=CompositeFunction(), constraints=tuple(parts))
 
     def offer(self, candidate: Candidate) -> None:
         """Keep the candidate if it is better than the best.
@@ -332,20 +316,20 @@ class ClassCandidateSearch(CandidateSearch):
         ]
         return ByClass(tuple(terms), ("",) * len(terms))
 
-    def spread(self, candidate: Candidate) -> float:
-        """Return the standard deviation of scores about the mean score of a row."""
-        scores, weight = candidate.scores[self.model], self.rows[1]
-        centred = scores - scores.mean(axis=1, keepdims=True)
-        centred -= np.average(centred, axis=0, weights=weight)
-        return float(np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean())
-
-    def _selected(self) -> list[Term]:
+    def _means(self) -> list[Term]:
         """Return nothing: the scores are in memory."""
         return []
 
-    def _is_constant(self, at: Evaluation) -> bool:
-        """Return whether the same class is predicted for every row."""
-        return len(np.unique(at.model_pass(self.model).scores.argmax(axis=1))) == 1
+    def _shape(self, at: Evaluation) -> tuple[bool, float]:
+        """Return whether the same class is predicted for every row, and the spread of scores.
+
+        It is that about the mean score of a row.
+        """
+        scores, weight = at.model_pass(self.model).scores, self.rows[1]
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        centred -= np.average(centred, axis=0, weights=weight)
+        spread = np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean()
+        return bool(np.ptp(scores.argmax(axis=1)) == 0), float(spread)
 
     def _constants(self) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the largest class first."""
@@ -384,8 +368,3 @@ def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:
     cells = sp.csc_array(mean.cells.multiply(y))
     negative = float(np.average(y < 0, weights=sample_weight))
     return replace(mean, cells=cells, signs=None, constant=negative)
-
-
-def most_promising(candidates: Sequence[Candidate], n: int) -> list[Candidate]:
-    """Return the `n` candidates of the largest promise, the most promising first."""
-    return sorted(candidates, key=lambda candidate: -candidate.promise)[:n]

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.decisions.candidates import (
-    Candidate,
-    CandidateSearch,
-    ClassCandidateSearch,
-    most_promising,
-)
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch, ClassCandidateSearch
 from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
 from fairconstrained.exceptions import (
@@ -89,7 +85,7 @@ class DecisionTask:
             n_solves = _run_rounds(search, seen, start, self.anchor)
             if search.best.constant or not search.best.met:
                 n_solves += _run_rounds(search, seen, free, self.anchor)
-            for other in most_promising(seen, _N_JOINED):
+            for other in sorted(seen, key=attrgetter("promise"), reverse=True)[:_N_JOINED]:
                 search.sweep_between(search.best, other)
             search.sweep_intercept(search.best)
         return DecisionSearch(
@@ -103,15 +99,8 @@ class DecisionTask:
 
     def without_search(self) -> DecisionSearch:
         """Return the fit on scores as it is, with its predictions measured; it is the only one."""
-        passes = self.first.data_passes
-        return DecisionSearch(
-            **figures(self.candidates().evaluate(self.first.w)),
-            accuracy_on_scores=np.nan,
-            accuracy_unconstrained=np.nan,
-            n_solves=0,
-            data_passes=passes,
-            data_passes_on_scores=passes,
-        )
+        best, passes = self.candidates().evaluate(self.first.w), self.first.data_passes
+        return DecisionSearch(**figures(best), data_passes=passes, data_passes_on_scores=passes)
 
     def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
         """Yield a model for each of the shifts, the largest first.
@@ -189,11 +178,11 @@ class DecisionSearch:
     constant: bool
     violation: float
     accuracy: float
-    accuracy_on_scores: float
-    accuracy_unconstrained: float
-    n_solves: int
-    data_passes: float
-    data_passes_on_scores: float
+    accuracy_on_scores: float = np.nan
+    accuracy_unconstrained: float = np.nan
+    n_solves: int = 0
+    data_passes: float = 0.0
+    data_passes_on_scores: float = 0.0
     expected_gaps: tuple[ExpectedGap, ...] = ()
 
     def warn(self) -> None:
@@ -202,6 +191,7 @@ class DecisionSearch:
             f"weighted training accuracy {self.accuracy:.3f}; without constraints it would be "
             f"{self.accuracy_unconstrained:.3f}"
         )
+        far = [gap for gap in self.expected_gaps if gap.expected > _MOST_EXPECTED * gap.bound]
         if not self.met:
             warn(
                 f"{self.what}: neither a model nor constant decisions were found that meet "
@@ -216,9 +206,8 @@ class DecisionSearch:
                 "kappa, or merge small groups.",
                 ConstantDecisionWarning,
             )
-
-        elif self._far_gaps:
-            gap = self._far_gaps[0]
+        elif far:
+            gap = max(far, key=lambda gap: gap.expected - gap.bound)
             warn(
                 f"{self.what}: on new rows the gap of a rate is expected to be "
                 f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
@@ -226,12 +215,6 @@ class DecisionSearch:
                 "Use more rows, merge small groups, or raise kappa; confidence tests the bound.",
                 GeneralizationWarning,
             )
-
-    @property
-    def _far_gaps(self) -> list[ExpectedGap]:
-        """The gaps that are expected to be more than twice their bound on new rows."""
-        gaps = [gap for gap in self.expected_gaps if gap.expected > _MOST_EXPECTED * gap.bound]
-        return sorted(gaps, key=lambda gap: gap.bound - gap.expected)
 
     @property
     def accuracy_cost(self) -> float:
@@ -309,4 +292,4 @@ def _run_rounds(
 
 def _promising(seen: Sequence[Candidate]) -> Candidate:
     """Return the most promising model, one that is not constant if there is one."""
-    return most_promising([model for model in seen if not model.constant] or seen, 1)[0]
+    return max([m for m in seen if not m.constant] or seen, key=attrgetter("promise"))

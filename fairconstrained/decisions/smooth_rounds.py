@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,66 +48,24 @@ _RATE = 0.2  # widths of density estimates fall with this power of the number of
 _STEEPER = 4.0  # the factor for surrogates of rankings
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Variables in which the loss has the same curvature along all directions."""
+def whitening(problem: Problem, w: Array) -> Array | None:
+    """Return R where R'R is the curvature of the loss at a model, in the units of the variables.
 
-    # r, where the curvature in the problem's units is R'R; None where it is not computed,
-    # (n_variables, n_variables)
-    triangle: Array | None
-    sizes: Array  # the units of the variables, (n_variables,)
-
-    @classmethod
-    def of(cls, problem: Problem, w: Array) -> Coordinates:
-        """Return the coordinates for the curvature of a problem's loss at a model."""
-        sizes, model = problem.preconditioner, problem.objective.model
-        n = model.n_parameters
-        loss = Problem(CompositeFunction(model, problem.objective.term), counter=problem.counter)
-        multiplied = isinstance(model, LinearModel) and model.n_outputs == 1 and model.in_memory
-        curved = loss.twice_differentiable or (multiplied and problem.objective.term.curved)
-        if n > _MOST_CURVED or not curved:
-            return cls(None, sizes)
-        if loss.batchable:
-            loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))
-        curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
-        curvature /= np.trace(curvature) / n
-        curvature.flat[:: n + 1] += _RIDGE
-        return cls(block_diag(cholesky(curvature), np.eye(problem.n_variables - n)), sizes)
-
-    def variables(self, x: Array) -> Array:
-        """Return the variables at coordinates."""
-        return self.sizes * (x if self.triangle is None else solve_triangular(self.triangle, x))
-
-    def at(self, w: Array) -> Array:
-        """Return the coordinates of variables."""
-        return w / self.sizes if self.triangle is None else self.triangle @ (w / self.sizes)
-
-    def gradient(self, g: Array) -> Array:
-        """Return gradients in the coordinates, (..., n_variables), for those in the variables."""
-        g = g * self.sizes
-        return g if self.triangle is None else solve_triangular(self.triangle, g.T, trans=1).T
-
-
-@dataclass(frozen=True, eq=False)
-class Metric:
-    r"""The symmetric root of :math:`(I + \rho J^\top J)^{-1}`, for the rows J of few constraints.
-
-    In variables z with x = root z the penalty of these constraints has curvature 1 at most, so that
-    L-BFGS need not learn it again in every round.
+    R is upper triangular; None where it is not computed.
     """
-
-    basis: Array  # the right singular vectors of J, (n_rows, n_variables)
-    factors: Array  # what the root multiplies them by, (n_rows,)
-
-    @classmethod
-    def of(cls, rows: Array, penalty: float) -> Metric:
-        """Return the metric for the rows J and a penalty parameter."""
-        _, sizes, basis = svd(rows, full_matrices=False)
-        return cls(basis, 1.0 / np.sqrt(1.0 + penalty * sizes**2))
-
-    def root(self, z: Array) -> Array:
-        """Return the root times a vector."""
-        return z + ((self.factors - 1.0) * (self.basis @ z)) @ self.basis
+    sizes, model = problem.preconditioner, problem.objective.model
+    n = model.n_parameters
+    loss = Problem(CompositeFunction(model, problem.objective.term), counter=problem.counter)
+    multiplied = isinstance(model, LinearModel) and model.n_outputs == 1 and model.in_memory
+    curved = loss.twice_differentiable or (multiplied and problem.objective.term.curved)
+    if n > _MOST_CURVED or not curved:
+        return None
+    if loss.batchable:
+        loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))
+    curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
+    curvature /= np.trace(curvature) / n
+    curvature.flat[:: n + 1] += _RIDGE
+    return np.asarray(block_diag(cholesky(curvature), np.eye(problem.n_variables - n)))
 
 
 class SmoothRounds:
@@ -141,16 +98,24 @@ class SmoothRounds:
     ):
         problem = search.problem
         self.search, self.last, self.n_rounds, self.n_done = search, start, n_rounds, 0
-        self.coordinates = Coordinates.of(problem, start.w)
-        self.start = self.coordinates.at(start.w)
-        size = search.spread(start)
-        if self.coordinates.triangle is None:  # their curvature may be less
-            size = min(size, float(np.linalg.norm(self.start)))
-        self.unit = max(size, _LEAST_SPREAD)
-        self.start /= self.unit
+        # what maps variables to coordinates, in which the loss has the same curvature along all
+        # directions and models differ by about one, and back
+        sizes, triangle, size = problem.preconditioner, whitening(problem, start.w), start.spread
+        if triangle is None:
+            size = min(size, float(np.linalg.norm(start.w / sizes)))  # the curvature may be less
+        unit = max(size, _LEAST_SPREAD)
+        if triangle is None:
+            self.there, self.back = (
+                sp.diags_array(1.0 / (unit * sizes)),
+                sp.diags_array(unit * sizes),
+            )
+        else:
+            inverse = solve_triangular(triangle, np.eye(len(triangle)))
+            self.there, self.back = triangle / (unit * sizes), unit * sizes[:, None] * inverse
+        self.start = self.there @ start.w
         # minus the share of correct predictions; with constraints on rankings after the loss
         self.parts = smooth_parts(search)
-        self.sampled, self.rows = self._sample()
+        self.sampled = self._sample()
         self.multipliers = np.zeros(problem.n_constraints)
         correct = np.ones(search.parts[0].n_outputs)
         self.objective, self.penalty = np.append(1.0, -3.0 * correct), _WITH_LOSS
@@ -159,45 +124,38 @@ class SmoothRounds:
             self.objective, self.penalty = -correct, _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
 
-    def _sample(self) -> tuple[list[CompositeFunction], Array | None]:
-        """Return the parts on some of many rows, with all rows of small cells, and the rows."""
+    def _sample(self) -> Sequence[CompositeFunction]:
+        """Return the parts on some of many rows, with all rows of small cells."""
         (part, *others), most = self.parts, _MOST_ROWS
         if others or not part.batchable or part.model.n_rows <= most:
-            return self.parts, None
+            return self.parts
         strata = by_first_row(part.term.strata())
         rows, weights = drawn(strata, np.arange(strata.max() + 1), most, _FEW_ROWS)
         term = part.term.take(rows, weights)
-        return [replace(part, model=part.model.batch(rows), term=term)], rows
+        return [replace(part, model=part.model.batch(rows), term=term)]
 
     def restart(self, start: Candidate) -> None:
         """Go on from another model."""
         self.last = start
-        self.start = self.coordinates.at(start.w) / self.unit
+        self.start = self.there @ start.w
 
     def next(self) -> Candidate:
         """Return the model of the next round."""
         share = min(self.n_done / (self.n_rounds - 1), 1.0)
         width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
-        problem = self._problem(width * max(self.search.spread(self.last), _LEAST_SPREAD))
+        problem = self._problem(width * max(self.last.spread, _LEAST_SPREAD))
         at = self._at(problem)
-        shift = self._shift(at)
-        x = self.coordinates.at(self.last.w) / self.unit
-        metric = self._metric(at, shift)
+        shift, x = self._shift(at), self.there @ self.last.w
+        root = self._root(at, shift)
         steps, trials = (_STEPS, _STEPS) if self.search.counted else (_MANY_STEPS, _MANY_TRIALS)
 
         def value(z: Array) -> tuple[float, Array]:
-            value, gradient = self._value(x + metric.root(z), problem, shift)
-            return value, metric.root(gradient)
+            value, gradient = self._value(x + root(z), problem, shift)
+            return value, root(gradient)
 
-        z = minimize(
-            value,
-            np.zeros_like(x),
-            method="L-BFGS-B",
-            jac=True,
-            options={"maxiter": steps, "maxfun": trials},
-        ).x
-        x = x + metric.root(z)
-        w = problem.domain.project(self.coordinates.variables(self.unit * x))
+        options = {"maxiter": steps, "maxfun": trials}
+        z = minimize(value, np.zeros_like(x), method="L-BFGS-B", jac=True, options=options).x
+        w = problem.domain.project(self.back @ (x + root(z)))
         self.last = self.search.evaluate(w)
         strict = np.concatenate(self.search.outputs(self.last))
         if not self.search.counted:  # the smooth ones tell less about those on decisions
@@ -209,10 +167,7 @@ class SmoothRounds:
 
     def _at(self, problem: Problem) -> Evaluation:
         """Return a smooth problem at the last model."""
-        scores = dict(self.last.scores)
-        if problem.models[0] not in scores and self.rows is not None:  # on some of the rows
-            scores = {problem.models[0]: scores[self.search.model][self.rows]}
-        return problem.at(self.last.w).with_scores(scores)
+        return problem.at(self.last.w).with_scores(self.last.scores)
 
     def _shift(self, at: Evaluation) -> Array:
         """Return what makes smooth constraints equal to those on decisions, 0 for the objective.
@@ -232,14 +187,21 @@ class SmoothRounds:
             shift[place] = hard - soft + _OVERSHOOT * late * np.maximum(hard, 0.0)
         return shift
 
-    def _metric(self, at: Evaluation, shift: Array) -> Metric:
-        """Return the metric of the constraints near the bound at the last model."""
+    def _root(self, at: Evaluation, shift: Array) -> Callable[[Array], Array]:
+        r"""Return the symmetric root of :math:`(I + \rho J^\top J)^{-1}`.
+
+        J are the gradients of the constraints near the bound at the last model. After a change of
+        coordinates by the root their penalty has curvature 1 at most, so that L-BFGS need not learn
+        it again in every round.
+        """
         problem, first = at.problem, len(self.objective)
         if not self.search.counted or problem.n_constraints > _MOST_IN_METRIC:
-            return Metric(np.zeros((0, problem.n_variables)), np.zeros(0))
+            return lambda z: z
         size = (at.constraints + shift)[first:] + self.multipliers / self.penalty + _NEAR
         rows = at.constraint_gradients(first + np.flatnonzero(size > 0.0))
-        return Metric.of(self.unit * self.coordinates.gradient(rows), self.penalty)
+        _, sizes, basis = svd(rows @ self.back, full_matrices=False)
+        factors = 1.0 / np.sqrt(1.0 + self.penalty * sizes**2) - 1.0
+        return lambda z: z + (factors * (basis @ z)) @ basis
 
     def _problem(self, width: float) -> Problem:
         """Return a problem whose outputs are the objective's parts and the smooth constraints."""
@@ -249,32 +211,27 @@ class SmoothRounds:
 
     def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:
         """Return the augmented Lagrangian and its gradient."""
-        at = problem.at(self.coordinates.variables(self.unit * x))
+        at = problem.at(self.back @ x)
         first, constraints = np.split(at.constraints + shift, [len(self.objective)])
         active = np.maximum(self.multipliers + self.penalty * constraints, 0.0)
-        gradient = at.gradient(np.append(self.objective, active), objective=0.0)
-        gradient, moved = self.coordinates.gradient(gradient), x - self.start
+        gradient = at.gradient(np.append(self.objective, active), objective=0.0) @ self.back
+        moved = x - self.start
         value = float(self.objective @ first) + float(active @ active) / (2.0 * self.penalty)
         value += 0.5 * self.anchor * float(moved @ moved)
-        return value, self.unit * gradient + self.anchor * moved
+        return value, gradient + self.anchor * moved
 
 
-class SmoothRates(CellMeans):
-    """Rates of decisions with sigmoids in their place, of other widths for other rows.
+def smooth_rates(term: CellMeans, rows: Array) -> CellMeans:
+    """Return rates with sigmoids in place of decisions; the signs of rows are inverse widths.
 
-    Its `signs` are the inverse widths.
+    A row counts as `rows` of it in the sizes of cells.
     """
-
-    @classmethod
-    def of(cls, term: CellMeans, rows: Array) -> SmoothRates:
-        """Return the rates of a term; a row counts as `rows` of it in the sizes of cells."""
-        indices, lengths = term.cells.indices, np.diff(term.cells.indptr)
-        sizes = np.bincount(indices, np.repeat(rows, lengths), minlength=term.n_statistics)
-        smallest, inside = np.full(term.n_rows, rows.sum()), lengths > 0
-        if inside.any():
-            smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
-        kept: Any = {name: getattr(term, name) for name in ("combination", "offset", "constant")}
-        return cls(term.cells, Sigmoid(), smallest**_RATE, **kept)
+    indices, lengths = term.cells.indices, np.diff(term.cells.indptr)
+    sizes = np.bincount(indices, np.repeat(rows, lengths), minlength=term.n_statistics)
+    smallest, inside = np.full(term.n_rows, rows.sum()), lengths > 0
+    if inside.any():
+        smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
+    return replace(term, function=Sigmoid(), signs=smallest**_RATE)
 
 
 def smooth_parts(search: CandidateSearch) -> list[CompositeFunction]:
@@ -288,20 +245,17 @@ def smooth_parts(search: CandidateSearch) -> list[CompositeFunction]:
     widths.
     """
     weights = search.rows[1] * (search.model.n_rows / search.rows[1].sum())
-    parts = _stacked([search.parts[0], *search.problem.constraints])
-    smooth = [_smooth(part, weights) for part in parts]
+    smooth = [_smooth(part, weights) for part in _stacked(search)]
     return smooth if search.counted else [search.problem.objective, *smooth]
 
 
-def _stacked(parts: Sequence[CompositeFunction]) -> Sequence[CompositeFunction]:
-    """Return rates of decisions of the same scores as one function; others as they are."""
-    strict = [part.zero_one() for part in parts]
-    rates = [part.term for part in strict if isinstance(part.term, CellMeans)]
-    if not all(map(counts_predictions, rates)) or len(rates) < len(parts):
-        return parts
-    if len({part.model for part in parts}) > 1:
-        return parts
-    each = zip(rates, strict, strict=True)
+def _stacked(search: CandidateSearch) -> Sequence[CompositeFunction]:
+    """Return the accuracy and the constraints, rates of the same scores as one function."""
+    first, terms = search.parts[0], [part.term for part in search.parts]
+    rates = [term for term in terms if isinstance(term, CellMeans) and counts_predictions(term)]
+    if len(rates) < len(terms) or len({part.model for part in search.parts}) > 1:
+        return [first, *search.problem.constraints]
+    each = zip(rates, search.parts, strict=True)
     levels = [rate.head(np.zeros(rate.n_statistics)) + part.level for rate, part in each]
     term = CellMeans(
         sp.csc_array(sp.vstack([as_csr(rate.cells) for rate in rates])),
@@ -309,7 +263,7 @@ def _stacked(parts: Sequence[CompositeFunction]) -> Sequence[CompositeFunction]:
         combination=sp.csr_array(sp.block_diag([as_csr(rate.combination) for rate in rates])),
         constant=np.concatenate(levels),
     )
-    return [replace(parts[0], term=term, level=0.0)]
+    return [replace(first, term=term, level=0.0)]
 
 
 def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
@@ -317,7 +271,7 @@ def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
     strict = part.term.zero_one()
     if isinstance(strict, CellMeans) and counts_predictions(strict):
         rows = weights if strict.n_rows == len(weights) else np.ones(strict.n_rows)
-        return replace(part, term=SmoothRates.of(strict, rows))
+        return replace(part, term=smooth_rates(strict, rows))
     if isinstance(strict, ByClass) and strict.counts_predictions:
         sizes = np.concatenate([effective_rows(rate) for rate in strict.by_class])
         terms = tuple(replace(rate, function=Sigmoid()) for rate in strict.by_class)

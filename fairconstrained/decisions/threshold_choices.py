@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,7 +82,7 @@ class ThresholdChoices:
     """All choices, and the constraints on the rates that they add up to."""
 
     groups: tuple[Choices, ...]  # one entry for every threshold
-    parts: tuple[CompositeFunction, ...]  # the constraints, whose cells follow each other
+    parts: tuple[Any, ...]  # the constraints, whose cells follow each other
 
     @classmethod
     def of(
@@ -116,7 +116,7 @@ class ThresholdChoices:
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
         parts = tuple(_counted(part, model) for part in problem.constraints)
-        terms = [correct_predictions(y, sample_weight), *map(_term, parts)]
+        terms = [correct_predictions(y, sample_weight), *(part.term for part in parts)]
         cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in terms]))
         scores, codes, groups = model.given[model.rows], model.codes[model.rows], []
         for k in range(model.n_thresholds):
@@ -141,7 +141,7 @@ class ThresholdChoices:
         bands = []
         for part, below in zip(self.parts, self.ends, strict=False):
             level, stop = _level(part), 0
-            pairs: Any = _term(part).combination
+            pairs = part.term.combination
             if not isinstance(pairs, OrderedPairs):
                 return None
             numbers = as_csr(pairs.numbers)
@@ -203,11 +203,6 @@ def _level(part: CompositeFunction) -> Array:
     return np.asarray(part.term.head(np.zeros(part.term.n_statistics)) + part.level)
 
 
-def _term(part: CompositeFunction) -> CellMeans:
-    """Return the term of a constraint that counts decisions."""
-    return cast("CellMeans", part.term)
-
-
 def _between(ordered: Array, limits: tuple[float, float]) -> Array:
     """Return thresholds in falling order, between scores and beyond them; for no row the first."""
     none, every = limits
@@ -260,18 +255,14 @@ def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[
     best = max(map(list, starts), key=choices.rank)
     lengths = np.array([len(group) for group in choices.groups])
     most = max(_MOST_CHOICES // len(lengths), _LEAST_CHOICES)
-    if lengths.sum() <= _MOST_CHOICES or lengths.max() <= most:
-        answers, bound = _solved(choices, [np.arange(n) for n in lengths])
-        return max([best, *answers], key=choices.rank), bound
-    steps = np.maximum(lengths // most, 1)
-    kept = [
-        np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(lengths, steps, strict=True)
-    ]
+    few = lengths.sum() <= _MOST_CHOICES or lengths.max() <= most
+    steps = np.ones_like(lengths) if few else np.maximum(lengths // most, 1)
+    kept = [np.append(np.arange(0, n - 1, s), n - 1) for n, s in zip(lengths, steps, strict=True)]
     while True:
-        answers, _ = _solved(choices, kept)
+        answers, bound = _solved(choices, kept)
         best = max([best, *answers], key=choices.rank)
         if steps.max() == 1:
-            return best, np.inf
+            return best, bound if few else np.inf
         steps = np.maximum(steps // _FINER, 1)
         near = np.arange(-(most // 2), most // 2 + 1)
         kept = [
@@ -295,38 +286,21 @@ def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[list
 def _program(
     choices: ThresholdChoices, kept: Sequence[Array], margin: float, gap: float
 ) -> tuple[list[Array], float]:
-    """Return the share of every choice in its group, nothing if there is no answer, and the bound.
-
-    The last variables are the cells' rates.
-    """
-    sizes = [len(group) for group in kept]
-    n, n_cells = sum(sizes), choices.n_cells
-    combination = as_csr(sp.block_diag([as_csr(_term(part).combination) for part in choices.parts]))
+    """Return the share of every choice in its group, nothing if there is no answer, and a bound."""
+    sizes, pairs = [len(group) for group in kept], list(zip(choices.groups, kept, strict=True))
+    combination = as_csr(sp.block_diag([as_csr(part.term.combination) for part in choices.parts]))
     level = np.concatenate([_level(part) for part in choices.parts])
-    pairs = list(zip(choices.groups, kept, strict=True))
-    cost = -np.concatenate([group.correct[rows] for group, rows in pairs])
-    one_each = sp.block_diag([as_csr(np.ones((1, size))) for size in sizes])
-    places = [sp.eye_array(n_cells, format="csc")[:, group.cells] for group in choices.groups]
-    rates = [sp.csr_array(group.rates[:, rows]) for group, rows in pairs]
-    added = sp.hstack([place @ some for place, some in zip(places, rates, strict=True)])
-    nothing = sp.csr_array((len(sizes), n_cells))
-    fixed = sp.vstack([sp.hstack([one_each, nothing]), sp.hstack([added, -sp.eye_array(n_cells)])])
-    target = np.append(np.ones(len(sizes)), np.zeros(n_cells))
-    limits = sp.hstack([sp.csr_array((len(level), n)), combination])
+    each = [combination[:, g.cells] @ sp.csc_array(g.rates[:, rows]) for g, rows in pairs]
+    one_each = sp.block_diag([np.ones((1, size)) for size in sizes])
     answer = milp(
-        np.append(cost, np.zeros(n_cells)),
+        -np.concatenate([group.correct[rows] for group, rows in pairs]),
         constraints=[
-            LinearConstraint(sp.csc_array(fixed), target, target),
-            LinearConstraint(sp.csc_array(limits), -np.inf, -level - margin),
+            LinearConstraint(sp.csc_array(one_each), 1.0, 1.0),
+            LinearConstraint(sp.csc_array(sp.hstack(each)), -np.inf, -level - margin),
         ],
-        bounds=Bounds(
-            np.append(np.zeros(n), np.full(n_cells, -np.inf)),
-            np.append(np.ones(n), np.full(n_cells, np.inf)),
-        ),
-        integrality=np.append(np.ones(n), np.zeros(n_cells)),
-        options={"node_limit": max(_NODES // n, 1), "mip_rel_gap": gap},
+        bounds=Bounds(0.0, 1.0),
+        integrality=np.ones(sum(sizes)),
+        options={"node_limit": max(_NODES // sum(sizes), 1), "mip_rel_gap": gap},
     )
-    limit = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)
-    if answer.x is None:
-        return [], limit
-    return np.split(answer.x[:n], np.cumsum(sizes)[:-1]), limit
+    bound = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)
+    return [] if answer.x is None else np.split(answer.x, np.cumsum(sizes)[:-1]), bound

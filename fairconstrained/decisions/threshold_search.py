@@ -87,9 +87,7 @@ class ThresholdTask:
             **figures(best),
             accuracy_on_scores=unconstrained.accuracy,
             accuracy_unconstrained=unconstrained.accuracy,
-            n_solves=0,
             data_passes=self.problem.passes,
-            data_passes_on_scores=0.0,
             accuracy_bound=max(min(bound, unconstrained.accuracy), best.accuracy),
         )
 

@@ -214,13 +214,10 @@ class ThresholdFit:
             params = _check_method_params(self.X, dict(self.splitting), indices=positions)
             X = _safe_indexing(self.X, positions)
             return splits_of(cv, X, self.labels[positions], params)
-        place = {int(position): k for k, position in enumerate(positions)}
-
-        def here(rows: Array) -> Array:
-            asked = np.asarray(rows).tolist()
-            return np.array([place[row] for row in asked if row in place], dtype=int)
-
-        return [(here(train), here(test)) for train, test in cv]
+        place = np.full(len(self.labels), -1)
+        place[positions] = np.arange(len(positions))
+        splits = [(place[np.asarray(train)], place[np.asarray(test)]) for train, test in cv]
+        return [(train[train >= 0], test[test >= 0]) for train, test in splits]
 
     def _fold(self, train: Array, test: Array) -> Array:
         """Return the scores of a test fold."""

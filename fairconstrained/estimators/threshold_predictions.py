@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _estimator_has, _num_samples, check_is_fitted, validate_data
 
 from fairconstrained.data.attributes import names_in_fit, split_strata
 from fairconstrained.data.inputs import check_same_rows
@@ -18,15 +17,6 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import groups_of
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.typing import Array, MatrixLike
-
-
-def _has(method: str) -> Callable[[Any], bool]:
-    """Return the check whether the inner classifier has a method."""
-
-    def check(estimator: Any) -> bool:
-        return hasattr(getattr(estimator, "estimator_", estimator.estimator), method)
-
-    return check
 
 
 class ThresholdPredictions(BaseEstimator):
@@ -72,7 +62,7 @@ class ThresholdPredictions(BaseEstimator):
             )
         return float(self.threshold_)
 
-    @available_if(_has("decision_function"))
+    @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the classifier's scores, which thresholds do not change.
 
@@ -143,7 +133,7 @@ class ThresholdPredictions(BaseEstimator):
         last = self.pos_label_ == self.classes_[1]
         return self.classes_[(margin > 0.0 if last else margin >= 0.0).astype(int)]
 
-    @available_if(_has("predict_proba"))
+    @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the classifier's probabilities, which thresholds do not change.
 
