@@ -182,9 +182,9 @@ class CandidateSearch:
         w[: self.model.n_parameters] = 0.0
         return self.problem.domain.project(sum(shifts, w))
 
-    def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
-        """Return the candidate; without its scores this is a pass over the data."""
-        at = self.decisions.at(w).with_scores(scores or {})
+    def evaluate(self, w: Array) -> Candidate:
+        """Return the candidate: a pass over the data."""
+        at = self.decisions.at(w)
         statistics = [at.statistics_of(part) for part in self.parts]
         figures = self._figures([*map(largest_outputs, self.parts, statistics)])
         accuracy, violation, excess = (figure.item() for figure in figures)
@@ -226,16 +226,13 @@ class CandidateSearch:
     def follow(
         self, line: Line, reach: tuple[float, float] = (-np.inf, np.inf), center: float | None = 0.0
     ) -> Candidate:
-        """Return the best candidate on a line; if it is the best so far, its scores are exact."""
+        """Return the best candidate on a line."""
         points = self.points_on(line, reach, center)
         accuracy, violation, excess = self._figures(line.outputs(points))
         merit, met = accuracy - _PRICE * excess, at_most(violation)
         near = _ACCURACY_WEIGHT * merit - violation
         t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
-        w, scores = line.model(t), line.scores(t)
-        candidate = self.evaluate(w, scores)
-        if scores and candidate.better_than(self.best):
-            candidate = self.evaluate(w)
+        candidate = self.evaluate(line.model(t))
         self.offer(candidate)
         return candidate
 
@@ -290,7 +287,7 @@ class CandidateSearch:
             flips = line.flips((0.0, np.inf) if positive else (-np.inf, 0.0))
             for share in shares if len(flips) else ():
                 t = np.quantile(flips, 1.0 - share if positive else share)
-                yield self.evaluate(line.model(t), line.scores(t))
+                yield self.evaluate(line.model(t))
 
     def sweep_between(self, start: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two, for models with linear scores."""

@@ -180,11 +180,6 @@ class Line:
         """Return the variables at t."""
         return self.w + t * self.direction
 
-    def scores(self, t: float) -> Scores:
-        """Return the scores at t, without another pass over the data; none in shards."""
-        in_memory = ((k, rows) for k, rows in self.rows.items() if isinstance(rows, ScoresOnLine))
-        return {model: rows.scores(t) for model, rows in in_memory}
-
 
 def is_counted(term: Term) -> bool:
     """Return whether a term is an affine function of the shares of predictions in cells of rows."""

@@ -35,6 +35,7 @@ _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
+_TOL_OF_START, _PASSES_OF_START = 1e-7, 20.0  # to which, and in how many, a start is solved
 _N_JOINED = 6  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 
@@ -53,6 +54,8 @@ class DecisionTask:
     # `SoftLabels`
     expected: tuple[CompositeFunction, ...] = ()
     anchor: float = ANCHOR  # what it costs to move away from `first`
+    # whether `first` solves the problem: limits on decisions alone may have been added
+    solved: bool = True
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
@@ -68,7 +71,8 @@ class DecisionTask:
         :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
         exceed the bound has a price in accuracy, and the problems below bound them, too.
 
-        From the fit on scores, :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
+        From the fit on scores, solved to many digits so that its solver does not matter,
+        :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
         minimise the share of errors with narrowing sigmoids in place of decisions. All intercepts
         of every model on the way and the lines between models are searched by counting. Where only
         constant models meet the bound, rounds begin at the model without constraints as well. The
@@ -76,7 +80,8 @@ class DecisionTask:
         meets the constraints.
         """
         search = self.candidates()
-        begin, start = search.problem.passes, search.evaluate(self.first.w)
+        begin, given = search.problem.passes, search.evaluate(self.first.w)
+        start = search.evaluate(self._refined().w) if self.solved and self.problem.smooth else given
         auxiliary = self.first.w[len(self.unconstrained) :]  # the variables of constraints' terms
         free = search.evaluate(np.append(self.unconstrained, auxiliary))
         seen = [start, free, search.add(start), search.add(free)]
@@ -90,11 +95,18 @@ class DecisionTask:
             search.sweep_intercept(search.best)
         return DecisionSearch(
             **figures(search.best),
-            accuracy_on_scores=start.accuracy,
+            accuracy_on_scores=given.accuracy,
             accuracy_unconstrained=free.accuracy,
             n_solves=n_solves,
             data_passes=self.first.data_passes + search.problem.passes - begin,
             data_passes_on_scores=self.first.data_passes,
+        )
+
+    def _refined(self) -> Result:
+        """Return the fit on scores to many digits, which does not depend on the solver before."""
+        solver, passes = default_solver(self.problem), _PASSES_OF_START
+        return solver.minimize(
+            self.problem, warm=self.first, tol=_TOL_OF_START, max_data_passes=passes
         )
 
     def without_search(self) -> DecisionSearch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,13 +19,11 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.in_memory import drawn
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
-from fairconstrained.utils.numerics import by_first_row
 from fairconstrained.utils.typing import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
@@ -41,8 +40,6 @@ _RIDGE = 1e-3  # of the mean curvature
 _MOST_CURVED = 300  # variables for which the curvature is a matrix
 _ROWS_OF_CURVATURE = 10_000
 _LEAST_SPREAD = 1e-12
-_N_SAMPLED = 4  # rounds on a sample of many rows
-_MOST_ROWS, _FEW_ROWS = 50_000, 2000  # of a smooth problem; of a cell, all of which are taken
 
 _RATE = 0.2  # widths of density estimates fall with this power of the number of rows
 _STEEPER = 4.0  # the factor for surrogates of rankings
@@ -103,19 +100,15 @@ class SmoothRounds:
         sizes, triangle, size = problem.preconditioner, whitening(problem, start.w), start.spread
         if triangle is None:
             size = min(size, float(np.linalg.norm(start.w / sizes)))  # the curvature may be less
-        unit = max(size, _LEAST_SPREAD)
-        if triangle is None:
-            self.there, self.back = (
-                sp.diags_array(1.0 / (unit * sizes)),
-                sp.diags_array(unit * sizes),
-            )
-        else:
-            inverse = solve_triangular(triangle, np.eye(len(triangle)))
-            self.there, self.back = triangle / (unit * sizes), unit * sizes[:, None] * inverse
+        units = max(size, _LEAST_SPREAD) * sizes
+        self.there: Any = sp.diags_array(1.0 / units)
+        self.back: Any = sp.diags_array(units)
+        if triangle is not None:
+            self.there = triangle / units
+            self.back = units[:, None] * solve_triangular(triangle, np.eye(len(units)))
         self.start = self.there @ start.w
         # minus the share of correct predictions; with constraints on rankings after the loss
         self.parts = smooth_parts(search)
-        self.sampled = self._sample()
         self.multipliers = np.zeros(problem.n_constraints)
         correct = np.ones(search.parts[0].n_outputs)
         self.objective, self.penalty = np.append(1.0, -3.0 * correct), _WITH_LOSS
@@ -123,16 +116,6 @@ class SmoothRounds:
         if search.counted:
             self.objective, self.penalty = -correct, _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
-
-    def _sample(self) -> Sequence[CompositeFunction]:
-        """Return the parts on some of many rows, with all rows of small cells."""
-        (part, *others), most = self.parts, _MOST_ROWS
-        if others or not part.batchable or part.model.n_rows <= most:
-            return self.parts
-        strata = by_first_row(part.term.strata())
-        rows, weights = drawn(strata, np.arange(strata.max() + 1), most, _FEW_ROWS)
-        term = part.term.take(rows, weights)
-        return [replace(part, model=part.model.batch(rows), term=term)]
 
     def restart(self, start: Candidate) -> None:
         """Go on from another model."""
@@ -153,7 +136,7 @@ class SmoothRounds:
             value, gradient = self._value(x + root(z), problem, shift)
             return value, root(gradient)
 
-        options = {"maxiter": steps, "maxfun": trials}
+        options: Any = {"maxiter": steps, "maxfun": trials}
         z = minimize(value, np.zeros_like(x), method="L-BFGS-B", jac=True, options=options).x
         w = problem.domain.project(self.back @ (x + root(z)))
         self.last = self.search.evaluate(w)
@@ -205,8 +188,7 @@ class SmoothRounds:
 
     def _problem(self, width: float) -> Problem:
         """Return a problem whose outputs are the objective's parts and the smooth constraints."""
-        parts = self.sampled if self.n_done < _N_SAMPLED else self.parts
-        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in parts]
+        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts]
         return replace(self.search.problem, objective=CompositeFunction(), constraints=tuple(parts))
 
     def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:

@@ -115,7 +115,7 @@ class ThresholdChoices:
         """
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
-        parts = tuple(_counted(part, model) for part in problem.constraints)
+        parts: tuple[Any, ...] = tuple(_counted(part, model) for part in problem.constraints)
         terms = [correct_predictions(y, sample_weight), *(part.term for part in parts)]
         cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in terms]))
         scores, codes, groups = model.given[model.rows], model.codes[model.rows], []
@@ -291,7 +291,7 @@ def _program(
     combination = as_csr(sp.block_diag([as_csr(part.term.combination) for part in choices.parts]))
     level = np.concatenate([_level(part) for part in choices.parts])
     each = [combination[:, g.cells] @ sp.csc_array(g.rates[:, rows]) for g, rows in pairs]
-    one_each = sp.block_diag([np.ones((1, size)) for size in sizes])
+    one_each = sp.block_diag([as_csr(np.ones((1, size))) for size in sizes])
     answer = milp(
         -np.concatenate([group.correct[rows] for group, rows in pairs]),
         constraints=[
@@ -299,7 +299,7 @@ def _program(
             LinearConstraint(sp.csc_array(sp.hstack(each)), -np.inf, -level - margin),
         ],
         bounds=Bounds(0.0, 1.0),
-        integrality=np.ones(sum(sizes)),
+        integrality=np.ones(sum(sizes), dtype=int),
         options={"node_limit": max(_NODES // sum(sizes), 1), "mip_rel_gap": gap},
     )
     bound = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)

@@ -211,6 +211,7 @@ class Fit:
             self.data.loss_weight,
             self.unconstrained.result.w,
             () if self._soft_labels is None else self._soft_labels.constraints(self.problem),
+            solved=not isinstance(self.estimator.threshold, SelectionRate),
         )
 
     @cached_property
