@@ -10,60 +10,22 @@ from functools import cache
 
 import numpy as np
 import pytest
-from _support.bad_values import (
-    CHOICE,
-    COUNT,
-    FAIR,
-    GROUPS,
-    LABELS,
-    MATRIX,
-    MEMBERS,
-    NAN,
-    NETWORK,
-    NEYMAN_PEARSON,
-    OF_CONSTRAINTS,
-    OF_METRICS,
-    OF_RANKERS,
-    OF_SOLVERS,
-    OPEN_SHARE,
-    OWN_CV,
-    RANKER,
-    SEED,
-    SWITCH,
-    THING,
-    THRESHOLDS,
-    TREES,
-    WEIGHTS,
-    N,
-    X,
-    Y,
-)
+from _support import bad_values as bad
+from _support.bad_values import GROUPS, N, X, Y
 
-import fairconstrained
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    NeymanPearsonClassifier,
-    best_score_within,
-    compare_rankers,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    make_fairness_scorer,
-    metrics,
-    solvers,
-)
+import fairconstrained as fc
+from fairconstrained import metrics, solvers
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 
 LIGHTGBM, TORCH = (importlib.util.find_spec(name) for name in ("lightgbm", "torch"))
-MODEL = FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
+MODEL = fc.FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
 QUERY = np.arange(N) % 4
-ROWS = {"X": MATRIX, "y": LABELS, "sample_weight": WEIGHTS, "sensitive_features": MEMBERS}
+ROWS = {
+    "X": bad.MATRIX,
+    "y": bad.LABELS,
+    "sample_weight": bad.WEIGHTS,
+    "sensitive_features": bad.MEMBERS,
+}
 NEEDED = {  # other options without which an argument is not used
     "confidence": {"enforce": "decision"},
     "holdout": {"enforce": "decision", "confidence": 0.9},
@@ -75,7 +37,7 @@ NEEDED = {  # other options without which an argument is not used
 
 def fitted(kind, name, value, **rows):
     """Fit an estimator with one bad option, or to one bad argument."""
-    options = {"cv": 2, "n_kappas": 2} if kind is FairLogisticClassifierCV else {"max_iter": 2}
+    options = {"cv": 2, "n_kappas": 2} if kind is fc.FairLogisticClassifierCV else {"max_iter": 2}
     if isinstance(value, solvers.Solver):
         options = {}  # the estimator's max_iter would take the place of the solver's
     arguments = {"X": X, "y": Y, **rows}
@@ -90,7 +52,7 @@ def fitted(kind, name, value, **rows):
 
 @cache
 def of_ranker():
-    return FairRanker(max_iter=20).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+    return fc.FairRanker(max_iter=20).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
 
 def ranker(name, value):
@@ -98,7 +60,7 @@ def ranker(name, value):
     if name == "sensitive_columns":
         del rows["sensitive_features"]
     options = {} if name in rows else {**NEEDED.get(name, {}), name: value}
-    FairRanker(**options).fit(**(rows | {name: value} if name in rows else rows))
+    fc.FairRanker(**options).fit(**(rows | {name: value} if name in rows else rows))
 
 
 def calling(function, *first, **arguments):
@@ -109,7 +71,7 @@ def calling(function, *first, **arguments):
 def thresholds(name, value):
     rows = {} if name == "sensitive_columns" else {"sensitive_features": GROUPS}
     needed = {"confidence": 0.9} if name == "holdout" else {}
-    model = FairThresholds(**{"estimator": FairLogisticClassifier(), **needed, name: value})
+    model = fc.FairThresholds(**{"estimator": fc.FairLogisticClassifier(), **needed, name: value})
     model.fit(X, Y, **rows)
 
 
@@ -119,23 +81,22 @@ def fair(kind):
 
 def of(kind, own):
     """Return the values for every parameter of a classifier, of its own and of all."""
-    return {
-        key: (FAIR | own)[key] for key in inspect.signature(kind).parameters if key in FAIR | own
-    }
+    table = bad.FAIR | own
+    return {key: table[key] for key in inspect.signature(kind).parameters if key in table}
 
 
 def path(name, value):
     arguments = {
-        "estimator": FairLogisticClassifier(), "X": X, "y": Y, "sensitive_features": GROUPS,
+        "estimator": fc.FairLogisticClassifier(), "X": X, "y": Y, "sensitive_features": GROUPS,
         "n_kappas": 2,
     }  # fmt: skip
     if name.endswith("_val"):
         arguments |= {"X_val": X, "y_val": Y, "sensitive_features_val": GROUPS}
-    fairness_path(**{**arguments, name: value})
+    fc.fairness_path(**{**arguments, name: value})
 
 
 def scorer(name, value):
-    made = make_fairness_scorer(**{"metric": metrics.group_auc_difference, name: value})
+    made = fc.make_fairness_scorer(**{"metric": metrics.group_auc_difference, name: value})
     made(MODEL, X, Y, **({} if name == "sensitive_columns" else {"sensitive_features": GROUPS}))
 
 
@@ -152,14 +113,14 @@ def constraint(kind):
             options["reference_groups"] = GROUPS
         if name == "reference_groups":
             options["reference"] = X
-        fitted(FairLogisticClassifier, "constraint", kind(**options), sensitive_features=GROUPS)
+        fitted(fc.FairLogisticClassifier, "constraint", kind(**options), sensitive_features=GROUPS)
 
     return call
 
 
 def solver(kind):
     return lambda name, value: fitted(
-        FairLogisticClassifier, "solver", kind().set_params(**{name: value}),
+        fc.FairLogisticClassifier, "solver", kind().set_params(**{name: value}),
         sensitive_features=GROUPS,
     )  # fmt: skip
 
@@ -184,126 +145,126 @@ OF_LABELS = (
 UNLABELLED = {"impact_ratios", "score_impact_ratios"}  # labels may be None
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {
-    "FairLogisticClassifier": (fair(FairLogisticClassifier), FAIR | ROWS),
-    "FairHingeClassifier": (fair(FairHingeClassifier), FAIR),
+    "FairLogisticClassifier": (fair(fc.FairLogisticClassifier), bad.FAIR | ROWS),
+    "FairHingeClassifier": (fair(fc.FairHingeClassifier), bad.FAIR),
     "FairLogisticClassifierCV": (
-        fair(FairLogisticClassifierCV),
-        {**{k: v for k, v in FAIR.items() if k != "kappa"}, **ROWS, **OWN_CV},  # not used in fit
+        fair(fc.FairLogisticClassifierCV),
+        {k: v for k, v in (bad.FAIR | ROWS | bad.OWN_CV).items() if k != "kappa"},  # not in fit
     ),
     "NeymanPearsonClassifier": (
-        lambda name, value: fitted(NeymanPearsonClassifier, name, value),
-        NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
+        lambda name, value: fitted(fc.NeymanPearsonClassifier, name, value),
+        bad.NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
     ),
     **{
         kind.__name__: (fair(kind), of(kind, own))
         for kind, own, installed in (
-            (FairBoostingClassifier, TREES, LIGHTGBM),
-            (FairNetworkClassifier, NETWORK, TORCH),
+            (fc.FairBoostingClassifier, bad.TREES, LIGHTGBM),
+            (fc.FairNetworkClassifier, bad.NETWORK, TORCH),
         )
         if installed
     },
-    "FairRanker": (ranker, RANKER | OF_RANKERS),
+    "FairRanker": (ranker, bad.RANKER | bad.OF_RANKERS),
     "FairRanker.score": (
         calling(of_ranker().score, X=X, y=Y, query=QUERY),
-        {**OF_RANKERS, "y": [*LABELS, Y + 5]},
+        {**bad.OF_RANKERS, "y": [*bad.LABELS, Y + 5]},
     ),
     "compare_rankers": (
         calling(
-            compare_rankers,
+            fc.compare_rankers,
             models={"a": of_ranker()}, X=X, y=Y, sensitive_features=GROUPS, query=QUERY,
         ),
         {
             "models": [
                 "a", None, 3, {}, {"a": 3}, {3: of_ranker(), "3": of_ranker()}, [of_ranker()],
-                MODEL, FairRanker,
+                MODEL, fc.FairRanker,
             ],
-            **OF_RANKERS,
+            **bad.OF_RANKERS,
         },
     ),
-    "FairThresholds": (thresholds, THRESHOLDS),
-    "predict": (predicted("predict"), {"X": [*MATRIX, X[:, :2]]}),
-    "predict_proba": (predicted("predict_proba"), {"X": MATRIX}),
-    "decision_function": (predicted("decision_function"), {"X": MATRIX}),
+    "FairThresholds": (thresholds, bad.THRESHOLDS),
+    "predict": (predicted("predict"), {"X": [*bad.MATRIX, X[:, :2]]}),
+    "predict_proba": (predicted("predict_proba"), {"X": bad.MATRIX}),
+    "decision_function": (predicted("decision_function"), {"X": bad.MATRIX}),
     "to_sklearn": (
         lambda name, value: MODEL.to_sklearn(sensitive=value),
-        {"sensitive": [*CHOICE, None]},
+        {"sensitive": [*bad.CHOICE, None]},
     ),
     "fairness_path": (
         path,
         {
-            "estimator": ["a", None, 3, FairLogisticClassifier, NeymanPearsonClassifier()],
-            "kappas": OWN_CV["kappas"],
-            "n_kappas": OWN_CV["n_kappas"],
-            "min_ratio": [*OPEN_SHARE, None],
+            "estimator": ["a", None, 3, fc.FairLogisticClassifier, fc.NeymanPearsonClassifier()],
+            "kappas": bad.OWN_CV["kappas"],
+            "n_kappas": bad.OWN_CV["n_kappas"],
+            "min_ratio": [*bad.OPEN_SHARE, None],
             **ROWS,
-            "X_val": ["a", 3, X[:, 0], np.full((N, 3), NAN), X[:, :2]],
-            "y_val": [*LABELS, Y + 5],
-            "sample_weight_val": WEIGHTS,
-            "sensitive_features_val": [*MEMBERS, None],
+            "X_val": ["a", 3, X[:, 0], np.full((N, 3), bad.NAN), X[:, :2]],
+            "y_val": [*bad.LABELS, Y + 5],
+            "sample_weight_val": bad.WEIGHTS,
+            "sensitive_features_val": [*bad.MEMBERS, None],
         },
     ),
     "fairness_report": (
-        calling(fairness_report, estimator=MODEL, X=X, y=Y, sensitive_features=GROUPS),
+        calling(fc.fairness_report, estimator=MODEL, X=X, y=Y, sensitive_features=GROUPS),
         {
             **ROWS,
-            "estimator": ["a", None, 3, FairLogisticClassifier(), {}],
-            "y": [one for one in [*LABELS, X[:, 0], Y + 5] if one is not None],
-            "confidence": [*OPEN_SHARE, None],
+            "estimator": ["a", None, 3, fc.FairLogisticClassifier(), {}],
+            "y": [one for one in [*bad.LABELS, X[:, 0], Y + 5] if one is not None],
+            "confidence": [*bad.OPEN_SHARE, None],
         },
     ),
     "make_fairness_scorer": (
         scorer,
         {
             "metric": ["a", None, 3, lambda y_true, y_pred: 0.0, [1]],
-            "response_method": ["a", 3, None, ["a"], THING],
-            "greater_is_better": ["a", 3, 0.5, [], THING],
-            "sensitive_columns": ["zz", 0.5, [None], THING, [9]],
-            "requested": [3, None, [1], THING, 1.5],
+            "response_method": ["a", 3, None, ["a"], bad.THING],
+            "greater_is_better": ["a", 3, 0.5, [], bad.THING],
+            "sensitive_columns": ["zz", 0.5, [None], bad.THING, [9]],
+            "requested": [3, None, [1], bad.THING, 1.5],
         },
     ),
     "scorer": (
         calling(
-            make_fairness_scorer(metrics.group_auc_difference), MODEL,
+            fc.make_fairness_scorer(metrics.group_auc_difference), MODEL,
             X=X, y_true=Y, sensitive_features=GROUPS,
         ),
-        {"X": MATRIX, "y_true": [*LABELS, Y + 5], "sensitive_features": MEMBERS,
-         "sample_weight": WEIGHTS},
+        {"X": bad.MATRIX, "y_true": [*bad.LABELS, Y + 5], "sensitive_features": bad.MEMBERS,
+         "sample_weight": bad.WEIGHTS},
     ),
     "best_score_within": (
-        calling(best_score_within, gap="gap", limit=0.1),
+        calling(fc.best_score_within, gap="gap", limit=0.1),
         {
-            "gap": [3, None, ["a"], THING, 1.5],
-            "limit": ["a", -1, NAN, None, True],
-            "score": [3, None, ["a"], THING, 1.5],
-            "at_least": SWITCH,
+            "gap": [3, None, ["a"], bad.THING, 1.5],
+            "limit": ["a", -1, bad.NAN, None, True],
+            "score": [3, None, ["a"], bad.THING, 1.5],
+            "at_least": bad.SWITCH,
         },
     ),
     "make_biased_classification": (
-        calling(make_biased_classification),
+        calling(fc.make_biased_classification),
         {
-            "n_samples": [*COUNT, None],
-            "n_features": [*COUNT, None],
-            "n_groups": [1, *COUNT, None],
-            "gap": ["a", -1, 1, NAN, None, True],
+            "n_samples": [*bad.COUNT, None],
+            "n_features": [*bad.COUNT, None],
+            "n_groups": [1, *bad.COUNT, None],
+            "gap": ["a", -1, 1, bad.NAN, None, True],
             "n_informative": [0, -1, 11, 1.5, "a", True],
-            "class_sep": ["a", -1, NAN, None, True],
-            "flip_y": ["a", -1, 0.5, NAN, None, True],
-            "sparse": SWITCH,
-            "return_coef": SWITCH,
-            "random_state": SEED,
+            "class_sep": ["a", -1, bad.NAN, None, True],
+            "flip_y": ["a", -1, 0.5, bad.NAN, None, True],
+            "sparse": bad.SWITCH,
+            "return_coef": bad.SWITCH,
+            "random_state": bad.SEED,
         },
     ),
     **{
         title: (
             solver(kind),
-            {name: OF_SOLVERS[name] for name in kind().get_params(False) if name in OF_SOLVERS},
+            {k: bad.OF_SOLVERS[k] for k in kind().get_params(False) if k in bad.OF_SOLVERS},
         )
         for title, kind in solvers.SOLVERS.items()
     },
     **{
         kind.__name__: (
             constraint(kind),
-            {name: OF_CONSTRAINTS[name] for name in kind().get_params(deep=False)},
+            {name: bad.OF_CONSTRAINTS[name] for name in kind().get_params(deep=False)},
         )
         for kind in CLASSIFIER_CONSTRAINTS.values()
     },
@@ -313,7 +274,7 @@ TABLES = {
             {
                 one: [
                     value
-                    for value in OF_METRICS[one]
+                    for value in bad.OF_METRICS[one]
                     if value is not None or one != "y_true" or name not in UNLABELLED
                 ]
                 for one in inspect.signature(getattr(metrics, name)).parameters
@@ -347,7 +308,7 @@ def test_the_error_names_the_argument(k):
 
 
 def test_every_parameter_of_the_estimators_is_in_the_tables():
-    public = [getattr(fairconstrained, name) for name in fairconstrained.__all__]
+    public = [getattr(fc, name) for name in fc.__all__]
     estimators = [kind for kind in public if hasattr(kind, "fit")]
     for kind in estimators:
         if kind.__name__ in TABLES or (LIGHTGBM and TORCH):
@@ -366,4 +327,4 @@ def test_groups_that_may_be_left_out(name):
 
 def test_every_parameter_of_the_solvers_is_in_the_tables():
     for kind in solvers.SOLVERS.values():
-        assert set(kind().get_params(deep=False)) <= set(OF_SOLVERS)
+        assert set(kind().get_params(deep=False)) <= set(bad.OF_SOLVERS)

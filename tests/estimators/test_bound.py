@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.classifiers import EVERY, SINGLE
+from _support.classifiers import SINGLE
 from _support.every_estimator import MODELS, arguments, generated_rows, needed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -87,12 +87,3 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
     report = fairness_report(model, X, y, groups)
     assert report.model.loc["bound", "value"].startswith("not met")
     assert "not met" in str(report) and "not met" in report.to_json()
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_result_has_a_table_for_notebooks(name, rows):
-    X, y, given = rows[False]
-    model = quietly_fitted(EVERY[name](), X, y, **given)
-    page = model.result_._repr_html_()
-    assert page.startswith("<table") and "met" in page and model.result_.status.value in page
-    assert f"{model.result_.objective:.6g}" in page

@@ -96,23 +96,6 @@ def test_tasks_of_folds_and_points(numbers, name, n_jobs):
     assert_array_equal(without.fit(table, y).predict(table), clf.predict(table))
 
 
-@pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("model", "inner"),
-    [
-        (FairLogisticClassifierCV(kappas=[0.2, 0.05], cv=2, max_gap=0.5), "best_estimator_"),
-        (FairThresholds(FairLogisticClassifier(), cv=2), "estimator_"),
-    ],
-    ids=["cv", "thresholds"],
-)
-def test_the_progress_bar_shows_the_iterations_of_the_last_fit(capsys, model, inner):
-    clf = clone(model).set_callbacks(callback.ProgressBar()).fit(X, Y, sensitive_features=GROUPS)
-    shown = capsys.readouterr().out
-    assert "refit | FairLogisticClassifier - fit" in shown
-    assert inner == "estimator_" or all(path in shown for path in PATHS)
-    assert not hasattr(getattr(clf, inner), "_skl_callbacks")
-
-
 class TestCallbacks:
     def test_one_task_per_outer_iteration(self):
         recorder = Recorder()

@@ -22,7 +22,7 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import Churn, MinorityRate
+from fairconstrained.constraints import Churn
 
 X, Y, GROUPS = make_biased_classification(1200, 5, gap=0.5, random_state=0)
 X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
@@ -71,12 +71,6 @@ def test_decisions_on_these_rows_and_their_certificate() -> None:
     gap = abs(decided[sex == 0].mean() - decided[sex == 1].mean())
     assert gap == pytest.approx(clf.decision_gap_)
     assert clf.certificate_.n_held_out == len(clf.holdout_indices_)
-
-
-def test_it_is_the_mechanism_of_reference_rows() -> None:
-    clf = FairLogisticClassifier("minority_rate").fit(X, Y, constraint_data=ASKED)
-    own = MinorityRate(reference=Z, reference_groups=SEX)
-    assert_allclose(clf.coef_, FairLogisticClassifier(own).fit(X, Y).coef_, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")

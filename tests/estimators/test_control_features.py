@@ -10,7 +10,6 @@ from fairconstrained import (
     FairBoostingClassifier,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
-    FairRanker,
     FairThresholds,
     compare,
     fairness_path,
@@ -188,15 +187,6 @@ def test_tables_of_rates_have_the_largest_gap_within_a_stratum():
     assert gaps.loc["selection_rate", "gap"] == pytest.approx(within.max())
     assert gaps.loc["selection_rate", "highest"].endswith(f"band={within.idxmax()}")
     assert len(metrics.group_rates(Y, predicted, **GIVEN)) == 7
-
-
-def test_rankers_compare_within_strata():
-    query = np.repeat(np.arange(N // 15), 15)
-    ranker = FairRanker("group_auc", kappa=0.02).fit(X, Y, query=query, **GIVEN)
-    scores = ranker.predict(X)
-    assert metrics.group_auc_difference(Y, scores, **GIVEN) < 0.08
-    free = FairRanker(None).fit(X, Y, query=query).predict(X)
-    assert metrics.group_auc_difference(Y, free, **GIVEN) > 0.2
 
 
 def test_strata_with_groups_from_columns_and_on_dask():

@@ -52,18 +52,6 @@ def test_equal_predictions_at_the_default_kappa_name_the_usual_values(make, cons
     assert constant or make is not SINGLE["logistic"]
 
 
-def test_several_classes_and_dask_collections_name_the_usual_values():
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
-    rows, groups = X[RARE], GROUPS[RARE]
-    three = np.where(rows[:, 0] > 2.0, 2, Y[RARE])
-    with pytest.warns(ConstantDecisionWarning, match=USUAL):
-        FairLogisticClassifier("group_auc").fit(rows, three, sensitive_features=groups)
-    parts = [da.from_array(one, chunks=150) for one in (rows, Y[RARE], groups)]
-    with pytest.warns(ConstantDecisionWarning, match=USUAL):
-        on_dask.FairLogisticClassifier("group_auc").fit(*parts[:2], sensitive_features=parts[2])
-
-
 MESSAGE = re.compile(r"The bound of (\S+) is one on scores: .* is (\S+)\. .* enforce='decision'")
 
 

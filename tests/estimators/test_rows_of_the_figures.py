@@ -13,7 +13,6 @@ from fairconstrained import (
     FairRanker,
     FairThresholds,
     InfeasibleConstraintWarning,
-    fairness_path,
     make_biased_classification,
     make_biased_ranking,
 )
@@ -70,21 +69,6 @@ def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, con
     model.set_params(early_stopping=False, confidence=None)
     quietly_fitted(model, X, y, sensitive_features=groups)
     assert not hasattr(model, "validation_indices_")
-
-
-@pytest.mark.parametrize("name", STOPPING)
-def test_points_of_a_path_are_measured_on_all_rows(name, rows):
-    X, y, groups = rows
-    model = SINGLE[name]().set_params(**STOPPING[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = fairness_path(model, X, y, sensitive_features=groups, kappas=[0.1, 0.02])
-    for point, accuracy in zip(path.estimators, path.train_accuracy, strict=True):
-        decided = point.predict(X)
-        assert point.decision_gap_ == pytest.approx(gap_of(decided, groups))
-        assert accuracy == pytest.approx(np.mean(decided == y))
-        assert point.bound_met_ is bool(point.gap_ <= point.kappa + 1e-4)
-        assert len(point.validation_indices_) == pytest.approx(180, abs=4)
 
 
 @pytest.mark.parametrize("options", [{"early_stopping": True}, {"constraint_fraction": 0.3}])

@@ -7,12 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-)
+from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.metrics import group_rates
@@ -151,18 +146,3 @@ def test_a_threshold_needs_an_intercept():
         clf.fit(X, Y, sensitive_features=GROUPS)
     half = FairLogisticClassifier(threshold=0.5, fit_intercept=False)
     assert half.fit(X, Y, sensitive_features=GROUPS).threshold_ == 0.5
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "error_rate_parity", "loss"])
-def test_reports_measure_what_the_fit_did(constraint):
-    bound = BoundedGroupLoss(0.62) if constraint == "loss" else constraint
-    names = np.where(Y > 0, "accept", "reject")
-    clf = FairLogisticClassifier(bound, kappa=0.05, threshold=0.3, pos_label="accept")
-    clf.fit(X, names, sensitive_features=GROUPS)
-    report = fairness_report(clf, X, names, GROUPS)
-    assert "the positive class is accept" in report.title
-    found = report.to_frame("constraints").iloc[0]
-    assert found["scores"] == pytest.approx(clf.gap_, abs=1e-9)
-    assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
-    rate = np.mean(clf.predict(X) == "accept")
-    assert report.to_frame("groups")["selection_rate"].iloc[-1] == pytest.approx(rate)

@@ -1,7 +1,5 @@
 """FairBoostingClassifier: what it returns, its trees, its options."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from fairconstrained import FairBoostingClassifier, VacuousConstraintWarning
+from fairconstrained import VacuousConstraintWarning
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
 
@@ -40,17 +38,6 @@ class TestTheBoosterAlonePredicts:
             assert_allclose(booster.predict(DATA[0]), expit(scores), rtol=1e-12)
         assert_allclose(model.predict_proba(DATA[0])[:, 1], expit(scores))
         assert_array_equal(model.predict(DATA[0]), (scores > 0).astype(int))
-
-    def test_from_a_file_without_this_library(self, model, tmp_path):
-        path = tmp_path / "model.txt"
-        model.to_lightgbm().save_model(path)
-        scores = lightgbm.Booster(model_file=path).predict(DATA[0], raw_score=True)
-        assert_allclose(scores, model.decision_function(DATA[0]), rtol=0, atol=1e-12)
-
-    def test_contributions_add_up_to_the_score(self, model):
-        """Exact Shapley values of LightGBM, which explainers call."""
-        parts = model.booster_.predict(DATA[0], pred_contrib=True)
-        assert_allclose(parts.sum(axis=1), model.decision_function(DATA[0]), atol=1e-9)
 
     @pytest.mark.parametrize("labels", [["town", "x"], [0, 1]], ids=["names", "positions"])
     def test_categories_of_another_table_are_those_of_fit(self, towns, labels):
@@ -197,9 +184,3 @@ class TestMessages:
         given = {"verbose": -1, "deterministic": True, "boosting": "gbdt"}
         other = fitted(data=DATA, n_estimators=3, lightgbm_params=given)
         assert_array_equal(one.decision_function(DATA[0]), other.decision_function(DATA[0]))
-
-
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r'pip install "fairconstrained\[boosting\]"'):
-        FairBoostingClassifier().fit(DATA[0], DATA[1], sensitive_features=DATA[2])

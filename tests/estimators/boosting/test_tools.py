@@ -76,12 +76,6 @@ def test_bounds_on_predictions_hold_or_are_reported(name):
         assert clf.result_.zero_one_violation <= ROUNDING
 
 
-def test_an_infeasible_bound_is_reported_with_its_violation():
-    with pytest.warns(InfeasibleConstraintWarning, match="least violation is") as caught:
-        clf = fitted(BoundedGroupLoss(0.05))
-    assert f"{clf.violation_:.3g}" in str(caught[0].message)
-
-
 def test_reference_rows_take_part_in_growing_and_meet_the_bound():
     X, y, groups = rows(2400)
     seen, later = slice(0, 1600), slice(1600, None)
@@ -141,10 +135,8 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        ([1, 0], "monotone_constraints has 2 entries; X has 3 columns"),
         ({"age": 1}, "monotone_constraints: X has no column 'age'"),
         ({"b": 2}, "got 2 for 'b'"),
-        ({"b": True}, "got True for 'b'"),
         ({"c": 1}, "got 1 for 'c' of a categorical column"),
     ],
 )

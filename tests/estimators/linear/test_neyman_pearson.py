@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
@@ -55,14 +54,6 @@ def test_the_classes_losses_are_the_formula(iris):
     assert fit.priority_ == "versicolor"
 
 
-def test_a_tighter_bound_costs_the_priority_class(iris):
-    fits = [NeymanPearsonClassifier("versicolor", k).fit(*iris) for k in (0.1, 0.2, 0.4)]
-    losses = [fit.class_losses_[1] for fit in fits]
-    assert losses[0] > losses[1] > losses[2]
-    assert fits[0].class_errors_[2] < fits[2].class_errors_[2]
-    assert fits[1].score(*iris) > 0.9
-
-
 def test_scipy_finds_no_better_point():
     """The convex case: logistic losses, written out here, minimised by SLSQP."""
     X, y = make_blobs(90, centers=3, n_features=2, cluster_std=4.0, random_state=3)
@@ -85,14 +76,6 @@ def test_scipy_finds_no_better_point():
     assert_allclose(fit.objective_, found.fun, rtol=1e-4)
 
 
-def test_two_classes_and_sparse_rows(iris):
-    X, y = iris[0][50:], iris[1][50:]
-    fit = NeymanPearsonClassifier("virginica", 0.2).fit(X, y)
-    other = NeymanPearsonClassifier("virginica", 0.2).fit(sp.csr_array(X), y)
-    assert_allclose(other.coef_, fit.coef_, atol=1e-6)
-    assert fit.coef_.shape == (2, 4) and fit.class_losses_[0] <= 0.2 + 1e-4
-
-
 def test_warm_start(iris):
     fit = NeymanPearsonClassifier("versicolor", 0.3, warm_start=True).fit(*iris)
     cold = fit.result_.data_passes
@@ -106,18 +89,9 @@ def test_contradictory_bounds_are_reported():
         NeymanPearsonClassifier(kappa=0.3).fit(X, y)
 
 
-MISTAKES = {
-    "priority": ({"priority": "rose"}, r"priority names the class 'rose'.*'setosa', 'versicolor'"),
-    "a class": ({"kappa": {"rose": 1.0}}, r"kappa names the class 'rose', which y does not have"),
-    "the first": ({"kappa": {"setosa": 1.0}}, "kappa has a bound for the class.*priority class"),
-}
-
-
-@pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_are_reported(iris, case):
-    options, message = MISTAKES[case]
-    with pytest.raises(ValueError, match=message):
-        NeymanPearsonClassifier(**options).fit(*iris)
+def test_bounds_of_unknown_classes_are_reported(iris):
+    with pytest.raises(ValueError, match=r"kappa names the class 'rose', which y does not have"):
+        NeymanPearsonClassifier(kappa={"rose": 1.0}).fit(*iris)
 
 
 def term(function, bounds=(0.5, 0.7)):
@@ -190,11 +164,3 @@ def test_a_scale_of_all_features_with_the_inverse_radius_changes_nothing(name, c
     np.testing.assert_allclose(scale * other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
     assert other.result_.data_passes == one.result_.data_passes
     assert make(0.29).project(one.coef_[0]) != pytest.approx(one.coef_[0])  # the set is active
-
-
-@pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])
-def test_neyman_pearson_with_a_radius(scale):
-    X, y, _ = data()
-    one = NeymanPearsonClassifier(kappa=0.3, radius=0.3, alpha=0.0).fit(X, y)
-    other = NeymanPearsonClassifier(kappa=0.3, radius=0.3 / scale, alpha=0.0).fit(X * scale, y)
-    np.testing.assert_allclose(scale * other.coef_, one.coef_, rtol=1e-6, atol=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
@@ -145,12 +144,6 @@ def test_options_that_a_solver_does_not_take():
         fitted(batch_size=20, solver="augmented-lagrangian")
     with pytest.raises(ValueError, match=r"learning_rate=0.1 is given"):
         fitted(learning_rate=0.1, solver="3s-econ")
-
-
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r'pip install "fairconstrained\[torch\]"'):
-        FairNetworkClassifier().fit(X, Y, sensitive_features=GROUPS)
 
 
 pytest.importorskip("torch", reason="torch is not installed")

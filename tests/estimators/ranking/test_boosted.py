@@ -64,49 +64,11 @@ class TestBounds:
         assert ranker.multipliers_.max() > 1e-4
 
 
-class TestCertificate:
-    def test_it_is_recomputed_from_outside(self):
-        """With all leaf values free and no penalty: the Lagrangian's gradient by loops."""
-        constraint = QueryParity(loss="logistic", average=True)
-        trees = {"n_estimators": 4, "n_fitted_trees": None, "alpha": 0.0}
-        ranker = fitted(constraint, 0.005, tol=1e-6, trees=trees)
-        assert ranker.result_.status.value == "converged"
-        scores, leaves = ranker.predict(X), ranker.to_lightgbm().predict(X, pred_leaf=True)
-        on_loss, on_gap, gaps, n_pairs = np.zeros(len(Y)), np.zeros(len(Y)), [], 0
-        for q in np.unique(QUERY):
-            inside = np.flatnonzero(q == QUERY)
-            sums = {(0, 1): np.zeros(len(Y)), (1, 0): np.zeros(len(Y))}
-            values = {(0, 1): [], (1, 0): []}
-            for i in inside[Y[inside] == 1]:
-                for j in inside[Y[inside] == 0]:
-                    apart, kind = scores[i] - scores[j], (GROUPS[i], GROUPS[j])
-                    slope = -1.0 / (1.0 + np.exp(apart))
-                    on_loss[i] += slope
-                    on_loss[j] -= slope
-                    n_pairs += 1
-                    if kind in sums:
-                        sums[kind][i] += slope
-                        sums[kind][j] -= slope
-                        values[kind].append(np.log1p(np.exp(-apart)))
-            if all(values.values()):
-                first, second = values[0, 1], values[1, 0]
-                on_gap += sums[0, 1] / len(first) - sums[1, 0] / len(second)
-                gaps.append(np.mean(first) - np.mean(second))
-        price = ranker.multipliers_ @ np.array([1.0, -1.0])
-        on_scores = on_loss / n_pairs + price * on_gap / len(gaps)
-        per_leaf = [np.bincount(leaves[:, tree], on_scores) for tree in range(leaves.shape[1])]
-        assert np.linalg.norm(np.concatenate(per_leaf)) <= 2e-6
-        assert abs(price) > 1e-3
-        assert abs(abs(np.mean(gaps)) - 0.005) <= 1e-5
-
-
-class TestLightGBM:
-    def test_only_boosted_scores_have_it(self):
-        linear = FairRanker(kappa=0.25).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
-        assert not hasattr(linear, "to_lightgbm")
-        with pytest.raises(AttributeError, match=r"to_lightgbm") as error:
-            linear.to_lightgbm()
-        assert "model='boosted'" in str(error.value.__cause__)
+def test_linear_scores_have_no_trees():
+    linear = FairRanker(kappa=0.25)
+    with pytest.raises(AttributeError, match=r"to_lightgbm") as error:
+        linear.to_lightgbm()
+    assert "model='boosted'" in str(error.value.__cause__)
 
 
 class TestEarlyStopping:

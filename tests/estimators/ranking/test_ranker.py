@@ -132,23 +132,6 @@ class TestArguments:
         with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*metadata routing"):
             ranker.score(X, Y)
 
-    @pytest.mark.parametrize(
-        ("query", "message"),
-        [
-            (QUERY[:-1], r"query has \d+ rows, X has \d+"),
-            (np.where(QUERY > 3, np.nan, QUERY), "query has missing values"),
-            ("query", "query must hold one entry per row"),
-            (np.arange(len(Y)), "needs rows of both classes; got .* none of the"),
-        ],
-    )
-    def test_bad_queries_are_errors(self, query, message):
-        with pytest.raises(ValueError, match=message):
-            FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
-
-    def test_groups_are_needed_by_the_constraint(self):
-        with pytest.raises(ValueError, match=r"'query_parity' needs groups"):
-            FairRanker().fit(X, Y, query=QUERY)
-
     def test_classifiers_do_not_take_queries(self):
         for options in ({"constraint": "query_parity"}, {"loss": "query_pairs"}):
             with pytest.raises(ValueError, match="use FairRanker"):
