@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from _support.classifiers import EVERY
 from _support.containers import CONTAINERS, DENSE, SPARSE, assert_same
+from _support.every_estimator import MODELS, arguments, generated_rows, model_needs_groups, needed
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    FairThresholds,
-    MinorityRate,
-    NeymanPearsonClassifier,
-    make_biased_classification,
-)
+from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
 
 X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
 X[np.random.default_rng(0).random(X.shape) < 0.3] = 0.0  # something for sparse formats
@@ -113,42 +106,25 @@ def repeated(X):
     return sp.csr_matrix((values, np.repeat(plain.indices, 2), plain.indptr * 2), plain.shape)
 
 
-def of_reference(rows):
-    rule = MinorityRate(0.3, minority=0, reference=rows, reference_groups=GROUPS)
-    return FairLogisticClassifier(rule).fit(rows, Y)
-
-
-def ranker(rows):
-    query = np.arange(300) // 10
-    return FairRanker().fit(rows, Y, query=query, sensitive_features=GROUPS)
-
-
-REPEATED = {
-    **{
-        name: lambda rows, make=make: make().fit(rows, Y, sensitive_features=GROUPS)
-        for name, make in EVERY.items()
-    },
-    "thresholds": lambda rows: FairThresholds(LogisticRegression()).fit(
-        rows, Y, sensitive_features=GROUPS
-    ),
-    "reference rows": of_reference,
-    "columns of X": lambda rows: FairLogisticClassifier(
-        sensitive_columns=lambda part: part[:, [0]] > 0
-    ).fit(rows, Y),
-    "Neyman-Pearson": lambda rows: NeymanPearsonClassifier().fit(rows, Y),
-    "ranker": ranker,
-}
-
-
 @pytest.mark.cases(6)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("name", [*MODELS, "reference rows", "columns of X"])
 def test_repeated_indices_of_csr_are_summed(name):
-    twice = repeated(X)
+    needed(name)
+    rows, y, given = arguments(name, generated_rows()) if name in MODELS else (X, Y, {})
+    twice, fits = repeated(rows), []
     values = twice.data.copy()
-    plain, summed = (REPEATED[name](rows) for rows in (sp.csr_matrix(X), twice))
-    methods = ("decision_function", "predict_proba", "predict")
-    scores = next(method for method in methods if hasattr(plain, method))
-    assert_allclose(getattr(summed, scores)(X), getattr(plain, scores)(X), atol=1e-6)
-    assert_allclose(summed.predict(twice), plain.predict(X), atol=1e-9)
+    for form in (sp.csr_matrix(rows), twice):
+        rule = MinorityRate(0.3, minority=0, reference=form, reference_groups=GROUPS)
+        others = {
+            "reference rows": FairLogisticClassifier(rule),
+            "columns of X": FairLogisticClassifier(sensitive_columns=lambda part: part[:, [0]] > 0),
+        }
+        fits.append(clone((MODELS | others)[name]).fit(form, y, **given))
+    plain, summed = fits
+    if hasattr(plain, "decision_function"):
+        scores = plain.decision_function(rows)
+        assert_allclose(summed.decision_function(rows), scores, atol=1e-6)
+    by_group = given if model_needs_groups(plain) else {}
+    assert_allclose(summed.predict(twice, **by_group), plain.predict(rows, **by_group), atol=1e-9)
     assert_array_equal(twice.data, values)

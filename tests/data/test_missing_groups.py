@@ -12,15 +12,12 @@ from fairconstrained import (
     DemographicParity,
     FairBoostingClassifier,
     FairLogisticClassifier,
-    FairLogisticClassifierCV,
     FairnessReport,
     FairNetworkClassifier,
     FairRanker,
     FairThresholds,
     GroupProbabilities,
     InputWarning,
-    MinorityRate,
-    fairness_path,
     make_biased_classification,
     with_strata,
 )
@@ -121,11 +118,6 @@ class TestIgnore:
             term = made.bind(np.where(Y[KNOWN] == 1, 1.0, -1.0), SEX[KNOWN], np.ones(KNOWN.sum()))
             gap = term.gap(clf.decision_function(X)[KNOWN]).max(initial=0.0)
             assert clf.gap_ == pytest.approx(gap)
-
-    def test_rows_of_a_constraint_s_own(self):
-        rule = MinorityRate(0.3, minority="f", reference=X, reference_groups=SEX)
-        clf = FairLogisticClassifier(rule, groups_missing="ignore_in_constraint").fit(X, Y)
-        assert clf.violation_ <= 1e-4
 
 
 @pytest.mark.parametrize("dtype", [float, "Int64"])
@@ -311,21 +303,3 @@ def test_what_needs_the_group_of_every_row_is_refused(data):
             clf.fit(X, y, sensitive_features=some)
     with pytest.raises(ValueError, match="probabilities of groups are for rates"):
         rate_gaps(y, y, sensitive_features=with_strata(some, groups))
-
-
-def test_rows_for_validation_may_have_probabilities(data):
-    X, y, _, P = data
-    groups = GroupProbabilities(P, ["a", "b"])
-    path = fairness_path(
-        FairLogisticClassifier(), X[:2000], y[:2000], sensitive_features=groups[:2000],
-        X_val=X[2000:], y_val=y[2000:], sensitive_features_val=groups[2000:], kappas=[0.1, 0.02],
-    )  # fmt: skip
-    for k, model in enumerate(path.estimators):
-        rates = rates_by_hand(model.predict(X[2000:]), P[2000:])
-        assert path.validation["val_decision_gap"][k] == pytest.approx(np.ptp(rates))
-        accuracy = model.score(X[2000:], y[2000:])
-        assert path.validation["val_accuracy"][k] == pytest.approx(accuracy)
-    assert path.validation_size == pytest.approx(1000.0)
-    clf = FairLogisticClassifierCV(n_kappas=3, cv=2, max_gap=0.1)
-    clf.fit(X, y, sensitive_features=groups)
-    assert np.ptp(rates_by_hand(clf.predict(X), P)) < 0.11

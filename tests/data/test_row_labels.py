@@ -138,12 +138,6 @@ def test_labels_that_occur_more_than_once():
         fitted(X, y, SERIES["sensitive_features"])
 
 
-def test_other_lengths_are_left_to_the_checks_of_lengths():
-    for y in (SERIES["y"], SERIES["y"].iloc[ORDER]):
-        with pytest.raises(ValueError, match=f"^y has {N - 1} rows, X has {N}: "):
-            fitted(FRAME, y.iloc[:-1], GROUPS)
-
-
 INDEXES = {
     "default": None,
     "strings": LABELS,

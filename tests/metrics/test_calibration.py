@@ -6,16 +6,13 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import ndcg_score, precision_score, roc_auc_score
 
-from fairconstrained import FairLogisticClassifier, FairnessReport, make_biased_classification
-from fairconstrained.constraints import CalibrationParity
-from fairconstrained.metrics import (
-    group_calibration,
-    mean_ndcg,
-    pairwise_error,
-    predictive_parity_difference,
-    query_pairwise_errors,
-    query_parity_difference,
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairnessReport,
+    make_biased_classification,
+    metrics,
 )
+from fairconstrained.constraints import CalibrationParity
 from fairconstrained.metrics.ranking import query_gaps
 
 X, Y, GROUPS = make_biased_classification(800, 3, gap=0.4, random_state=0)
@@ -32,15 +29,15 @@ MEMBERS = {"sensitive_features": GROUPS}
 
 def test_predictive_parity_is_the_gap_of_precisions():
     each = [precision_score(Y[k == GROUPS], DECIDED[k == GROUPS]) for k in (0, 1)]
-    gap = predictive_parity_difference(Y, DECIDED, **MEMBERS)
+    gap = metrics.predictive_parity_difference(Y, DECIDED, **MEMBERS)
     assert gap == pytest.approx(abs(each[0] - each[1]), rel=1e-12)
     row = FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).gaps.loc["precision"]
     assert row["gap"] == pytest.approx(gap) and row["low"] <= gap <= row["high"]
     overall = max(abs(rate - precision_score(Y, DECIDED)) for rate in each)
-    against = predictive_parity_difference(Y, DECIDED, method="to_overall", **MEMBERS)
+    against = metrics.predictive_parity_difference(Y, DECIDED, method="to_overall", **MEMBERS)
     assert against == pytest.approx(overall, rel=1e-12)
     nobody = np.where(GROUPS == 0, DECIDED, 0)
-    assert predictive_parity_difference(Y, nobody, **MEMBERS) == 0.0
+    assert metrics.predictive_parity_difference(Y, nobody, **MEMBERS) == 0.0
 
 
 def test_the_gap_is_that_of_the_constraint():
@@ -50,14 +47,14 @@ def test_the_gap_is_that_of_the_constraint():
     assert row["gap"] == pytest.approx(term.gap(MODEL.decision_function(X)).max(), abs=1e-9)
     assert 0.0 <= row["low"] <= row["gap"] <= row["high"]
     calibration = report.to_frame("calibration")
-    pd.testing.assert_frame_equal(calibration, group_calibration(Y, P, **MEMBERS))
+    pd.testing.assert_frame_equal(calibration, metrics.group_calibration(Y, P, **MEMBERS))
     assert "labels minus probabilities" in report.to_html()
     assert FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).calibration.empty
 
 
 def test_probabilities_are_between_0_and_1():
     with pytest.raises(ValueError, match="y_pred must hold the probabilities"):
-        group_calibration(Y, 3.0 * P, **MEMBERS)
+        metrics.group_calibration(Y, 3.0 * P, **MEMBERS)
 
 
 @pytest.fixture
@@ -77,24 +74,26 @@ def test_ndcg_is_the_mean_of_scikit_learns(rows, rng, k):
     expected = [
         ndcg_score([relevance[query == q]], [scores[query == q]], k=k) for q in np.unique(query)
     ]
-    assert mean_ndcg(relevance, scores, query=query, k=k) == pytest.approx(np.mean(expected))
+    assert metrics.mean_ndcg(relevance, scores, query=query, k=k) == pytest.approx(
+        np.mean(expected)
+    )
 
 
 def test_queries_without_relevant_rows_do_not_count():
     y, scores, query = [1, 0, 0, 0], [1.0, 0.0, 0.0, 1.0], [1, 1, 2, 2]
-    assert mean_ndcg(y, scores, query=query) == 1.0
-    assert np.isnan(mean_ndcg([0, 0], [1.0, 2.0], query=[1, 1]))
+    assert metrics.mean_ndcg(y, scores, query=query) == 1.0
+    assert np.isnan(metrics.mean_ndcg([0, 0], [1.0, 2.0], query=[1, 1]))
 
 
 def test_the_pairwise_error_of_one_query_is_one_minus_the_auc(rows):
     y, scores, _, _ = rows
-    error = pairwise_error(y, scores, query=np.zeros(len(y)))
+    error = metrics.pairwise_error(y, scores, query=np.zeros(len(y)))
     assert error == pytest.approx(1.0 - roc_auc_score(y, scores))
 
 
 def test_errors_by_query_and_group(rows):
     y, scores, query, groups = rows
-    table = query_pairwise_errors(y, scores, query=query, sensitive_features=groups)
+    table = metrics.query_pairwise_errors(y, scores, query=query, sensitive_features=groups)
     assert table.index.tolist() == pd.unique(query).tolist()
     for (a, b), column in table.items():
         for q, value in column.items():
@@ -107,23 +106,23 @@ def test_errors_by_query_and_group(rows):
     ]
     assert_allclose(query_gaps(table), gaps)
     arguments = {"query": query, "sensitive_features": groups}
-    assert query_parity_difference(y, scores, **arguments) == pytest.approx(max(gaps))
-    median = query_parity_difference(y, scores, quantile=0.5, **arguments)
+    assert metrics.query_parity_difference(y, scores, **arguments) == pytest.approx(max(gaps))
+    median = metrics.query_parity_difference(y, scores, quantile=0.5, **arguments)
     assert median == pytest.approx(np.median(gaps))
 
 
 def test_queries_without_pairs_are_nan_and_do_not_count():
     y, groups, query = [1, 0, 1, 1], ["a", "b", "a", "b"], [1, 1, 2, 2]
-    table = query_pairwise_errors(y, [1.0, 2, 3, 4], query=query, sensitive_features=groups)
+    table = metrics.query_pairwise_errors(y, [1.0, 2, 3, 4], query=query, sensitive_features=groups)
     assert table.loc[1, ("a", "b")] == 1.0
     assert np.isnan(table.loc[1, ("b", "a")])
     assert table.loc[2].isna().all()
     arguments = {"query": query, "sensitive_features": groups}
-    assert np.isnan(query_parity_difference(y, [1.0, 2, 3, 4], **arguments))
+    assert np.isnan(metrics.query_parity_difference(y, [1.0, 2, 3, 4], **arguments))
 
 
 def test_relevances_must_be_numbers_from_zero():
     with pytest.raises(ValueError, match="y_true must hold relevances, numbers >= 0"):
-        mean_ndcg(["a", "b"], [1.0, 2.0], query=[1, 1])
+        metrics.mean_ndcg(["a", "b"], [1.0, 2.0], query=[1, 1])
     with pytest.raises(ValueError, match="the least one is -1"):
-        mean_ndcg([-1, 1], [1.0, 2.0], query=[1, 1])
+        metrics.mean_ndcg([-1, 1], [1.0, 2.0], query=[1, 1])

@@ -195,22 +195,6 @@ def test_weights_equal_repeated_rows(metric, table):
         assert call(metric, whole) == pytest.approx(call(metric, repeated), abs=1e-9)
 
 
-@each
-def test_invalid_input_raises(metric):
-    with pytest.raises(ValueError, match="y_true has 2 rows, y_pred has 3"):
-        metric([0, 1], [0.1, 0.2, 0.3], sensitive_features=["a", "b"])
-    with pytest.raises(ValueError, match="sensitive_features has 3 rows, y_pred has 2"):
-        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b", "b"])
-    with pytest.raises(ValueError, match="y_pred has 1 missing values"):
-        metric([0, 1], [0.1, np.nan], sensitive_features=["a", "b"])
-    with pytest.raises(ValueError, match="sensitive_features has missing values in 1 of 2 rows"):
-        metric([0, 1], [0.1, 0.2], sensitive_features=["a", None])
-    with pytest.raises(ValueError, match="at least one non-zero number"):
-        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[0.0, 0.0])
-    with pytest.raises(ValueError, match="Negative values in data passed to"):
-        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[1.0, -1.0])
-
-
 @pytest.mark.parametrize(
     "metric",
     [
@@ -235,6 +219,11 @@ def test_metrics_of_predictions_take_labels_only(metric):
     for weight in (np.ones((4, 1)), np.ones(4) * 1j):
         with pytest.raises(ValueError, match="sample_weight"):
             metric([0, 1, 0, 1], [0, 1, 1, 1], sample_weight=weight, **groups)
+
+
+def test_a_single_label_needs_the_positive_class():
+    with pytest.raises(ValueError, match="as pos_label"):
+        metrics.group_rates(["yes"], ["yes"], sensitive_features=["a"])
 
 
 def test_a_group_without_a_class_is_named():

@@ -2,14 +2,9 @@
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
 
-from fairconstrained import DemographicParity, make_biased_classification
-from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.leaves import LeafFeatures, LeafModel
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
-from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.terms.cell_means import average
 
 SIZES = np.array([3, 1, 2])
 
@@ -89,22 +84,6 @@ def test_the_base_score_follows_from_known_scores(rng):
     scores = model.forward(initial)[0]
     again = LeafModel.of(features, X, np.ones(50), initial, scores)
     assert_allclose(again.X.toarray(), model.X.toarray(), atol=1e-14)
-
-
-def test_the_gradient_of_a_problem_is_that_of_the_scores():
-    X, y, groups = make_biased_classification(200, 3, random_state=0)
-    signs, weight = 2.0 * y - 1.0, np.random.default_rng(0).uniform(0.5, 2.0, 200)
-    model = ScoreModel(ScoreSpace([X]), np.arange(200))
-    parity = DemographicParity(0.02).bind(signs, groups, weight)
-    loss = average(Logistic(), signs, weight)
-    problem = Problem(CompositeFunction(model, loss), (CompositeFunction(model, parity),))
-    scores = np.random.default_rng(1).normal(size=200)
-    gradient = problem.at(scores).gradient(np.array([0.7, 0.0]))
-    slope = expit(scores) * expit(-scores)
-    first, second = groups == 0, groups == 1
-    share = weight * (first / weight[first].sum() - second / weight[second].sum())
-    expected = weight / weight.sum() * (expit(scores) - y) + 0.7 * share * slope
-    assert_allclose(gradient, expected, rtol=1e-12, atol=1e-16)
 
 
 def test_rows_that_are_added_have_scores_of_their_own():
