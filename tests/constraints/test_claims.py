@@ -5,18 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from fairconstrained.constraints import (
-    BalancedRate,
-    BoundedGroupLoss,
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    ErrorRateParity,
-    IntersectionalLossParity,
-    PartialDemographicParity,
-    ROCParity,
-    WeakPartialDemographicParity,
-)
+from fairconstrained import constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.intervals import clopper_pearson
 
@@ -46,19 +35,19 @@ def gap_at(constraint, scores, y, groups):
 
 
 CONSTRAINTS = [
-    DemographicParity(0.1),
-    DemographicParity(0.08, against="overall"),
-    DisparateImpact(0.8),
-    DisparateImpact(0.85, against="overall"),
-    BalancedRate(beta=0.9, kappa=0.15),
-    EqualizedOdds(0.15),
-    ErrorRateParity(0.06),
-    ErrorRateParity(0.05, against="overall"),
-    BoundedGroupLoss(0.22),
-    IntersectionalLossParity(0.05),
-    ROCParity(0.12, thresholds=np.linspace(-2.0, 2.0, 21)),
-    PartialDemographicParity(0.3, ranks=(0.3, 0.6)),
-    WeakPartialDemographicParity(0.3, ranks=(0.3, 0.7)),
+    constraints.DemographicParity(0.1),
+    constraints.DemographicParity(0.08, against="overall"),
+    constraints.DisparateImpact(0.8),
+    constraints.DisparateImpact(0.85, against="overall"),
+    constraints.BalancedRate(beta=0.9, kappa=0.15),
+    constraints.EqualizedOdds(0.15),
+    constraints.ErrorRateParity(0.06),
+    constraints.ErrorRateParity(0.05, against="overall"),
+    constraints.BoundedGroupLoss(0.22),
+    constraints.IntersectionalLossParity(0.05),
+    constraints.ROCParity(0.12, thresholds=np.linspace(-2.0, 2.0, 21)),
+    constraints.PartialDemographicParity(0.3, ranks=(0.3, 0.6)),
+    constraints.WeakPartialDemographicParity(0.3, ranks=(0.3, 0.7)),
 ]
 
 
@@ -82,7 +71,7 @@ def test_false_statements_are_accepted_as_rarely_as_they_should(constraint):
     for _ in range(n_draws):
         scores, y, drawn = population.draw(5000, random)
         rows = np.concatenate([np.flatnonzero(drawn == k)[: np.sum(groups == k)] for k in range(3)])
-        if isinstance(constraint, EqualizedOdds):
+        if isinstance(constraint, constraints.EqualizedOdds):
             rows = np.concatenate(
                 [np.flatnonzero((drawn == k) & (y == s))[:100] for k in range(3) for s in LABELS]
             )
@@ -108,7 +97,7 @@ def test_a_claim_per_output_of_the_term(constraint):
 def test_error_rates_of_one_group_have_clopper_and_pearson_s_limit():
     random = np.random.default_rng(0)
     y, scores, groups = random.choice(LABELS, 90), random.standard_normal(90), np.repeat([0, 1], 45)
-    claims = BoundedGroupLoss(0.6).claims(y, groups, np.ones(90))
+    claims = constraints.BoundedGroupLoss(0.6).claims(y, groups, np.ones(90))
     for k, claim in enumerate(claims):
         rate = np.mean((scores > 0) != (y > 0), where=groups == k)
         high = clopper_pearson(np.array([rate]), np.array([45.0]), 0.8).high[0]
@@ -123,7 +112,7 @@ def test_partial_parity_is_about_all_thresholds():
     moved = np.where((groups == 1) & (scores > 0.5), 0.5 + 0.5 * np.sqrt(upper), scores)
     y, weight = np.ones(4000), np.ones(4000)
     for ranks, same in [((0.0, 0.5), False), ((0.5, 1.0), True)]:
-        claims = PartialDemographicParity(0.2, ranks=ranks).claims(y, groups, weight)
+        claims = constraints.PartialDemographicParity(0.2, ranks=ranks).claims(y, groups, weight)
         assert all(one.accepts(moved, DELTA) for one in claims) == same
         assert all(one.accepts(scores, DELTA) for one in claims)
 
@@ -132,7 +121,7 @@ def test_weights_that_differ_take_hoeffding():
     random = np.random.default_rng(0)
     y, groups, scores = np.ones(400), np.repeat([0, 1], 200), random.standard_normal(400)
     weight = np.concatenate([np.full(200, 3.0), random.uniform(0.5, 2.0, 200)])
-    claim = DemographicParity(0.1).claims(y, groups, weight)[0]
+    claim = constraints.DemographicParity(0.1).claims(y, groups, weight)[0]
     first, second = claim.samples
     assert np.isclose(first.size, 200) and 100 < second.size < 199
     rates = [np.average(scores > 0, weights=weight * (groups == k)) for k in (0, 1)]
@@ -145,19 +134,19 @@ def test_rows_without_a_group():
 
     groups = Groups.encode(["a", None, "b", "a", None, "b"], missing="ignore_in_constraint")
     data = TrainingData(np.zeros((6, 1)), np.ones(6), np.array([0, 1]), groups, np.ones(6))
-    claim = DemographicParity(0.1).claims_on(data)[0]
+    claim = constraints.DemographicParity(0.1).claims_on(data)[0]
     assert [one.rows.tolist() for one in claim.samples] == [[0, 3], [2, 5]]
-    claim = DemographicParity(0.1).claims_on(data, n_rows=4)[0]
+    claim = constraints.DemographicParity(0.1).claims_on(data, n_rows=4)[0]
     assert [one.rows.tolist() for one in claim.samples] == [[0, 2], [1, 3]]
 
 
 @pytest.mark.parametrize(
     ("constraint", "why"),
     [
-        (IntersectionalLossParity(average=True), "groups overlap"),
-        (IntersectionalLossParity(membership="thresholds"), "give a list"),
-        (IntersectionalLossParity(membership="thresholds", thresholds=[0.5]), ""),
-        (ROCParity(), ""),
+        (constraints.IntersectionalLossParity(average=True), "groups overlap"),
+        (constraints.IntersectionalLossParity(membership="thresholds"), "give a list"),
+        (constraints.IntersectionalLossParity(membership="thresholds", thresholds=[0.5]), ""),
+        (constraints.ROCParity(), ""),
     ],
 )
 def test_why_a_constraint_cannot_be_tested(constraint, why):
@@ -168,11 +157,11 @@ def test_choices_on_the_training_rows_are_kept():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _, y, groups = Population(0.0).draw(200, np.random.default_rng(0))
-    term = ROCParity(0.1, thresholds=[0.0, 1.0]).bind(y, groups, np.ones(200))
-    assert ROCParity(0.1).as_bound(term).thresholds.tolist() == [0.0, 1.0]
-    partial = PartialDemographicParity(0.1, ranks=(0.2, 0.4))
+    term = constraints.ROCParity(0.1, thresholds=[0.0, 1.0]).bind(y, groups, np.ones(200))
+    assert constraints.ROCParity(0.1).as_bound(term).thresholds.tolist() == [0.0, 1.0]
+    partial = constraints.PartialDemographicParity(0.1, ranks=(0.2, 0.4))
     term = partial.bind(y, groups, np.ones(200))
-    assert PartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)
-    weak = WeakPartialDemographicParity(0.1, ranks=(0.2, 0.4))
+    assert constraints.PartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)
+    weak = constraints.WeakPartialDemographicParity(0.1, ranks=(0.2, 0.4))
     term = weak.bind(y, groups, np.ones(200))
-    assert WeakPartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)
+    assert constraints.WeakPartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)

@@ -8,33 +8,20 @@ from _support.registry_of_objects import label, missing
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained.constraints import (
-    CONSTRAINTS,
-    BoundedGroupLoss,
-    Churn,
-    Constraint,
-    Coverage,
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    ErrorRateParity,
-    IntersectionalLossParity,
-    MinorityRate,
-    QueryParity,
-)
+from fairconstrained import constraints
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.terms import head
 
 
 def test_every_constraint_of_the_package_is_tested():
-    assert missing(Constraint, OBJECTS) == {"Constraint"}
-    assert {type(one) for one in OBJECTS} == set(CONSTRAINTS.values())
+    assert missing(constraints.Constraint, OBJECTS) == {"Constraint"}
+    assert {type(one) for one in OBJECTS} == set(constraints.CONSTRAINTS.values())
 
 
 def test_groups_must_fit_the_rows():
     y, groups, weight, _ = data(9, 2)
     with pytest.raises(ValueError, match="39 rows, X has 40"):
-        DemographicParity().bind(y, groups[1:], weight)
+        constraints.DemographicParity().bind(y, groups[1:], weight)
 
 
 @pytest.mark.parametrize("constraint", OBJECTS, ids=repr)
@@ -52,7 +39,12 @@ COMPARED = [
     for constraint in OBJECTS
     if not isinstance(
         constraint,
-        BoundedGroupLoss | Churn | Coverage | IntersectionalLossParity | MinorityRate | QueryParity,
+        constraints.BoundedGroupLoss
+        | constraints.Churn
+        | constraints.Coverage
+        | constraints.IntersectionalLossParity
+        | constraints.MinorityRate
+        | constraints.QueryParity,
     )
 ]
 
@@ -101,12 +93,12 @@ def test_one_group_alone_has_nothing_to_be_compared_with(constraint):
 
 
 MANY = {
-    "differences": DemographicParity(0.03),
-    "two events": EqualizedOdds(0.03),
-    "errors": ErrorRateParity(0.03),
-    "errors, overall": ErrorRateParity(0.03, against="overall"),
-    "overall": EqualizedOdds(0.03, against="overall"),
-    "ratios": DisparateImpact(0.9),
+    "differences": constraints.DemographicParity(0.03),
+    "two events": constraints.EqualizedOdds(0.03),
+    "errors": constraints.ErrorRateParity(0.03),
+    "errors, overall": constraints.ErrorRateParity(0.03, against="overall"),
+    "overall": constraints.EqualizedOdds(0.03, against="overall"),
+    "ratios": constraints.DisparateImpact(0.9),
 }
 
 

@@ -6,20 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.labelled_rows import SEEDS, data
-from _support.problems import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairThresholds,
-    fairness_report,
-    make_biased_classification,
-)
-from fairconstrained.constraints import DemographicParity, IntersectionalLossParity, MinorityRate
+from fairconstrained import make_biased_classification
+from fairconstrained.constraints import IntersectionalLossParity, MinorityRate
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.losses import Hinge, Logistic
@@ -46,30 +38,6 @@ class TestMinorityRate:
     def test_an_unknown_minority_is_answered_with_the_groups(self):
         with pytest.raises(ValueError, match=r"minority='z' is not one of the groups \['a', 'b'\]"):
             MinorityRate(minority="z").bind(None, ["a", "b", "b"], np.ones(3))
-
-
-class TestSmallMinority:
-    """A minority of 99 among 21,791 rows, of whom 89 per cent are positive."""
-
-    @staticmethod
-    def _rows(gap):
-        random, n = np.random.default_rng(0), 21_791
-        few = np.arange(n) < 99
-        X = random.standard_normal((n, 4))
-        X[:, :2] -= gap * few[:, None]
-        latent = X @ [0.9, 0.5, 0.0, 0.0] - gap * few + random.logistic(size=n)
-        return X, latent > np.quantile(latent, 0.11), np.where(few, "few", "most")
-
-    @pytest.mark.parametrize("gap", [0.5, 1.0, 3.0])
-    def test_not_worse_than_the_best_constant_or_slsqp(self, gap):
-        X, y, groups = self._rows(gap)
-        clf = FairLogisticClassifier("minority_rate").fit(X, y, sensitive_features=groups)
-        share = y.mean()
-        constant = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
-        assert clf.result_.converged and clf.violation_ <= 1e-4
-        assert clf.objective_ < constant == pytest.approx(0.3465, abs=1e-4)
-        problem = clf.bind(X, y, sensitive_features=groups).problem
-        assert clf.objective_ <= 1.001 * reference(problem, starts=3)
 
 
 class TestMinorityOfTheTrainingRows:
@@ -104,28 +72,6 @@ class TestMinorityOfTheTrainingRows:
         with pytest.warns(VacuousConstraintWarning):
             alone = MinorityRate(0.3).bind(None, ["a", "a"], np.ones(2))
         assert MinorityRate(0.3).as_bound(alone).minority == "a"
-
-    @pytest.mark.filterwarnings("ignore:no candidate has a mean gap")
-    @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")
-    @pytest.mark.parametrize("c", [None, 0.45])
-    @pytest.mark.parametrize("kind", ["fit", "cv", "thresholds", "several attributes"])
-    def test_reports_judge_it(self, kind, c):
-        (X, y, groups), (X_later, y_later, others) = self._rows()
-        minority, several = "a", [DemographicParity(), MinorityRate(c)]
-        model = {
-            "cv": FairLogisticClassifierCV(several, kappas=[0.9], cv=2),
-            "thresholds": FairThresholds(LogisticRegression(), MinorityRate(c)),
-        }.get(kind, FairLogisticClassifier(MinorityRate(c)))
-        if kind == "several attributes":
-            groups, others = (np.column_stack([part, part]) for part in (groups, others))
-            minority = ("a", "a")
-        model.fit(X, y, sensitive_features=groups)
-        own = fairness_report(model, X_later, y_later, others).to_frame("constraints")
-        named = MinorityRate(0.49 if c is None else c, minority=minority)
-        report = fairness_report(model, X_later, y_later, others, constraint=named)
-        expected = report.to_frame("constraints")
-        columns = ["tolerance", "decisions", "verdict"]
-        assert own[columns].iloc[-1].tolist() == expected[columns].iloc[0].tolist()
 
 
 def intersectional(members, y, weight, scores, loss):
@@ -179,27 +125,6 @@ class TestIntersectionalLoss:
         assert term.cells.nnz == len(y)
         few = IntersectionalLossParity(membership="columns").bind(y, members, weight)
         assert_allclose(term.value(scores), np.tile(few.value(scores), 100), atol=1e-12)
-
-    @pytest.mark.parametrize(
-        ("options", "groups", "message"),
-        [
-            ({"membership": "all"}, "words", r"membership='all' is unknown.*'crossed', 'columns'"),
-            ({"membership": "columns"}, "words", "columns of True and False.*'b'"),
-            ({"membership": "thresholds"}, "words", "needs numbers.*'b'"),
-            ({"membership": "thresholds", "thresholds": 0}, "numbers", "integer >= 1"),
-            ({"membership": "thresholds", "thresholds": []}, "numbers", "thresholds must be"),
-            ({"membership": "thresholds", "thresholds": ["x"]}, "numbers", "thresholds must be"),
-            ({"min_share": 2}, "words", "min_share must be a number between 0 and 1"),
-            ({"average": "yes"}, "words", "average must be True or False"),
-            ({"loss": "log"}, "words", "loss='log' is unknown"),
-            ({"kappa": -1}, "words", "kappa must be a number between 0 and 1"),
-        ],
-    )
-    def test_bad_input(self, options, groups, message):
-        y, words, weight, scores = data(3)
-        columns = {"words": words, "numbers": scores}
-        with pytest.raises(ValueError, match=message):
-            IntersectionalLossParity(**options).bind(y, columns[groups], weight)
 
     def test_groups_without_rows_are_named(self):
         y, _, weight, _ = data(4)

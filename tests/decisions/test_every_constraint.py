@@ -11,15 +11,8 @@ from fairconstrained import (
     DemographicParity,
     FairLogisticClassifier,
     InfeasibleConstraintWarning,
+    constraints,
     make_biased_classification,
-)
-from fairconstrained.constraints import (
-    CLASSIFIER_CONSTRAINTS,
-    DisparateImpact,
-    EqualizedOdds,
-    InterGroupAUCParity,
-    IntraGroupAUCParity,
-    ROCParity,
 )
 from fairconstrained.utils.numerics import ROUNDING
 
@@ -67,11 +60,13 @@ def constants(clf, X, y, groups):
 
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("n_groups", [2, 4])
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", constraints.CLASSIFIER_CONSTRAINTS)
 def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_groups):
     X, y, groups = draw(n_groups)
     constraint = (
-        ROCParity(n_thresholds=10) if name == "roc_parity" else CLASSIFIER_CONSTRAINTS[name]()
+        constraints.ROCParity(n_thresholds=10)
+        if name == "roc_parity"
+        else constraints.CLASSIFIER_CONSTRAINTS[name]()
     )
     options = {"kappa": 0.1} if constraint.takes_kappa else {}
     clf = fitted(constraint, X, y, groups, **options)
@@ -97,10 +92,10 @@ class TestRounding:
         [
             DemographicParity(0.0),
             DemographicParity(ratio=1.0),
-            EqualizedOdds(0.0),
-            DisparateImpact(1.0),
-            IntraGroupAUCParity(0.0),
-            InterGroupAUCParity(0.0),
+            constraints.EqualizedOdds(0.0),
+            constraints.DisparateImpact(1.0),
+            constraints.IntraGroupAUCParity(0.0),
+            constraints.InterGroupAUCParity(0.0),
         ],
     )
     @pytest.mark.parametrize("rate", [0.07, 0.93])

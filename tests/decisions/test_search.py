@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.networks import network_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -23,7 +22,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import IPC, AugmentedLagrangian
+from fairconstrained.solvers import IPC
 from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(1200, 6, gap=0.3, random_state=0)
@@ -157,24 +156,6 @@ class TestSearch:
             w[-1] -= threshold + 1e-6
             found = search.evaluate(w)
             assert not (found.met and found.accuracy > search.best.accuracy + 1e-12)
-
-    def test_networks(self):
-        """Lines assume linear scores; without them the bound is met all the same."""
-        problem = network_problem(0.02)
-        y, weight = problem.objective.term.signs, np.ones(300)
-        solver = AugmentedLagrangian()
-        first = solver.minimize(problem, random_state=0)
-        free = solver.minimize(problem.with_constraints(()), random_state=0)
-        task = DecisionTask(problem, first, y, weight, free.w)
-        found = task.search()
-        at = problem.at(found.w)
-        decisions = at.scores_of(problem.objective) > 0.0
-        assert found.met and at.zero_one_violation == 0.0
-        assert found.accuracy == pytest.approx(np.mean(decisions == (y > 0)))
-        assert not found.constant and found.accuracy > max(np.mean(y > 0), np.mean(y < 0)) + 0.02
-        search = task.candidates()
-        search.sweep_intercept(search.evaluate(first.w))
-        assert found.accuracy >= search.best.accuracy
 
     @settings(max_examples=5)
     @given(SEEDS)

@@ -6,20 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairconstrained import FairLogisticClassifier, fairness_report
-from fairconstrained.constraints import (
-    CLASSIFIER_CONSTRAINTS,
-    CONSTRAINTS,
-    BalancedRate,
-    Constraint,
-    DemographicParity,
-    DisparateImpact,
-    MinorityRate,
-    PartialDemographicParity,
-    ROCParity,
-    WeakPartialDemographicParity,
-    resolve_constraints,
-)
+from fairconstrained import FairLogisticClassifier, constraints, fairness_report
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.assessment import AssessedRows, assess
 from fairconstrained.metrics.rates import RATES
@@ -43,13 +30,13 @@ def rows(n=400, seed=0):
 
 def bound(name):
     """Return a constraint that can be measured on any rows."""
-    fixed = {"roc_parity": ROCParity(thresholds=[0.0]), "partial_dp": None}
+    fixed = {"roc_parity": constraints.ROCParity(thresholds=[0.0]), "partial_dp": None}
     if name.endswith("partial_dp"):
-        fixed[name] = CLASSIFIER_CONSTRAINTS[name](ranks=(0.2, 0.6))
-    return fixed.get(name) or CLASSIFIER_CONSTRAINTS[name]()
+        fixed[name] = constraints.CLASSIFIER_CONSTRAINTS[name](ranks=(0.2, 0.6))
+    return fixed.get(name) or constraints.CLASSIFIER_CONSTRAINTS[name]()
 
 
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", constraints.CLASSIFIER_CONSTRAINTS)
 def test_the_rates_that_a_constraint_names_are_its_gap(name):
     constraint, some = bound(name), rows()
     assert constraint.rates_compared == COMPARED.get(name, ())
@@ -70,11 +57,11 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
 @pytest.mark.parametrize(
     ("constraint", "tolerance"),
     [
-        (DemographicParity(0.07), 0.07),
-        (DemographicParity(ratio=0.8), 0.2),
-        (DisparateImpact(0.9), 0.1),
-        (MinorityRate(0.3, minority="a"), 0.7),
-        (BalancedRate(r=1.1), 1.1),
+        (constraints.DemographicParity(0.07), 0.07),
+        (constraints.DemographicParity(ratio=0.8), 0.2),
+        (constraints.DisparateImpact(0.9), 0.1),
+        (constraints.MinorityRate(0.3, minority="a"), 0.7),
+        (constraints.BalancedRate(r=1.1), 1.1),
     ],
 )
 def test_tolerance(constraint, tolerance):
@@ -84,12 +71,12 @@ def test_tolerance(constraint, tolerance):
 @pytest.mark.parametrize(
     ("constraint", "why"),
     [
-        (PartialDemographicParity(), "ranks='auto'"),
-        (PartialDemographicParity(ranks=(0.0, 0.5)), ""),
-        (ROCParity(), "thresholds were chosen on the training rows"),
-        (ROCParity(thresholds=[0.0]), ""),
-        (MinorityRate(reference=np.zeros((2, 1))), "reference rows"),
-        (MinorityRate(), ""),
+        (constraints.PartialDemographicParity(), "ranks='auto'"),
+        (constraints.PartialDemographicParity(ranks=(0.0, 0.5)), ""),
+        (constraints.ROCParity(), "thresholds were chosen on the training rows"),
+        (constraints.ROCParity(thresholds=[0.0]), ""),
+        (constraints.MinorityRate(reference=np.zeros((2, 1))), "reference rows"),
+        (constraints.MinorityRate(), ""),
     ],
 )
 def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
@@ -101,27 +88,29 @@ def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
 
 
 def test_a_new_constraint_needs_its_class_only():
-    class Precision(DemographicParity):
+    class Precision(constraints.DemographicParity):
         """A class of its own is reported with what it says of itself."""
 
         rates = ("accuracy",)
 
     assert Precision().rates_compared == ("accuracy",) and not Precision().cannot_be_tested
     assert Precision(against="overall").rates_compared == ()
-    assert isinstance(resolve_constraints(Precision(), kappa=0.1)[0], Constraint)
+    assert isinstance(
+        constraints.resolve_constraints(Precision(), kappa=0.1)[0], constraints.Constraint
+    )
 
 
 N = 240
 
 
 OWN = {  # what each attribute would otherwise choose on its own, which reports do not measure
-    "roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0]),
-    "partial_dp": PartialDemographicParity(0.3, ranks=(0.1, 0.6)),
-    "weak_partial_dp": WeakPartialDemographicParity(ranks=(0.1, 0.6)),
+    "roc_parity": constraints.ROCParity(thresholds=[-1.0, 0.0, 1.0]),
+    "partial_dp": constraints.PartialDemographicParity(0.3, ranks=(0.1, 0.6)),
+    "weak_partial_dp": constraints.WeakPartialDemographicParity(ranks=(0.1, 0.6)),
 }
 
 
-NAMES = sorted(set(CONSTRAINTS) - {"query_parity", "churn"})
+NAMES = sorted(set(constraints.CONSTRAINTS) - {"query_parity", "churn"})
 
 
 rng = np.random.default_rng(0)
@@ -162,7 +151,7 @@ def first_row(X, y, groups, constraint, **options):
 def test_the_report_on_the_training_rows_is_the_fit(name, combine, groups_missing):
     constraint = OWN.get(name, name) if combine == "marginal" else name
     if name == "minority_rate" and combine == "marginal":
-        constraint = MinorityRate(minority="a=x")
+        constraint = constraints.MinorityRate(minority="a=x")
     clf, found = first_row(X, Y, GROUPS, constraint, combine=combine, groups_missing=groups_missing)
     assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
     if name != "partial_dp":  # its thresholds are variables of the fit
@@ -179,7 +168,7 @@ def test_what_was_chosen_in_fit_is_measured_on_other_rows(name):
         clf.fit(X[:120], y[:120], sensitive_features=groups[:120])
         found = fairness_report(clf, X[120:], y[120:], groups[120:]).to_frame("constraints").iloc[0]
     (chosen,) = clf.constraint_choices_
-    bound = CONSTRAINTS[name](0.1, **chosen)
+    bound = constraints.CONSTRAINTS[name](0.1, **chosen)
     term = bound.bind(2.0 * y[120:] - 1.0, groups[120:].to_numpy(), np.ones(120)).zero_one()
     assert chosen
     assert found["decisions"] == pytest.approx(term.gap(clf.decision_function(X[120:])).max())

@@ -213,37 +213,3 @@ def test_intervals_are_optional(model):
         model, X, Y, sensitive_features=GROUPS, confidence=None, metrics=["accuracy"]
     )
     assert not bare.intervals_
-
-
-def test_many_groups_show_extremes_the_largest_and_others(model, rng):
-    groups = np.array([f"group {k:02d}" for k in rng.integers(0, 20, len(Y))])
-    groups[rng.random(len(Y)) < 0.3] = "large"
-    display = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=groups)
-    table = display.tables[""]
-    shown = {group for _, group in display.dots_}
-    assert len(shown) == 8
-    assert {table["selection_rate"].idxmax(), table["selection_rate"].idxmin(), "large"} <= shown
-    hidden = table.loc[[name for name in table.index if name not in shown], "selection_rate"]
-    ends = display.spans_.get_segments()[0][:, 0]
-    assert ends == pytest.approx([hidden.min(), hidden.max()])
-    densities = ScoreDensityDisplay.from_estimator(model, X, sensitive_features=groups)
-    rates = GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=groups)
-    assert len(densities.densities) == 9 and "13 others" in densities.densities
-    pooled = densities.densities["13 others"]
-    assert pooled.n_rows == sum(one not in densities.densities for one in groups)
-    assert rates.reference == "large" and "13 others" in rates.curves
-    assert len(rates.curves) == 8
-    for display in (densities, rates):
-        draw(display)
-
-
-def test_invalid_metrics_raise(model):
-    with pytest.raises(ValueError, match="metrics='recall' is unknown"):
-        GroupMetricsDisplay.from_predictions(Y, Y, sensitive_features=GROUPS, metrics=["recall"])
-    with pytest.raises(ValueError, match="empty mapping"):
-        GroupMetricsDisplay.from_estimator({}, X, Y, sensitive_features=GROUPS)
-    with pytest.raises(ValueError, match="Pass predictions, not scores"):
-        GroupMetricsDisplay.from_predictions(Y, X[:, 0], sensitive_features=GROUPS)
-    three = LogisticRegression().fit(X, np.arange(len(Y)) % 3)
-    with pytest.raises(ValueError, match="has the 3 classes"):
-        GroupMetricsDisplay.from_estimator(three, X, Y, sensitive_features=GROUPS)
