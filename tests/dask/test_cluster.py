@@ -10,10 +10,9 @@ from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import make_biased_classification
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
-distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+pytest.importorskip("distributed", reason="distributed is not installed")
 
 from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
-from fairconstrained.dask._shards import Threads, Workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
 
@@ -48,25 +47,6 @@ def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, in_memor
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
     names = set(client.run_on_scheduler(_task_prefixes))
     assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
-
-
-@pytest.mark.cases(0)
-@pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
-def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, options):
-    X, y, groups = (da.from_array(values[:1500], chunks=500) for values in DATA)
-    options = {"enforce": "decision", "random_state": 0, **options}
-    there, here = FairLogisticClassifier(**options), FairLogisticClassifier(**options)
-    there.disk = True
-    there.fit(X, y, sensitive_features=groups)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairconstrained.dask.estimators.workers_of", lambda *_: Workers(Threads()))
-        here.fit(X, y, sensitive_features=groups)
-    assert there.decision_search_.met and not there.decision_search_.constant
-    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
-    if here.certificate_ is not None:
-        assert there.certificate_.certified
-        np.testing.assert_allclose(there.certificate_.bounds, here.certificate_.bounds, atol=1e-9)
-        assert there.certificate_.n_held_out == there.held_out_rows(X).sum().compute()
 
 
 def _task_prefixes(dask_scheduler):

@@ -21,7 +21,7 @@ from fairconstrained.exceptions import (
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from fairconstrained.dask import FairHingeClassifier, FairLogisticClassifier  # noqa: E402
+from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 
 N_ROWS = 1500
 OPTIONS = {
@@ -101,23 +101,6 @@ def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
     better = search.accuracy > here.decision_search_.accuracy  # also where that is a constant
     assert elsewhere == at_home or (better and elsewhere < at_home)
     assert there.result_.data_passes == search.data_passes > search.data_passes_on_scores
-
-
-@pytest.mark.cases(0)
-def test_hinge_and_options_of_labels_and_thresholds(rows):
-    for kind, options in (
-        (FairHingeClassifier, {"kappa": 0.05}),
-        (FairLogisticClassifier, {"class_weight": "balanced", "pos_label": 0, "kappa": 0.05}),
-        (FairLogisticClassifier, {"threshold": 0.4, "kappa": 0.05}),
-    ):
-        options = {**options, "enforce": "decision"}
-        (here, _), (there, _) = fit_both(kind, rows, options)
-        assert there.decision_search_.met == here.decision_search_.met
-        assert violation_in_memory(here, there, rows)[0] <= max(
-            here.decision_search_.violation + 1e-3, 1e-9
-        )
-        least = here.decision_search_.accuracy - 0.02
-        assert there.decision_search_.accuracy >= least
 
 
 ZERO = {"constraint": "demographic_parity", "kappa": 0.0}
@@ -206,24 +189,6 @@ class TestConfidence:
             assert np.all(certificate.bounds >= limits - 1e-9)
             np.testing.assert_allclose(certificate.bounds, limits, atol=between)
             assert certificate.certified
-
-    @pytest.mark.cases(0)
-    def test_held_out_rows_are_not_fitted(self, rows):
-        X, y, _, groups = rows
-        model, held = self.fitted(rows)
-        kept = fairconstrained.FairLogisticClassifier(kappa=0.1, enforce="decision")
-        fit = kept.bind(X[~held], y[~held], sensitive_features=groups[~held])
-        w = model.to_local()._variables(fit)
-        assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
-        assert model.decision_gap_ == pytest.approx(fit.problem.at(w).decided.gap, abs=1e-9)
-        moved = X.copy()
-        moved[held] *= 2.0
-        again, same = self.fitted((moved, *rows[1:]), confidence=0.5)
-        first, _ = self.fitted(rows, confidence=0.5)
-        np.testing.assert_array_equal(same, held)
-        assert again.decision_search_.accuracy_unconstrained == pytest.approx(
-            first.decision_search_.accuracy_unconstrained, abs=1e-12
-        )
 
     def test_the_draw_depends_on_seed_and_partition_only(self, rows):
         rows = [part[:450] for part in rows]

@@ -1,14 +1,10 @@
 """Options that need more than one read of the rows: shares, group interactions, bounds."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-import fairconstrained
 from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import SelectionRate, make_biased_classification
-from fairconstrained.constraints import BoundedGroupLoss
 from fairconstrained.dask import FairLogisticClassifier
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -99,47 +95,3 @@ def test_the_solution_is_that_of_the_rows_in_memory(name):
 
 on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
 ROWS, LABELS, MEMBERS = make_biased_classification(900, 4, gap=0.4, random_state=0)
-BOUNDS = {
-    "scores": {"kappa": 0.05},
-    "decisions": {"kappa": 0.05, "enforce": "decision"},
-    "population": {"kappa": 0.3, "enforce": "decision", "confidence": 0.8, "random_state": 0},
-    "no constraint": {"constraint": None},
-    "scores, impossible": {"constraint": BoundedGroupLoss(0.01)},
-    "decisions, impossible": {"constraint": BoundedGroupLoss(0.01), "enforce": "decision"},
-}
-
-
-def quietly_fitted(kind, options, *rows, groups):
-    with warnings.catch_warnings():  # bounds that cannot be met
-        warnings.simplefilter("ignore")
-        return kind(**options).fit(*rows, sensitive_features=groups)
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("case", BOUNDS)
-@pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])
-def test_the_bound_that_was_asked_for(name, case):
-    rows = [da.from_array(one, chunks=200) for one in (ROWS, LABELS, MEMBERS)]
-    there = quietly_fitted(getattr(on_dask, name), BOUNDS[case], *rows[:2], groups=rows[2])
-    here = quietly_fitted(
-        getattr(fairconstrained, name), BOUNDS[case], ROWS, LABELS, groups=MEMBERS
-    )
-    expected = None if case == "no constraint" else "impossible" not in case
-    assert there.bound_met_ is expected and here.bound_met_ is expected
-    told = {True: "bound met", False: "bound not met", None: there.result_.status.value}[expected]
-    assert str(there.result_).startswith(told)
-    if case == "population":
-        assert there.bound_met_ is there.certificate_.certified
-        return
-    by = there.violation_ if there.decision_search_ is None else there.decision_search_.violation
-    assert there.bound_violation_ == by
-    assert there.to_local().bound_met_ is expected
-    if there.decision_search_ is None:
-        assert there.bound_violation_ == pytest.approx(here.bound_violation_, abs=1e-4)
-        return
-    for model in (there.to_local(), here):  # searches may end at models that differ by some rows
-        decided = model.predict(ROWS)
-        rates = [np.mean(decided[k == MEMBERS]) for k in (0, 1)]
-        errors = [np.mean((decided != LABELS)[k == MEMBERS]) for k in (0, 1)]
-        exceeded = {"decisions": abs(rates[0] - rates[1]) - 0.05}.get(case, max(errors) - 0.01)
-        assert model.bound_violation_ == pytest.approx(max(exceeded, 0.0))

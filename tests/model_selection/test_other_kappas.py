@@ -7,20 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import (
-    CLASSIFIER_CONSTRAINTS,
-    BalancedRate,
-    BoundedGroupLoss,
-    DemographicParity,
-    EqualizedOdds,
-    PartialDemographicParity,
-)
+from fairconstrained import FairLogisticClassifier, constraints, make_biased_classification
 
 X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
 
 
-class Squared(DemographicParity):
+class Squared(constraints.DemographicParity):
     """A constraint that declares nothing, and is bound anew."""
 
     subtracts_kappa = False
@@ -30,16 +22,21 @@ class Squared(DemographicParity):
         return replace(term, offset=term.offset**2)
 
 
-FOLLOW = {name: (name, True) for name in CLASSIFIER_CONSTRAINTS if name != "disparate_impact"}
+FOLLOW = {
+    name: (name, True) for name in constraints.CLASSIFIER_CONSTRAINTS if name != "disparate_impact"
+}
 OF_ITS_OWN = {  # constraints, and which outputs follow the kappa of the estimator
     "disparate_impact": ("disparate_impact", False),
     "declares nothing": (Squared(), True),
-    "kappa": (DemographicParity(kappa=0.1), False),
-    "ratio": (DemographicParity(ratio=0.8), False),
-    "r": (BalancedRate(r=1.1), False),
-    "bound": (BoundedGroupLoss(bound=0.6), False),
-    "kappa of ranks": (PartialDemographicParity(kappa=0.1), False),
-    "some": ([DemographicParity(), EqualizedOdds(kappa=0.3)], [True] * 2 + [False] * 4),
+    "kappa": (constraints.DemographicParity(kappa=0.1), False),
+    "ratio": (constraints.DemographicParity(ratio=0.8), False),
+    "r": (constraints.BalancedRate(r=1.1), False),
+    "bound": (constraints.BoundedGroupLoss(bound=0.6), False),
+    "kappa of ranks": (constraints.PartialDemographicParity(kappa=0.1), False),
+    "some": (
+        [constraints.DemographicParity(), constraints.EqualizedOdds(kappa=0.3)],
+        [True] * 2 + [False] * 4,
+    ),
 }
 CONSTRAINTS = FOLLOW | OF_ITS_OWN
 

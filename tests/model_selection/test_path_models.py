@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fairconstrained import (
-    ConvergenceWarning,
     FairLogisticClassifier,
     FairNetworkClassifier,
     FairRanker,
@@ -63,32 +62,6 @@ class TestNetworks:
         )
         assert len(network_path.to_frame()) == 4
         assert not hasattr(NETWORK, "weights_")
-
-    def test_points_start_from_the_last_one(self, network_path):
-        """The networks of a path are better trained than those of single fits."""
-        single = []
-        for kappa in network_path.kappas:
-            clf = FairNetworkClassifier(**{**NETWORK.get_params(deep=False), "kappa": kappa})
-            clf.fit(X[:700], Y[:700], sensitive_features=GROUPS[:700])
-            single.append(clf.objective_)
-        assert np.all(network_path.objectives[1:] <= np.array(single[1:]) + 1e-3)
-        steps = [
-            np.linalg.norm(one.weights_ - other.weights_)
-            for one, other in zip(
-                network_path.estimators, network_path.estimators[1:], strict=False
-            )
-        ]
-        assert max(steps) < np.linalg.norm(network_path.estimators[0].weights_)
-
-    def test_without_validation_rows_one_warning_names_the_points(self):
-        pytest.importorskip("torch", reason="PyTorch is not installed")
-        network = FairNetworkClassifier(
-            hidden_layer_sizes=(4,), max_epochs=20, early_stopping=False, random_state=0
-        )
-        with pytest.warns(ConvergenceWarning, match="of the path's 3 points") as caught:
-            path = fairness_path(network, X, Y, sensitive_features=GROUPS, n_kappas=3)
-        assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
-        assert path.violations.max() <= 1e-4
 
 
 def followed(ranker):

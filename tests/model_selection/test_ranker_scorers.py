@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference
-from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     FairRanker,
@@ -89,20 +88,6 @@ def test_messages():
 
 
 X, Y, GROUPS = make_biased_classification(300, gap=0.4, random_state=0)
-LABELS = LogisticRegression().fit(X, Y).predict(X)
-
-
-class Model:
-    """A model with neither `classes_` nor a base class."""
-
-    def __init__(self, output):
-        self.output = output
-
-    def predict(self, X):
-        return self.output(LABELS.copy())
-
-    def predict_proba(self, X):
-        return np.column_stack([1.0 - LABELS, LABELS])
 
 
 def gap(y_true, y_pred, sensitive_features):
@@ -113,19 +98,3 @@ def gap(y_true, y_pred, sensitive_features):
 def score(model, metric=gap, method="predict"):
     scorer = make_fairness_scorer(metric, greater_is_better=False, response_method=method)
     return scorer(model, X, Y, sensitive_features=GROUPS)
-
-
-WRONG = {
-    "text": (lambda y: y.astype(str), "different types"),
-    "probabilities": (lambda y: 0.2 + 0.5 * y, "no labels, such as"),
-    "a third label": (lambda y: np.where(X[:, 0] > 1.0, 7, y), "Two classes are needed"),
-    "nan": (lambda y: np.where(X[:, 0] > 1.0, np.nan, y), "missing values"),
-    "few rows": (lambda y: y[:-3], "it returned 297 for 300 rows"),
-}
-
-
-@pytest.mark.parametrize("kind", WRONG)
-def test_outputs_that_are_no_labels_are_refused(kind):
-    output, message = WRONG[kind]
-    with pytest.raises(ValueError, match=message):
-        score(Model(output))

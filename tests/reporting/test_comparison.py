@@ -151,23 +151,6 @@ class TestInterface:
         with pytest.raises(ValueError, match="table='nothing' is unknown"):
             found.to_frame("nothing")
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"models": {}}, "is an empty mapping"),
-            ({"sensitive_features": None}, "No groups are known"),
-            ({"query": QUERY[:-1]}, "query has"),
-            ({"y": RELEVANT + 5}, r"y has the label 5, which is not among the classes \[0, 1\]"),
-            ({"confidence": 2.0}, "confidence"),
-            ({"k": 0}, "k must be"),
-        ],
-    )
-    def test_bad_arguments_are_named(self, rankers, options, message):
-        rows = {"X": DOCUMENTS, "y": RELEVANT, "sensitive_features": QUALITY, "query": QUERY}
-        given = {"models": rankers, **rows, **options}
-        with pytest.raises(ValueError, match=message):
-            compare_rankers(**given)
-
     def test_classifiers_are_refused(self):
         classifier = LogisticRegression().fit(DOCUMENTS, RELEVANT)
         with pytest.raises(ValueError, match="LogisticRegression is a classifier"):

@@ -110,22 +110,6 @@ def test_options_mean_the_same(many, monkeypatch, options):
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
 
 
-@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
-def test_fits_are_equal(many, monkeypatch, constraint):
-    X, y, groups, weight = drawn_rows()
-    found = []
-    for least in (1000, N_ROWS + 1):
-        monkeypatch.setattr(validation, "MANY_ROWS", least)
-        clf = FairLogisticClassifier(constraint, 0.05, tol=1e-7)  # their solvers may differ
-        found.append(clf.fit(X, y, sample_weight=weight, sensitive_features=groups))
-    one, other = found
-    names = ("coef_", "intercept_", "multipliers_", "feature_scale_", "objective_", "gap_")
-    for name in (*names, "violation_"):
-        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4, atol=1e-5)
-    assert_array_equal(one.classes_, other.classes_)
-    assert_array_equal(one.groups_, other.groups_)
-
-
 @pytest.mark.parametrize(
     "options",
     [
