@@ -39,44 +39,22 @@ def tree_of(path):
     return ast.parse(path.read_text())
 
 
-def package_of(dotted):
-    """Return the package or top-level module of ``fairconstrained`` that a dotted name is in."""
-    return dotted.split(".")[1] if "." in dotted else "__init__"
+def imports(path, *, types=True):
+    """Yield the dotted names of the library and the benchmarks that a file imports.
 
-
-def imported(module):
-    """Return the packages that a module imports from, wherever in it the statement is."""
-    found = set()
-    for node in ast.walk(tree_of(PACKAGE / module)):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: relative import in line {node.lineno}"
-            names = [node.module]
-            if node.module == "fairconstrained":
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {package_of(name) for name in names if name.split(".")[0] == "fairconstrained"}
-    return found
-
-
-def imported_names(path):
-    """Yield the dotted names of the library and the benchmarks that a file imports."""
+    Imports in functions count; without `types` those for type checkers alone do not.
+    """
+    checked = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.If) and not types]
+    checked = [node for node in checked if ast.unparse(node.test) == "TYPE_CHECKING"]
+    left_out = {node for block in checked for node in ast.walk(block)}
     for node in ast.walk(tree_of(path)):
+        if node in left_out:
+            continue
+        assert getattr(node, "level", 0) == 0, f"{path}: relative import in line {node.lineno}"
         above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if re.match(r"(fairconstrained|benchmarks)\b", above + alias.name):
                 yield above + alias.name
-
-
-def statements(node):
-    """Yield all nodes of a tree, also in functions, but not what only type checkers read."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        yield child
-        yield from statements(child)
 
 
 def dotted(module):
@@ -85,22 +63,12 @@ def dotted(module):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_modules(module, known):
-    """Return the modules of the library that a module imports."""
-    found = set()
-    for node in statements(tree_of(PACKAGE / module)):
-        if isinstance(node, ast.ImportFrom):
-            inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (inner & known) or {node.module}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & known
-
-
 def test_no_module_is_part_of_a_cycle():
-    """Imports in functions count; those for type checkers alone do not."""
-    known = {dotted(module) for module in MODULES}
-    graph = {dotted(module): imported_modules(module, known) for module in MODULES}
+    modules, graph = {dotted(module) for module in MODULES}, {}
+    for module in MODULES:
+        names = set(imports(PACKAGE / module, types=False))
+        graph[dotted(module)] = {n if n in modules else n.rpartition(".")[0] for n in names}
+        graph[dotted(module)] &= modules
     assert "fairconstrained.solvers.base" in graph["fairconstrained.solvers.sqp"]
     try:
         TopologicalSorter(graph).prepare()
@@ -117,7 +85,8 @@ def test_every_package_has_its_place():
 def test_imports_follow_the_order():
     for module in MODULES:
         own = module.split("/")[0].removesuffix(".py")
-        wrong = [name for name in imported(module) - {own} if LEVELS.get(name, 99) >= LEVELS[own]]
+        names = {f"{name}.__init__".split(".")[1] for name in imports(PACKAGE / module)}
+        wrong = [name for name in names - {own} if LEVELS.get(name, 99) >= LEVELS[own]]
         assert not wrong, f"{module} must not import from {wrong}"
 
 
@@ -152,7 +121,7 @@ def test_what_starts_with_an_underscore_is_imported_by_its_holder_only(folder):
         if "tests" in path.parts:
             continue
         importer = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for name in imported_names(path):
+        for name in imports(path):
             for private in re.finditer(r"\b_[^_]", name):
                 holder = name[: private.start()]
                 assert f"{importer}.".startswith(holder), f"{importer} must not import {name}"

@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize
 from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
@@ -72,42 +71,11 @@ def test_projection_lies_in_the_set_and_stays(domain, w):
 
 
 @each(DOMAINS)
-@given(v=vectors, w=vectors)
-def test_projection_is_not_expansive(domain, v, w):
-    apart = np.linalg.norm(domain.project(v) - domain.project(w))
-    assert apart <= np.linalg.norm(v - w) + 1e-12
-
-
-@each(DOMAINS)
 @given(w=vectors, elsewhere=vectors)
 def test_projection_is_the_nearest_point(domain, w, elsewhere):
     """The variational inequality: the set lies behind the plane that w - Pw is normal to."""
     projected, other = domain.project(w), domain.project(elsewhere)
     assert (w - projected) @ (other - projected) <= 1e-12
-
-
-@given(w=vectors, radius=st.floats(0.1, 6.0))
-def test_l1_projection_is_what_a_solver_finds(w, radius):
-    n = len(w)
-
-    def half_squared_distance(parts):
-        gap = parts[:n] - parts[n:] - w
-        return 0.5 * gap @ gap, np.concatenate([gap, -gap])
-
-    found = minimize(
-        half_squared_distance,
-        np.zeros(2 * n),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, None)] * (2 * n),
-        constraints={
-            "type": "ineq",
-            "fun": lambda parts: radius - parts.sum(),
-            "jac": lambda parts: -np.ones(2 * n),
-        },
-        options={"ftol": 1e-14, "maxiter": 200},
-    )
-    assert_allclose(L1Ball(radius).project(w), found.x[:n] - found.x[n:], atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1e17, 1e160, 1e300, 1.7e308])
@@ -119,16 +87,6 @@ def test_projections_of_huge_points_are_exact(ball, size):
     both = ball.project(np.array([size, -size, 1.0]))
     expected = 0.5 if isinstance(ball, L1Ball) else np.sqrt(0.5)
     assert_allclose(both, [expected, -expected, 0.0], rtol=1e-15, atol=1e-15)
-
-
-@given(w=vectors, radius=st.floats(0.1, 6.0))
-def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
-    """Where all entries are in the support, a constant added to their sizes changes nothing."""
-    w = np.where(w == 0.0, 1.0, w)
-    far = L1Ball(radius).project(w + np.sign(w) * 2.0**40)
-    farther = L1Ball(radius).project(w + np.sign(w) * 2.0**42)
-    assert_allclose(far, farther, atol=1e-3)
-    assert_allclose(np.abs(far).sum(), radius, rtol=1e-12)
 
 
 def test_projection_of_very_distant_points_depends_on_their_direction_only():
@@ -183,45 +141,33 @@ def test_non_finite_points_have_no_projection(domain, value):
     assert np.isnan(domain.normal_cone_residual(np.ones(4), w)).all()
 
 
-@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, "1", None, True])
-@pytest.mark.parametrize("ball", [L1Ball, L2Ball])
-def test_a_radius_is_a_number_above_zero(ball, radius):
-    with pytest.raises(ValueError, match=f"The 'radius' parameter of {ball.__name__} must be a fl"):
-        check_parameters(ball(radius))
+RADII = (0.0, -1.0, np.nan, np.inf, "1", None, True)
+WRONG = [
+    *((L1Ball(radius), "'radius' .* of L1Ball") for radius in RADII),
+    *((L2Ball(radius), "'radius' .* of L2Ball") for radius in RADII),
+    *((Box(*ends), "of Box must be") for ends in ((0.0, "1"), (None, 1.0), (0.0, True))),
+    *((Box(*ends), "Box") for ends in ((1.0, -1.0), (np.nan, 1.0), (np.inf, np.inf))),
+    *((Ellipsoid(axes), "'axes' .* sequence of numbers") for axes in ([1.0, 0.0], [[1.0]])),
+    (WeightedL1Ball(0.0, [1.0]), "'radius' parameter of WeightedL1Ball must be"),
+    (WeightedL1Ball(1.0, [np.nan]), "'factors' parameter of WeightedL1Ball must be"),
+    (Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
+    (Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
+    (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
+    (Intervals("a", None), "'lower' parameter of Intervals must be a sequence of numbers"),
+    (Enlarged(3, 1.0), "'domain' parameter of Enlarged must be an instance of"),
+    (Enlarged(L1Ball(-1.0), 1.0), "'radius' parameter of domain=L1Ball must be"),
+    (Enlarged(L1Ball(), -1.0), "'factor' parameter of Enlarged must be"),
+    (Blocks(L1Ball(), 0), "'n_blocks' parameter of Blocks must be"),
+    (Blocks(None, 1), "'domain' parameter of Blocks must be an instance of"),
+    (Leading(L1Ball(), 1.5), "'size' parameter of Leading must be"),
+    (Leading("a", 1), "'domain' parameter of Leading must be an instance of"),
+]
 
 
-@pytest.mark.parametrize(
-    "bounds", [(1.0, -1.0), (np.nan, 1.0), (0.0, "1"), (None, 1.0), (np.inf, np.inf), (0.0, True)]
-)
-def test_bounds_are_numbers_in_order(bounds):
-    with pytest.raises(ValueError, match=r"(of Box must be|Box: lower and upper must)"):
-        check_parameters(Box(*bounds))
-
-
-@pytest.mark.parametrize(
-    ("domain", "message"),
-    [
-        (Ellipsoid([1.0, 0.0]), "The 'axes' parameter of Ellipsoid must be a sequence of numbers"),
-        (Ellipsoid([[1.0]]), "The 'axes' parameter of Ellipsoid must be a sequence of numbers"),
-        (WeightedL1Ball(0.0, [1.0]), "The 'radius' parameter of WeightedL1Ball must be"),
-        (WeightedL1Ball(1.0, [np.nan]), "The 'factors' parameter of WeightedL1Ball must be"),
-        (Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
-        (Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
-        (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
-        (Intervals("a", None), "The 'lower' parameter of Intervals must be a sequence of numbers"),
-        (Enlarged(3, 1.0), "The 'domain' parameter of Enlarged must be an instance of"),
-        (Enlarged(L1Ball(-1.0), 1.0), "The 'radius' parameter of domain=L1Ball must be"),
-        (Enlarged(L1Ball(), -1.0), "The 'factor' parameter of Enlarged must be"),
-        (Blocks(L1Ball(), 0), "The 'n_blocks' parameter of Blocks must be"),
-        (Blocks(None, 1), "The 'domain' parameter of Blocks must be an instance of"),
-        (Leading(L1Ball(), 1.5), "The 'size' parameter of Leading must be"),
-        (Leading("a", 1), "The 'domain' parameter of Leading must be an instance of"),
-    ],
-    ids=str,
-)
-def test_parameters_of_other_domains(domain, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        check_parameters(domain)
+def test_parameters():
+    for domain, message in WRONG:
+        with pytest.raises((ValueError, TypeError), match=message):
+            check_parameters(domain)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,13 @@
 from hypothesis import strategies as st
 
 from _support import labelled_rows
+from fairconstrained import metrics
 from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
-from fairconstrained.metrics import (
-    group_auc_difference,
-    inter_group_auc_difference,
-    intra_group_auc_difference,
-)
 
 METRICS = {
-    GroupAUCParity: group_auc_difference,
-    InterGroupAUCParity: inter_group_auc_difference,
-    IntraGroupAUCParity: intra_group_auc_difference,
+    GroupAUCParity: metrics.group_auc_difference,
+    InterGroupAUCParity: metrics.inter_group_auc_difference,
+    IntraGroupAUCParity: metrics.intra_group_auc_difference,
 }
 numbers = st.integers(-6, 6).map(lambda k: k / 2)  # ties, and differences of exactly one
 

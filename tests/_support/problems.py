@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
-from scipy.optimize import NonlinearConstraint, minimize
+from scipy.optimize import minimize
 
 from fairconstrained import (
     DemographicParity,
@@ -118,27 +119,23 @@ def reference(problem: Problem, starts: int = 5) -> float:
     """
     rng = np.random.default_rng(0)
     n, ball = problem.n_variables, getattr(problem.domain, "domain", problem.domain)
-    bounds = None
-    slack: list = []
+    bounds, units = None, np.eye(problem.n_constraints)
+    rules: list[dict] = []
     if isinstance(ball, Box):
         size = getattr(problem.domain, "size", n)
         bounds = [(ball.lower, ball.upper)] * size + [(None, None)] * (n - size)
     if isinstance(ball, L2Ball):
-        slack = [lambda w: ball.radius**2 - w[:4] @ w[:4]]
-    if isinstance(ball, L1Ball):
-        return _reference_in_l1_ball(problem, ball.radius)
-    rules = [{"type": "ineq", "fun": one} for one in slack]
+        rules = [{"type": "ineq", "fun": lambda w: ball.radius**2 - w[:4] @ w[:4]}]
+    if isinstance(ball, L1Ball):  # its faces
+        signs = np.array(list(product((-1.0, 1.0), repeat=4)))
+        rules = [{"type": "ineq", "fun": lambda w: ball.radius - signs @ w[:4]}]
     if problem.n_constraints:
-        units = np.eye(problem.n_constraints)
-        rules.append(
-            {
-                "type": "ineq",
-                "fun": lambda w: -problem.at(w).constraints,
-                "jac": lambda w: np.array(
-                    [-problem.at(w).gradient(unit, objective=0.0) for unit in units]
-                ),
-            }
-        )
+
+        def gradients(w):
+            return np.array([-problem.at(w).gradient(unit, objective=0.0) for unit in units])
+
+        values = {"fun": lambda w: -problem.at(w).constraints, "jac": gradients}
+        rules.append({"type": "ineq", **values})
     best = np.inf
     for k in range(starts):
         found = minimize(
@@ -153,38 +150,3 @@ def reference(problem: Problem, starts: int = 5) -> float:
         if problem.at(found.x).violation < 1e-8:
             best = min(best, float(found.fun))
     return best
-
-
-def _reference_in_l1_ball(problem: Problem, radius: float) -> float:
-    """Solve with w = u - v, u, v >= 0, sum(u + v) <= radius."""
-    d = problem.domain.size
-
-    def split(x):
-        return np.concatenate([x[:d] - x[d : 2 * d], x[2 * d :]])
-
-    def back(gradient):
-        return np.concatenate([gradient[:d], -gradient[:d], gradient[d:]])
-
-    units = np.eye(problem.n_constraints)
-    sums = np.concatenate([np.ones(2 * d), np.zeros(problem.n_variables - d)])
-    found = minimize(
-        lambda x: problem.at(split(x)).objective,
-        np.full(len(sums), 0.01),
-        jac=lambda x: back(problem.at(split(x)).gradient()),
-        bounds=[(0, None)] * (2 * d) + [(None, None)] * (problem.n_variables - d),
-        constraints=[
-            NonlinearConstraint(lambda x: sums @ x, -np.inf, radius, jac=lambda x: sums),
-            NonlinearConstraint(
-                lambda x: problem.at(split(x)).constraints,
-                -np.inf,
-                0.0,
-                jac=lambda x: np.array(
-                    [back(problem.at(split(x)).gradient(u, objective=0.0)) for u in units]
-                ),
-            ),
-        ],
-        method="SLSQP",
-        options={"ftol": 1e-12, "maxiter": 1000},
-    )
-    assert problem.at(split(found.x)).violation < 1e-8
-    return float(found.fun)

@@ -9,49 +9,8 @@ from functools import partial
 
 import numpy as np
 
-import fairconstrained.penalties as penalties
-from fairconstrained.constraints import (
-    BalancedRate,
-    BoundedGroupLoss,
-    CalibrationParity,
-    Churn,
-    Coverage,
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    EqualOpportunity,
-    ErrorRateParity,
-    GroupAUCParity,
-    InterGroupAUCParity,
-    IntersectionalLossParity,
-    IntraGroupAUCParity,
-    MinorityRate,
-    PartialDemographicParity,
-    PredictiveEquality,
-    PredictiveParity,
-    QueryParity,
-    ROCParity,
-    WeakPartialDemographicParity,
-)
-from fairconstrained.domains import (
-    Blocks,
-    Box,
-    Ellipsoid,
-    Enlarged,
-    Intervals,
-    L1Ball,
-    L2Ball,
-    WeightedL1Ball,
-    WholeSpace,
-)
-from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.functions.base import (
-    Indicator,
-    Parabola,
-    PlusParabola,
-    Rounded,
-    SubgradientError,
-)
+from fairconstrained import constraints, domains, penalties
+from fairconstrained.functions import base
 from fairconstrained.functions.losses import (
     Hinge,
     Logistic,
@@ -94,20 +53,20 @@ OBJECTIVES = [
     QueryPairLoss("hinge", average="queries"),
 ]
 OTHER_FUNCTIONS = [
-    Indicator(),
+    base.Indicator(),
     ShiftedSquare(),
-    Parabola(1.5),
-    Parabola(0.0),
+    base.Parabola(1.5),
+    base.Parabola(0.0),
     PositivePart(-0.5, 2.0),
-    PlusParabola(Sigmoid(), 0.2),
-    SubgradientError(Rounded(Ramp(), 0.4).corners),
+    base.PlusParabola(Sigmoid(), 0.2),
+    base.SubgradientError(base.Rounded(Ramp(), 0.4).corners),
     Stretched(Sigmoid(), 3.0),
     Stretched(Ramp(), 2.0),
     Stretched(ShiftedSquare(), 1.5),
     Stretched(Sigmoid(0.5)),
     Stretched(Ramp()),
-    Rounded(Hinge(), 0.4),
-    Rounded(Ramp(), 0.4),
+    base.Rounded(Hinge(), 0.4),
+    base.Rounded(Ramp(), 0.4),
 ]
 SCALAR_FUNCTIONS = SURROGATES + LOSSES + OTHER_FUNCTIONS
 
@@ -127,76 +86,85 @@ PENALTIES = [
 ]
 
 DOMAINS = [
-    WholeSpace(),
-    Box(-1.0, 2.0),
-    Box(0.0, np.inf),
-    L1Ball(1.5),
-    L1Ball(),
-    L2Ball(1.5),
-    Intervals(np.array([-1.0, 0.0, -np.inf, 0.5]), np.array([0.5, 2.0, 0.0, np.inf])),
-    Ellipsoid(np.array([0.5, 2.0, 1.0, 0.3])),
-    Ellipsoid(np.full(4, 1.5)),
-    WeightedL1Ball(1.5, np.array([0.5, 2.0, 1.0, 0.3])),
-    Enlarged(L2Ball(0.5), 3.0),
-    Blocks(L2Ball(1.0), 2),
-    Blocks(Box(-0.5, 1.0), 4),
-    LeadingDomain(L1Ball(1.0), 3),
-    LeadingDomain(L2Ball(1.0), 2),
-    LeadingDomain(Box(-0.5, 0.5), 2),
-    LeadingDomain(Blocks(L2Ball(0.5), 1), 3),
+    domains.WholeSpace(),
+    domains.Box(-1.0, 2.0),
+    domains.Box(0.0, np.inf),
+    domains.L1Ball(1.5),
+    domains.L1Ball(),
+    domains.L2Ball(1.5),
+    domains.Intervals(np.array([-1.0, 0.0, -np.inf, 0.5]), np.array([0.5, 2.0, 0.0, np.inf])),
+    domains.Ellipsoid(np.array([0.5, 2.0, 1.0, 0.3])),
+    domains.Ellipsoid(np.full(4, 1.5)),
+    domains.WeightedL1Ball(1.5, np.array([0.5, 2.0, 1.0, 0.3])),
+    domains.Enlarged(domains.L2Ball(0.5), 3.0),
+    domains.Blocks(domains.L2Ball(1.0), 2),
+    domains.Blocks(domains.Box(-0.5, 1.0), 4),
+    domains.Leading(domains.L1Ball(1.0), 3),
+    domains.Leading(domains.L2Ball(1.0), 2),
+    domains.Leading(domains.Box(-0.5, 0.5), 2),
+    domains.Leading(domains.Blocks(domains.L2Ball(0.5), 1), 3),
 ]
 
 CONSTRAINTS = [
     kind(0.1, surrogate=surrogate, against=against)
-    for kind in (DemographicParity, EqualOpportunity, PredictiveEquality, EqualizedOdds)
+    for kind in (
+        constraints.DemographicParity,
+        constraints.EqualOpportunity,
+        constraints.PredictiveEquality,
+        constraints.EqualizedOdds,
+    )
     for surrogate in ("sigmoid", Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
     kind(0.1, surrogate=surrogate, against=against)
-    for kind in (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
+    for kind in (
+        constraints.GroupAUCParity,
+        constraints.InterGroupAUCParity,
+        constraints.IntraGroupAUCParity,
+    )
     for surrogate in ("quadratic", "sigmoid", Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
     kind(surrogate=surrogate, against=against, **settings)
     for kind, settings in (
-        (CalibrationParity, {"kappa": 0.1}),
-        (PredictiveParity, {"kappa": 0.1}),
-        (ErrorRateParity, {"kappa": 0.1}),
-        (ErrorRateParity, {"ratio": 0.9}),
-        (EqualizedOdds, {"ratio": 0.8}),
-        (DisparateImpact, {}),
-        (BalancedRate, {"r": 0.8, "beta": 0.7}),
+        (constraints.CalibrationParity, {"kappa": 0.1}),
+        (constraints.PredictiveParity, {"kappa": 0.1}),
+        (constraints.ErrorRateParity, {"kappa": 0.1}),
+        (constraints.ErrorRateParity, {"ratio": 0.9}),
+        (constraints.EqualizedOdds, {"ratio": 0.8}),
+        (constraints.DisparateImpact, {}),
+        (constraints.BalancedRate, {"r": 0.8, "beta": 0.7}),
     )
     for surrogate in ("sigmoid", Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
-    Coverage(0.3),
-    Coverage(kappa=0.1, surrogate=Ramp(2.0)),
-    Churn(),
-    Churn(kappa=0.2, surrogate=Ramp(2.0)),
-    MinorityRate(0.2),
-    MinorityRate(surrogate=Ramp(2.0)),
-    BoundedGroupLoss(0.6),
-    BoundedGroupLoss(0.6, loss=TruncatedLogistic()),
-    BoundedGroupLoss(0.9, loss=Hinge()),
-    IntersectionalLossParity(0.1),
-    IntersectionalLossParity(0.1, loss="logistic"),
-    IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
-    QueryParity(0.1),
-    QueryParity(0.1, loss="logistic"),
-    QueryParity(0.1, average=True),
+    constraints.Coverage(0.3),
+    constraints.Coverage(kappa=0.1, surrogate=Ramp(2.0)),
+    constraints.Churn(),
+    constraints.Churn(kappa=0.2, surrogate=Ramp(2.0)),
+    constraints.MinorityRate(0.2),
+    constraints.MinorityRate(surrogate=Ramp(2.0)),
+    constraints.BoundedGroupLoss(0.6),
+    constraints.BoundedGroupLoss(0.6, loss=TruncatedLogistic()),
+    constraints.BoundedGroupLoss(0.9, loss=Hinge()),
+    constraints.IntersectionalLossParity(0.1),
+    constraints.IntersectionalLossParity(0.1, loss="logistic"),
+    constraints.IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
+    constraints.QueryParity(0.1),
+    constraints.QueryParity(0.1, loss="logistic"),
+    constraints.QueryParity(0.1, average=True),
 ]
 CONSTRAINTS += [
     make(0.1, surrogate=surrogate)
     for make in (
-        partial(ROCParity, thresholds=[0.3, -1.0, 1.5]),
-        partial(ROCParity, thresholds=[0.0, 0.7], against="overall"),
-        partial(PartialDemographicParity, ranks=(0.1, 0.6), n_ranks=3),
-        partial(WeakPartialDemographicParity, ranks=(0.35, 0.65)),
-        WeakPartialDemographicParity,
+        partial(constraints.ROCParity, thresholds=[0.3, -1.0, 1.5]),
+        partial(constraints.ROCParity, thresholds=[0.0, 0.7], against="overall"),
+        partial(constraints.PartialDemographicParity, ranks=(0.1, 0.6), n_ranks=3),
+        partial(constraints.WeakPartialDemographicParity, ranks=(0.35, 0.65)),
+        constraints.WeakPartialDemographicParity,
     )
     for surrogate in ("sigmoid", Ramp(2.0))
 ]
@@ -212,9 +180,9 @@ def distinct(objects):
     return list({repr(one): one for one in objects}.values())
 
 
-def missing(base, objects):
-    """Return the names of the package's concrete public subclasses of `base` not in `objects`."""
-    waiting, found = [base], set()
+def missing(parent, objects):
+    """Return the names of the package's concrete public subclasses of a class not in `objects`."""
+    waiting, found = [parent], set()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()

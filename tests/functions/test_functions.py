@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.functions import losses, surrogates
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
@@ -209,12 +208,3 @@ def test_parameters_are_numbers_above_zero(kind, scale):
     table = surrogates.SURROGATES if issubclass(kind, Surrogate) else losses.LOSSES
     with pytest.raises(ValueError, match=f"{kind.__name__}: (scale|alpha) must be a finite number"):
         resolve("function", kind(scale), table, ScalarFunction)
-
-
-@pytest.mark.parametrize(
-    "options", [{"surrogate": Sigmoid(0.0)}, {"loss": TruncatedLogistic(-1.0)}]
-)
-def test_estimators_check_the_parameters_of_functions(options):
-    X, y, groups = make_biased_classification(40, 3, random_state=0)
-    with pytest.raises(ValueError, match="must be a finite number > 0"):
-        FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, reference
 
-from fairconstrained import DemographicParity, IncompatibleSolverError
+from fairconstrained import DemographicParity, IncompatibleSolverError, solvers
 from fairconstrained.domains import L2Ball, WholeSpace
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.base import Indicator
@@ -15,26 +15,13 @@ from fairconstrained.penalties import L1, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import certify
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    SQP,
-    AugmentedLagrangian,
-    ConEx,
-    NearStationarity,
-    OnlineStochastic,
-    Status,
-    SwitchingSubgradient,
-    ThreeSEcon,
-    near_stationarity,
-)
 
 ORACLES = {
-    "switching subgradient": SwitchingSubgradient(max_iter=300, check_every=100),
-    "conex": ConEx(max_iter=100),
-    "augmented Lagrangian": AugmentedLagrangian(),
-    "online": OnlineStochastic(max_iter=100, check_every=50),
-    "online, batches": OnlineStochastic(batch_size=64, max_iter=60, check_every=60),
+    "switching subgradient": solvers.SwitchingSubgradient(max_iter=300, check_every=100),
+    "conex": solvers.ConEx(max_iter=100),
+    "augmented Lagrangian": solvers.AugmentedLagrangian(),
+    "online": solvers.OnlineStochastic(max_iter=100, check_every=50),
+    "online, batches": solvers.OnlineStochastic(batch_size=64, max_iter=60, check_every=60),
 }
 
 
@@ -42,7 +29,7 @@ def ramp_problem():
     return NON_SMOOTH["ramp"]()
 
 
-@pytest.mark.parametrize("loop", [IPC, IDCA])
+@pytest.mark.parametrize("loop", [solvers.IPC, solvers.IDCA])
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_every_outer_loop_runs_with_every_oracle(loop, oracle) -> None:
     solver = loop(ORACLES[oracle], max_iter=6)
@@ -56,10 +43,10 @@ def test_every_outer_loop_runs_with_every_oracle(loop, oracle) -> None:
 @pytest.mark.parametrize("name", ["smooth", "ramp"])
 def test_no_iterate_leaves_the_feasible_set(oracle, name) -> None:
     problem = {"smooth": PROBLEMS["demographic parity"], "ramp": ramp_problem}[name]()
-    solver = IDCA(oracle, max_iter=4, polish=False)
+    solver = solvers.IDCA(oracle, max_iter=4, polish=False)
     if solver.missing(problem):
         assert name == "ramp"
-        assert isinstance(oracle, AugmentedLagrangian)
+        assert isinstance(oracle, solvers.AugmentedLagrangian)
         return
     result = solver.minimize(problem, random_state=0)
     assert len(result.trace) >= 1
@@ -68,9 +55,9 @@ def test_no_iterate_leaves_the_feasible_set(oracle, name) -> None:
 
 def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     problem = ramp_problem()
-    result = IDCA(max_iter=100, polish=False).minimize(problem)
-    direct = SwitchingSubgradient().minimize(problem)
-    assert result.status is Status.CONVERGED
+    result = solvers.IDCA(max_iter=100, polish=False).minimize(problem)
+    direct = solvers.SwitchingSubgradient().minimize(problem)
+    assert result.status is solvers.Status.CONVERGED
     at = problem.at(result.w)
     rounded = problem.smoothed(result.state.subproblem.parameter).at(at.w, like=at)
     assert rounded is not None, "the subproblem solver rounds the kinks of the ramp"
@@ -87,7 +74,7 @@ def test_a_function_without_convex_parts_is_refused() -> None:
     indicator = problem.with_constraints([part])
     assert not indicator.difference_of_convex
     with pytest.raises(IncompatibleSolverError, match="differences of convex functions"):
-        IDCA().minimize(indicator)
+        solvers.IDCA().minimize(indicator)
 
 
 def bowl(*constraints: CompositeFunction, domain=None) -> Problem:
@@ -127,41 +114,43 @@ KNOWN = {
 def test_distances_in_closed_form(name: str) -> None:
     """From 0; the proximal term is that of the constraints as well, unless they have their own."""
     problem, rho, options, expected = KNOWN[name]
-    found = near_stationarity(problem, np.zeros(2), rho, **options)
+    found = solvers.near_stationarity(problem, np.zeros(2), rho, **options)
     assert found == pytest.approx(expected, abs=1e-3)
 
 
 def test_it_is_zero_at_solutions_and_only_there() -> None:
     problem = PROBLEMS["demographic parity"]()
-    solution = AugmentedLagrangian(tol=1e-7).minimize(problem).w
-    assert near_stationarity(problem, solution) < 1e-3
-    assert near_stationarity(problem, problem.start()) > 0.1
+    solution = solvers.AugmentedLagrangian(tol=1e-7).minimize(problem).w
+    assert solvers.near_stationarity(problem, solution) < 1e-3
+    assert solvers.near_stationarity(problem, problem.start()) > 0.1
 
 
 def test_a_subproblem_that_is_not_solved_is_reported() -> None:
     problem = PROBLEMS["unconstrained"]()
-    few = AugmentedLagrangian(max_iter=1, max_inner=1, polish=False)
+    few = solvers.AugmentedLagrangian(max_iter=1, max_inner=1, polish=False)
     with pytest.warns(ConvergenceWarning, match="near_stationarity: the subproblem was not solved"):
-        distance = near_stationarity(problem, problem.start(), 1e-2, solver=few)
+        distance = solvers.near_stationarity(problem, problem.start(), 1e-2, solver=few)
     assert np.isfinite(distance)
 
 
 def test_it_is_infinite_far_from_feasible_points() -> None:
     problem = PROBLEMS["infeasible start"]()
-    assert near_stationarity(problem, problem.start(), rho=10.0) == np.inf
+    assert solvers.near_stationarity(problem, problem.start(), rho=10.0) == np.inf
 
 
 def test_it_asks_for_rho_where_none_is_known() -> None:
     problem = NON_SMOOTH["ramp"]()
     with pytest.raises(ValueError, match="rho"):
-        near_stationarity(problem, problem.start())
+        solvers.near_stationarity(problem, problem.start())
 
 
 def test_a_run_ends_where_it_is_nearly_stationary() -> None:
-    problem, rule = bowl(), NearStationarity(0.1, rho=0.5)
-    result = ThreeSEcon.paper(check_every=10, max_iter=10_000).minimize(problem, callback=rule)
-    assert (result.status, result.converged) == (Status.NEARLY_STATIONARY, True)
-    assert near_stationarity(problem, result.w, rho=0.5) <= 0.1
+    problem, rule = bowl(), solvers.NearStationarity(0.1, rho=0.5)
+    result = solvers.ThreeSEcon.paper(check_every=10, max_iter=10_000).minimize(
+        problem, callback=rule
+    )
+    assert (result.status, result.converged) == (solvers.Status.NEARLY_STATIONARY, True)
+    assert solvers.near_stationarity(problem, result.w, rho=0.5) <= 0.1
     steps = 10 * np.arange(1, len(result.trace) + 1)
     before = 5.0 * 0.99 ** steps[-2]  # one measurement earlier; gradient steps of 0.01
     assert result.trace.iteration == steps.tolist()
@@ -170,4 +159,4 @@ def test_a_run_ends_where_it_is_nearly_stationary() -> None:
 
 def test_a_rule_checks_its_parameters() -> None:
     with pytest.raises(ValueError, match="'distance' parameter of NearStationarity"):
-        SQP().minimize(bowl(domain=WholeSpace()), callback=NearStationarity(-1.0))
+        solvers.SQP().minimize(bowl(domain=WholeSpace()), callback=solvers.NearStationarity(-1.0))

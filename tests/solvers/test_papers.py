@@ -14,18 +14,9 @@ from _support.papers import EXACT, STEPS, jacobian, points, same, worst
 from _support.problems import PROBLEMS, classification, toy_of_ipc
 from scipy.optimize import LinearConstraint, minimize
 
-from fairconstrained import DemographicParity, make_biased_classification
+from fairconstrained import DemographicParity, make_biased_classification, solvers
 from fairconstrained.domains import L2Ball
 from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    DiminishingTolerance,
-    ExactPenalty,
-    OnlineStochastic,
-    StaticTolerance,
-    SwitchingSubgradient,
-)
 from fairconstrained.solvers.base import Start
 
 
@@ -50,7 +41,7 @@ def test_ipc_is_algorithm_1_with_algorithm_2(name, rho) -> None:
     """Steps are 2 / (mu (k + 2)): with a small rho^, rounding errors grow in the whole space."""
     problem = toy_of_ipc() if name == "toy" else PROBLEMS[name]()
     first = np.array([0.1, 0.5]) if name == "toy" else problem.start()
-    solver = IPC.paper(steps=40, max_iter=STEPS, **({} if rho is None else {"rho": rho}))
+    solver = solvers.IPC.paper(steps=40, max_iter=STEPS, **({} if rho is None else {"rho": rho}))
     assert solver.rho == (rho or 10**-2.5)
     expected, w = [], first
     for _ in range(STEPS):
@@ -73,7 +64,7 @@ def test_online_stochastic_is_algorithm_3(name) -> None:
         new = problem.domain.project(z - (V * at.gradient() + Q @ zeta) / (2.0 * alpha))
         Q = np.maximum(Q + at.constraints + zeta @ (new - z), 0.0)
         z = new
-    solver = OnlineStochastic.paper(max_iter=STEPS, check_every=1)
+    solver = solvers.OnlineStochastic.paper(max_iter=STEPS, check_every=1)
     assert same(points(solver, problem)[1::2], expected)  # each after the last point
     assert Q.max() > 0.0
 
@@ -106,7 +97,7 @@ def test_exact_penalty_takes_the_steps_of_its_trust_region_subproblem(name) -> N
     problem = PROBLEMS[name]()
     start = Start(w=problem.start(), random_state=np.random.RandomState(0))
     at, lengths, binding = problem.at(start.w), [], 0
-    solver = ExactPenalty.paper(max_iter=STEPS)
+    solver = solvers.ExactPenalty.paper(max_iter=STEPS)
     for one in solver.iterate(problem, start):
         step = one.at.w - at.w
         length = float(np.linalg.norm(step))
@@ -175,7 +166,7 @@ def test_idca_is_algorithm_1_with_algorithm_2(kappa) -> None:
         w, steps = algorithm_2_of_idca(problem, majorant_of_parity(kappa, w), w, 1e-3, 30)
         expected.append(w)
         on_constraints.append(steps)
-    assert same(points(IDCA.paper(steps=30, max_iter=STEPS), problem), expected)
+    assert same(points(solvers.IDCA.paper(steps=30, max_iter=STEPS), problem), expected)
     assert problem.at(w).constraints.max() <= 1e-3
     assert np.count_nonzero(on_constraints) >= 20
 
@@ -207,8 +198,8 @@ def algorithm_3_of_idca(problem, tolerances):
 def test_ssg_is_algorithm_3_of_idca(name) -> None:
     problem = on_a_ball() if name == "ball" else PROBLEMS[name]()
     expected, on_constraints = algorithm_3_of_idca(problem, [1e-3] * STEPS)
-    solver = SwitchingSubgradient.paper(max_iter=STEPS, check_every=1)
-    assert isinstance(solver.steps, StaticTolerance)
+    solver = solvers.SwitchingSubgradient.paper(max_iter=STEPS, check_every=1)
+    assert isinstance(solver.steps, solvers.StaticTolerance)
     assert same(points(solver, problem), expected)
     assert 10 <= on_constraints < STEPS
 
@@ -220,9 +211,11 @@ def test_ssg_with_a_diminishing_tolerance_judges_points_by_that_of_their_step(na
     """The answer is one of the first points, which the last tolerance c / 50 would exclude."""
     problem = PROBLEMS[name]()
     expected, on_constraints = algorithm_3_of_idca(problem, c / (np.arange(STEPS) + 1.0))
-    rule = {"steps": DiminishingTolerance(c), "max_iter": STEPS}
-    assert same(points(SwitchingSubgradient.paper(**rule, check_every=1), problem), expected)
-    result = SwitchingSubgradient.paper(**rule, check_every=STEPS).minimize(problem)
+    rule = {"steps": solvers.DiminishingTolerance(c), "max_iter": STEPS}
+    assert same(
+        points(solvers.SwitchingSubgradient.paper(**rule, check_every=1), problem), expected
+    )
+    result = solvers.SwitchingSubgradient.paper(**rule, check_every=STEPS).minimize(problem)
     assert result.w == pytest.approx(expected[-1], **EXACT)
     assert result.violation > c / STEPS
     assert on_constraints >= 10

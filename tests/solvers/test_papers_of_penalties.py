@@ -11,18 +11,11 @@ from _support.papers import EXACT, STEPS, jacobian, points, same, unconstrained,
 from _support.problems import PROBLEMS, classification
 from scipy.optimize import minimize
 
-from fairconstrained import DemographicParity
+from fairconstrained import DemographicParity, solvers
 from fairconstrained.constraints import ROCParity
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import (
-    PLADA,
-    ConEx,
-    LagrangianDescentAscent,
-    Regularization,
-    ThreeSEcon,
-)
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import DeepNetwork
@@ -40,7 +33,9 @@ def test_3s_econ_d_is_equation_2_with_all_rows(nu) -> None:
         used.append(weights.max())
         x = x - 0.01 * at.gradient(10.0 * weights)
         expected.append(x)
-    solver = ThreeSEcon.paper(max_iter=STEPS, check_every=1, **({} if nu == 1e-5 else {"nu": nu}))
+    solver = solvers.ThreeSEcon.paper(
+        max_iter=STEPS, check_every=1, **({} if nu == 1e-5 else {"nu": nu})
+    )
     assert same(points(solver, problem), expected)
     assert np.count_nonzero(used) >= 40
     assert nu == 1e-5 or np.less(used, 1.0).sum() >= 40
@@ -75,7 +70,7 @@ def test_3s_econ_s_samples_by_the_rows_of_the_constraints(nu) -> None:
         used += weights.max() > 0.0
         changed += np.abs(weights - np.clip(known / nu, 0.0, 1.0)).max() > 0.01
     for steps in (10, 20, 50):  # a measurement evaluates all rows, so it is made at periods only
-        solver = ThreeSEcon.paper(stochastic=True, max_iter=steps, check_every=steps, nu=nu)
+        solver = solvers.ThreeSEcon.paper(stochastic=True, max_iter=steps, check_every=steps, nu=nu)
         assert points(solver, problem)[-1] == pytest.approx(expected[steps - 1], **EXACT)
     assert used >= 40
     assert changed >= 20
@@ -135,8 +130,8 @@ def test_plada_is_algorithm_1(name, eta, exact) -> None:
     first = unconstrained(problem) if exact else problem.start()
     expected, used = algorithm_1_of_plada(problem, first, eta, exact=exact)
     setting = {"eta": eta, "max_iter": STEPS, "check_every": 1}
-    assert same(points(PLADA.paper(**setting, exact=exact), problem, first), expected)
-    other = points(PLADA.paper(**setting, exact=not exact), problem, first)
+    assert same(points(solvers.PLADA.paper(**setting, exact=exact), problem, first), expected)
+    other = points(solvers.PLADA.paper(**setting, exact=not exact), problem, first)
     assert np.abs(other[-1] - expected[-1]).max() > 1e-7
     if exact:
         assert (used > 1e-2).sum(axis=0).min() >= 40
@@ -146,10 +141,10 @@ def test_presets_of_plada_are_those_of_table_2() -> None:
     columns = ("eta", "tau", "alpha", "beta", "gamma_0", "exact", "batch_size")
     settings = {
         preset: tuple(getattr(preset(), name) for name in columns)
-        for preset in (PLADA.paper, PLADA.network)
+        for preset in (solvers.PLADA.paper, solvers.PLADA.network)
     }
-    assert settings[PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
-    assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, False, None)
+    assert settings[solvers.PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
+    assert settings[solvers.PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, False, None)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +170,7 @@ def test_conex_is_algorithm_1_of_boob_deng_and_lan(name, c1) -> None:
         expected.append(total / ((t + 1) * (t + 2) / 2))
         used += lam.max() > 1.0
     setting = {"c1": c1, "max_iter": STEPS, "check_every": 1}
-    found = points(ConEx.paper(**setting), problem, first)
+    found = points(solvers.ConEx.paper(**setting), problem, first)
     assert same(found[1::2], expected)  # each after the last point
     assert used >= 10
 
@@ -186,7 +181,7 @@ def test_regularization_is_subgradient_descent_on_the_sum() -> None:
     for _ in range(STEPS):
         level, slope = worst(problem, w)
         w = w - 1e-3 * (problem.at(w).gradient() + 2.0 * (level > 0.0) * slope)
-    found = points(Regularization.paper(strength=2.0, max_iter=STEPS), problem)
+    found = points(solvers.Regularization.paper(strength=2.0, max_iter=STEPS), problem)
     assert found[-1] == pytest.approx(w, **EXACT)
 
 
@@ -195,7 +190,7 @@ def test_multiplier_model_of_the_paper_draws_100_constraints_with_their_features
     m, w = problem.n_constraints, problem.start() + 0.5
     features = np.random.RandomState(1).standard_normal((m, 3))
     (found,) = points(
-        LagrangianDescentAscent.paper(features, max_iter=1, check_every=1), problem, w
+        solvers.LagrangianDescentAscent.paper(features, max_iter=1, check_every=1), problem, w
     )
     rng = np.random.RandomState(0)
     sizes = (3, 100, 100, 100, 1)
@@ -241,7 +236,7 @@ def test_multiplier_model_is_descent_and_adagrad_on_sampled_constraints() -> Non
         sums = sums + slope**2
         weights = weights + 0.1 * slope / (np.sqrt(sums) + 1e-10)
         expected.append(w)
-    solver = LagrangianDescentAscent.paper(
+    solver = solvers.LagrangianDescentAscent.paper(
         multipliers=DeepNetwork((7, 6, 5)), n_sampled=4, max_iter=STEPS, check_every=1
     )
     assert same(points(solver, problem), expected)

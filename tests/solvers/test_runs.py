@@ -9,37 +9,24 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS, classification, toy_of_ipc
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained import FairLogisticClassifier, make_biased_classification, solvers
 from fairconstrained.constraints import GroupAUCParity
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    PLADA,
-    SOLVERS,
-    AugmentedLagrangian,
-    LagrangianDescentAscent,
-    OnlineStochastic,
-    Solver,
-    Status,
-    StochasticSwitchingSubgradient,
-    SwitchingSubgradient,
-    ThreeSEcon,
-    near_stationarity,
-)
 from fairconstrained.solvers import base as loop
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.multiplier_models import DeepNetwork
 
-STOCHASTIC = [name for name in SOLVERS if "stochastic" in name]
+STOCHASTIC = [name for name in solvers.SOLVERS if "stochastic" in name]
 SLOW = (*STOCHASTIC, "ipp-conex")
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SOLVERS]
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in solvers.SOLVERS
+]
 
 
 def parity():
     return PROBLEMS["demographic parity"]()
 
 
-class Offers(Solver):
+class Offers(solvers.Solver):
     """Offers the points with these values in all variables, and nothing else."""
 
     def __init__(self, sizes=(), max_iter=1, tol=1e-4):
@@ -50,7 +37,7 @@ class Offers(Solver):
             yield Iterate(problem.at(np.full(problem.n_variables, size)), None, k)
 
 
-class Descent(Solver):
+class Descent(solvers.Solver):
     """Gradient steps for smooth problems without constraints."""
 
     requires = ("smooth",)
@@ -75,11 +62,11 @@ def test_evaluations_of_each_kind_are_counted_apart() -> None:
     """3S-Econ takes no gradient of constraints that hold, PLADA's exact step one for each trial."""
     alone = {"objective": 11.0, "constraints": 11.0, "constraint_gradients": 0.0}
     steps = {"max_iter": 10, "check_every": 10}
-    assert ThreeSEcon.paper(**steps).minimize(parity()).evaluations == alone
-    plada = PLADA.paper(**steps).minimize(parity()).evaluations
+    assert solvers.ThreeSEcon.paper(**steps).minimize(parity()).evaluations == alone
+    plada = solvers.PLADA.paper(**steps).minimize(parity()).evaluations
     assert plada["objective"] == plada["constraints"] == 11.0
     assert plada["constraint_gradients"] > 20.0
-    stochastic = ThreeSEcon.paper(stochastic=True, max_iter=200, check_every=200)
+    stochastic = solvers.ThreeSEcon.paper(stochastic=True, max_iter=200, check_every=200)
     few = stochastic.minimize(parity(), random_state=0).evaluations
     assert few["objective"] < few["constraints"] < 200.0
 
@@ -87,7 +74,7 @@ def test_evaluations_of_each_kind_are_counted_apart() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_trace_counts_iterations_passes_and_seconds(name: str) -> None:
     problem = parity()
-    result = SOLVERS[name]().minimize(problem)
+    result = solvers.SOLVERS[name]().minimize(problem)
     frame = result.trace.to_frame()
     counted = ["iteration", "data_passes", "seconds"]
     assert list(frame) == [*counted, "objective", "violation", "kkt_residual"]
@@ -102,9 +89,9 @@ def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(name: str) -> No
     """Iterations of outer loops read several times the budget: their subproblem solvers stop."""
     problem = parity()
     start = problem.uncounted().at(problem.start())
-    solver = SOLVERS[name]().with_options(tol=1e-9)
+    solver = solvers.SOLVERS[name]().with_options(tol=1e-9)
     result = solver.minimize(problem, max_data_passes=6.0, random_state=0)
-    assert result.status is Status.PASS_LIMIT
+    assert result.status is solvers.Status.PASS_LIMIT
     assert "max_data_passes" in result.message
     assert 6.0 <= problem.passes <= 40.0  # what measures scales comes on top
     at = problem.uncounted().at(result.w)
@@ -112,7 +99,9 @@ def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(name: str) -> No
     assert at.objective <= start.objective
 
 
-@pytest.mark.parametrize(("kind", "most"), [(SwitchingSubgradient, 100), (PLADA, 101)])
+@pytest.mark.parametrize(
+    ("kind", "most"), [(solvers.SwitchingSubgradient, 100), (solvers.PLADA, 101)]
+)
 def test_a_step_is_one_evaluation(kind, most) -> None:
     """A measurement may evaluate once more, in float64 for the certificate."""
     few, more = (
@@ -129,7 +118,7 @@ def test_clock_stops_while_a_callback_runs(monkeypatch) -> None:
         nonlocal now
         now += seconds
 
-    class Steps(SwitchingSubgradient):
+    class Steps(solvers.SwitchingSubgradient):
         def iterate(self, problem, start):
             for iterate in super().iterate(problem, start):
                 wait(1.0)
@@ -142,22 +131,22 @@ def test_clock_stops_while_a_callback_runs(monkeypatch) -> None:
 
 
 def test_callback_stops_the_run() -> None:
-    result = IPC(tol=1e-10).minimize(parity(), callback=lambda measured: True)
-    assert result.status is Status.STOPPED
+    result = solvers.IPC(tol=1e-10).minimize(parity(), callback=lambda measured: True)
+    assert result.status is solvers.Status.STOPPED
     assert result.n_iter == 1
 
 
 WARM = {
-    "ipc": IPC(),
-    "plada": PLADA(),
-    "online": OnlineStochastic(check_every=20),
-    "network of multipliers": LagrangianDescentAscent.multiplier_model(),
+    "ipc": solvers.IPC(),
+    "plada": solvers.PLADA(),
+    "online": solvers.OnlineStochastic(check_every=20),
+    "network of multipliers": solvers.LagrangianDescentAscent.multiplier_model(),
 }
 
 
 @pytest.mark.cases(len(WARM))
 @pytest.mark.parametrize("solver", WARM.values(), ids=WARM)
-def test_a_warm_start_takes_the_multipliers_over(solver: Solver) -> None:
+def test_a_warm_start_takes_the_multipliers_over(solver: solvers.Solver) -> None:
     problem = PROBLEMS["equalized odds, 3 groups"]()
     cold = solver.minimize(problem, random_state=0)
     warm = solver.minimize(problem, warm=cold, random_state=1)
@@ -167,11 +156,13 @@ def test_a_warm_start_takes_the_multipliers_over(solver: Solver) -> None:
 
 
 SMALL_BATCHES = {
-    "ssg": StochasticSwitchingSubgradient(batch_size=100),
-    "3s-econ": SOLVERS["3s-econ-stochastic"](),
-    "plada": SOLVERS["plada-stochastic"](),
-    "idca": IDCA(StochasticSwitchingSubgradient(batch_size=100, max_iter=3), safeguard=False),
-    "multiplier-model": SOLVERS["multiplier-model"](),
+    "ssg": solvers.StochasticSwitchingSubgradient(batch_size=100),
+    "3s-econ": solvers.SOLVERS["3s-econ-stochastic"](),
+    "plada": solvers.SOLVERS["plada-stochastic"](),
+    "idca": solvers.IDCA(
+        solvers.StochasticSwitchingSubgradient(batch_size=100, max_iter=3), safeguard=False
+    ),
+    "multiplier-model": solvers.SOLVERS["multiplier-model"](),
 }
 
 
@@ -188,8 +179,8 @@ def test_stochastic_runs_repeat_with_their_random_state(name: str) -> None:
 
 def test_solving_changes_neither_solver_nor_start() -> None:
     problem = parity()
-    every = [SOLVERS[name]() for name in SOLVERS if name not in SLOW]
-    for solver in [*every, LagrangianDescentAscent(multipliers=DeepNetwork((5, 4, 3)))]:
+    every = [solvers.SOLVERS[name]() for name in solvers.SOLVERS if name not in SLOW]
+    for solver in [*every, solvers.LagrangianDescentAscent(multipliers=DeepNetwork((5, 4, 3)))]:
         before, w0 = repr(solver.get_params()), np.full(problem.n_variables, 0.1)
         solver.minimize(problem, w0, max_data_passes=6.0, random_state=0)
         assert repr(solver.get_params()) == before
@@ -198,7 +189,7 @@ def test_solving_changes_neither_solver_nor_start() -> None:
 
 def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
     result = Offers().minimize(parity())
-    assert result.status is Status.ITERATION_LIMIT
+    assert result.status is solvers.Status.ITERATION_LIMIT
     assert np.array_equal(result.w, parity().start())
     assert len(result.trace) == 1
 
@@ -206,15 +197,15 @@ def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
 def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start_and_may_be_polished() -> None:
     """Steps on squares of scores that are too long: finite for a while, and ever larger."""
     problem = classification(GroupAUCParity(0.2))
-    result = SOLVERS["3s-econ"](alpha=3.0, polish=False).minimize(problem)
+    result = solvers.SOLVERS["3s-econ"](alpha=3.0, polish=False).minimize(problem)
     start = problem.at(problem.start())
-    assert result.status is Status.DIVERGED
+    assert result.status is solvers.Status.DIVERGED
     assert "give a domain" in result.message
     assert result.violation <= start.violation
     assert result.objective <= start.objective
-    polished = SOLVERS["3s-econ"]().minimize(problem)
+    polished = solvers.SOLVERS["3s-econ"]().minimize(problem)
     assert polished.converged
-    assert polished.objective == pytest.approx(IPC().minimize(problem).objective, rel=1e-3)
+    assert polished.objective == pytest.approx(solvers.IPC().minimize(problem).objective, rel=1e-3)
 
 
 PROBLEM, OTHER = parity(), toy_of_ipc()
@@ -233,7 +224,7 @@ OF_STATIONARITY = {
     "w": (POINTS, "w must have a finite number"),
     "rho": ([*NUMBERS, 0.0], "'rho' parameter of near_stationarity must be a float"),
     "constraint_rho": (NUMBERS, "'constraint_rho' parameter of near_stationarity must be"),
-    "solver": ([IPC], "'solver' parameter of near_stationarity must be an instance"),
+    "solver": ([solvers.IPC], "'solver' parameter of near_stationarity must be an instance"),
 }
 
 
@@ -243,7 +234,7 @@ def test_arguments_of_minimize(name: str) -> None:
     values, message = OF_MINIMIZE[name]
     for value in values:
         with pytest.raises((ValueError, TypeError), match=message):
-            AugmentedLagrangian().minimize(PROBLEM, **{name: value})
+            solvers.AugmentedLagrangian().minimize(PROBLEM, **{name: value})
 
 
 @pytest.mark.cases(len(OF_STATIONARITY))
@@ -252,9 +243,11 @@ def test_arguments_of_near_stationarity(name: str) -> None:
     values, message = OF_STATIONARITY[name]
     for value in values:
         with pytest.raises((ValueError, TypeError), match=message):
-            near_stationarity(PROBLEM, **{"w": np.zeros(N), name: value})
+            solvers.near_stationarity(PROBLEM, **{"w": np.zeros(N), name: value})
 
 
 def test_warm_starts_of_another_problem() -> None:
     with pytest.raises(ValueError, match=r"warm\.w must have"):
-        AugmentedLagrangian().minimize(PROBLEM, warm=AugmentedLagrangian().minimize(OTHER))
+        solvers.AugmentedLagrangian().minimize(
+            PROBLEM, warm=solvers.AugmentedLagrangian().minimize(OTHER)
+        )

@@ -14,26 +14,12 @@ from fairconstrained import (
     IncompatibleSolverError,
     make_biased_classification,
     make_biased_ranking,
+    solvers,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, QueryParity
 from fairconstrained.domains import Box, L2Ball
 from fairconstrained.problem import Problem
 from fairconstrained.problem.kkt import KKT
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    SOLVERS,
-    SQP,
-    AugmentedLagrangian,
-    ConEx,
-    OnlineStochastic,
-    Smoothing,
-    Solver,
-    Status,
-    SwitchingSubgradient,
-    available_solvers,
-    default_solver,
-)
 
 # Relative error of the objective that is allowed, of solvers that are to end converged.
 EXACT = {
@@ -45,7 +31,9 @@ EXACT = {
     "exact-penalty": 1e-3,
 }
 SLOW = ("3s-econ-stochastic", "plada-stochastic", "idca-stochastic", "ssg-stochastic", "ipp-conex")
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SOLVERS]
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in solvers.SOLVERS
+]
 
 
 @cache
@@ -57,12 +45,12 @@ def solution(name: str) -> float:
 @pytest.mark.parametrize("problem_name", ["demographic parity", "equalized odds, 3 groups"])
 def test_the_least_unfairness_is_what_scipy_finds(problem_name: str, increase: float) -> None:
     problem = PROBLEMS[problem_name]()
-    best = AugmentedLagrangian(tol=1e-7).minimize(problem.with_constraints(()))
+    best = solvers.AugmentedLagrangian(tol=1e-7).minimize(problem.with_constraints(()))
     epigraph = problem.epigraph((1.0 + increase) * best.objective)
-    solver = default_solver(epigraph)
+    solver = solvers.default_solver(epigraph)
     result = solver.minimize(epigraph)
-    assert isinstance(solver, SQP)
-    assert result.status is Status.CONVERGED
+    assert isinstance(solver, solvers.SQP)
+    assert result.status is solvers.Status.CONVERGED
     assert result.objective == pytest.approx(reference(epigraph), abs=1e-4)
     assert epigraph.at(result.w).constraints[-1] > -1e-4, "the constraint on the loss is active"
     assert KKT.of(epigraph.at(result.w), result.multipliers).holds(1e-4)
@@ -72,7 +60,7 @@ def test_the_least_unfairness_is_what_scipy_finds(problem_name: str, increase: f
 @pytest.mark.parametrize("solver_name", NAMES)
 def test_solver_finds_the_solution_that_scipy_finds(solver_name: str, problem_name: str) -> None:
     problem = PROBLEMS[problem_name]()
-    result = SOLVERS[solver_name]().minimize(problem, random_state=0)
+    result = solvers.SOLVERS[solver_name]().minimize(problem, random_state=0)
     expected, error = solution(problem_name), EXACT.get(solver_name, 1e-2)
     assert result.violation <= 1e-4
     assert abs(result.objective - expected) <= error * abs(expected)
@@ -82,7 +70,7 @@ def test_solver_finds_the_solution_that_scipy_finds(solver_name: str, problem_na
     assert kkt.residual == pytest.approx(result.kkt_residual, rel=1e-9, abs=1e-15)
     assert kkt.violation == pytest.approx(result.violation, abs=1e-15)
     if solver_name in EXACT:
-        assert result.status is Status.CONVERGED
+        assert result.status is solvers.Status.CONVERGED
         assert result.kkt_residual <= 1e-4
     if problem.n_constraints:
         assert at.constraints.max() > -1e-2, "no constraint is active"
@@ -91,19 +79,21 @@ def test_solver_finds_the_solution_that_scipy_finds(solver_name: str, problem_na
 
 
 def test_automatic_takes_the_first_preferred_one() -> None:
-    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), SQP)
-    assert isinstance(default_solver(PROBLEMS["truncated logistic"]()), SQP)
-    assert isinstance(default_solver(PROBLEMS["L2 ball"]()), AugmentedLagrangian)
-    assert isinstance(default_solver(NON_SMOOTH["hinge"]()), Smoothing)
-    assert isinstance(default_solver(NON_SMOOTH["ramp"]()), Smoothing)
+    assert isinstance(solvers.default_solver(PROBLEMS["demographic parity"]()), solvers.SQP)
+    assert isinstance(solvers.default_solver(PROBLEMS["truncated logistic"]()), solvers.SQP)
+    assert isinstance(solvers.default_solver(PROBLEMS["L2 ball"]()), solvers.AugmentedLagrangian)
+    assert isinstance(solvers.default_solver(NON_SMOOTH["hinge"]()), solvers.Smoothing)
+    assert isinstance(solvers.default_solver(NON_SMOOTH["ramp"]()), solvers.Smoothing)
 
 
-@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), SQP()], ids=repr)
-def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
+@pytest.mark.parametrize(
+    "solver", [solvers.IPC(), solvers.AugmentedLagrangian(), solvers.SQP()], ids=repr
+)
+def test_mismatch_names_what_is_missing_and_who_can(solver: solvers.Solver) -> None:
     with pytest.raises(IncompatibleSolverError, match=r"functions:.*smoothing") as raised:
         solver.minimize(NON_SMOOTH["ramp"]())
     can = str(raised.value).split("use one of the solvers ")[1].rstrip(".").split(", ")
-    assert can == available_solvers(NON_SMOOTH["ramp"]())
+    assert can == solvers.available_solvers(NON_SMOOTH["ramp"]())
     assert can[0] == "smoothing"
     assert not {"ipc", "augmented-lagrangian", "ipp-ssg", "exact-penalty"} & set(can)
 
@@ -119,27 +109,30 @@ def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     ids=["contradiction", "ball", "box"],
 )
 def test_infeasible_problem_is_distinguished_from_a_slow_one(solver_name: str, problem) -> None:
-    result = SOLVERS[solver_name]().minimize(problem, random_state=0)
-    assert result.status is Status.INFEASIBLE
+    result = solvers.SOLVERS[solver_name]().minimize(problem, random_state=0)
+    assert result.status is solvers.Status.INFEASIBLE
     assert result.violation > 0.05
     assert "raise kappa" in result.message
 
 
 CONTRADICTED = [
-    *((SQP(memory=memory), 1e-5) for memory in (None, 30, 0)),
-    *((solver, 1e-2) for solver in (IPC(), IDCA(), IDCA(ConEx(max_iter=100)))),
-    (IDCA(OnlineStochastic(batch_size=64, max_iter=60, check_every=60)), 1e-2),
-    (OnlineStochastic(batch_size=64, max_iter=1000), 2e-2),
-    (SwitchingSubgradient(), 2e-2),
+    *((solvers.SQP(memory=memory), 1e-5) for memory in (None, 30, 0)),
+    *(
+        (solver, 1e-2)
+        for solver in (solvers.IPC(), solvers.IDCA(), solvers.IDCA(solvers.ConEx(max_iter=100)))
+    ),
+    (solvers.IDCA(solvers.OnlineStochastic(batch_size=64, max_iter=60, check_every=60)), 1e-2),
+    (solvers.OnlineStochastic(batch_size=64, max_iter=1000), 2e-2),
+    (solvers.SwitchingSubgradient(), 2e-2),
 ]
 
 
 @pytest.mark.cases(len(CONTRADICTED))
 @pytest.mark.parametrize(("solver", "error"), CONTRADICTED, ids=str)
-def test_a_contradiction_ends_at_its_least_violation(solver: Solver, error: float) -> None:
+def test_a_contradiction_ends_at_its_least_violation(solver: solvers.Solver, error: float) -> None:
     """The rate of all rows is to be at least .6 and at most .2."""
     result = solver.minimize(rate_between(0.6, 0.2), random_state=0)
-    assert result.status is Status.INFEASIBLE
+    assert result.status is solvers.Status.INFEASIBLE
     assert result.violation == pytest.approx(0.2, abs=error)
     assert np.linalg.norm(result.w) < 100.0
 
@@ -157,10 +150,10 @@ def best_ranking() -> float:
     return reference(ranking_problem())
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", solvers.SOLVERS)
 def test_a_ranking_problem_with_two_constraints_per_query(name: str) -> None:
     problem = ranking_problem()
-    result = SOLVERS[name]().minimize(problem, random_state=0)
+    result = solvers.SOLVERS[name]().minimize(problem, random_state=0)
     assert result.converged
     assert result.violation <= 1e-4
     assert result.objective == pytest.approx(best_ranking(), rel=1e-3)

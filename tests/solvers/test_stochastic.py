@@ -7,26 +7,18 @@ import pytest
 from _support.problems import PROBLEMS, reference
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairRanker, make_biased_ranking
-from fairconstrained.solvers import (
-    PLADA,
-    SOLVERS,
-    LagrangianDescentAscent,
-    OnlineStochastic,
-    ThreeSEcon,
-    first_order,
-)
+from fairconstrained import FairRanker, make_biased_ranking, solvers
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
 
 NEAR = [  # a solver, a problem, and the relative error that is allowed
-    (PLADA.stochastic(max_iter=1000), "demographic parity", 1e-2),
-    (PLADA.stochastic(max_iter=1000), "equalized odds, 3 groups", 1e-2),
-    (OnlineStochastic(batch_size=64, max_iter=1000), "demographic parity", 1e-2),
-    (OnlineStochastic(batch_size=64, max_iter=1000), "equalized odds, 3 groups", 1e-2),
-    (OnlineStochastic(batch_size=64, max_iter=1000), "box", 1e-2),
-    (ThreeSEcon.stochastic(max_iter=300, checkpoint_size=200), "demographic parity", 2e-2),
+    (solvers.PLADA.stochastic(max_iter=1000), "demographic parity", 1e-2),
+    (solvers.PLADA.stochastic(max_iter=1000), "equalized odds, 3 groups", 1e-2),
+    (solvers.OnlineStochastic(batch_size=64, max_iter=1000), "demographic parity", 1e-2),
+    (solvers.OnlineStochastic(batch_size=64, max_iter=1000), "equalized odds, 3 groups", 1e-2),
+    (solvers.OnlineStochastic(batch_size=64, max_iter=1000), "box", 1e-2),
+    (solvers.ThreeSEcon.stochastic(max_iter=300, checkpoint_size=200), "demographic parity", 2e-2),
 ]
 
 
@@ -44,13 +36,13 @@ def test_batches_end_feasible_and_near_the_solution(solver, name, error) -> None
 PERIOD = 2 + 19 * 3 * 20 / 400
 COUNTED = {
     "3s-econ": (
-        ThreeSEcon.paper(stochastic=True, max_iter=20, batch_size=20, q=20),
+        solvers.ThreeSEcon.paper(stochastic=True, max_iter=20, batch_size=20, q=20),
         0.95 * PERIOD,
         1.05 * PERIOD,
     ),
     # two forward passes a step on a tenth of the rows, scales, one look at all rows or a few
-    "online": (OnlineStochastic(batch_size=36, max_iter=99, check_every=99), 17.8, 32.0),
-    "plada": (PLADA.stochastic(batch_size=40, max_iter=100), 20.0, 60.0),
+    "online": (solvers.OnlineStochastic(batch_size=36, max_iter=99, check_every=99), 17.8, 32.0),
+    "plada": (solvers.PLADA.stochastic(batch_size=40, max_iter=100), 20.0, 60.0),
 }
 
 
@@ -74,7 +66,7 @@ def problem():
 @pytest.fixture(scope="module")
 def free(problem):
     """The solution without constraints."""
-    return SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
+    return solvers.SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
 
 
 def sampler(problem, size):
@@ -100,7 +92,7 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng, monk
     total, drawn_from, draws = np.zeros(3), np.zeros(20), sampler(problem, 1)
     for block in range(10):
         monkeypatch.setattr(
-            first_order,
+            solvers.first_order,
             "sample_without_replacement",
             lambda *_, random_state, block=block: np.array([block]),
         )
@@ -114,7 +106,9 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng, monk
 STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}
 
 
-@pytest.mark.parametrize("solver", [PLADA(**STEPS), LagrangianDescentAscent(**STEPS)], ids=repr)
+@pytest.mark.parametrize(
+    "solver", [solvers.PLADA(**STEPS), solvers.LagrangianDescentAscent(**STEPS)], ids=repr
+)
 def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, free, solver):
     violated = problem.at(free).constraints.reshape(10, 2).max(axis=1) > 0.05
     assert violated.sum() >= 5
@@ -128,6 +122,6 @@ def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, free, s
 
 
 def test_features_must_be_a_row_per_constraint(problem):
-    solver = LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
+    solver = solvers.LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"a row for each of the 20 constraints; got 3 rows"):
         solver.minimize(problem)

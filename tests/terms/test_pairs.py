@@ -14,15 +14,10 @@ from sklearn.base import clone
 
 from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.functions.base import Indicator, SubgradientError
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
 from fairconstrained.functions.surrogates import PositivePart, Ramp, Sigmoid
-from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import PairwiseLoss, PartialAUC
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Rows
 from fairconstrained.terms.difference_sums import Ranked, pair_sum
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
@@ -98,15 +93,6 @@ def test_pair_sum_is_the_double_sum(function, x, y):
     assert_allclose(on_second, -slope.sum(axis=0), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("rounded", ROUNDED, ids=repr)
-def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng):
-    x, y = rng.normal(size=30), rng.normal(size=20)
-    a, b = rng.uniform(0.5, 2.0, size=30), rng.uniform(0.5, 2.0, size=20)
-    error = SubgradientError(rounded.corners)
-    found = pair_sum(error, Ranked(x, a), Ranked(y, b))[0]
-    assert_allclose(found, a @ error.value(x[:, None] - y) @ b, rtol=1e-8)
-
-
 @PARITIES
 @pytest.mark.parametrize("against", ["pairs", "overall"])
 @pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
@@ -175,18 +161,6 @@ def test_batches_drawn_by_strata_are_unbiased(make, rng):
         np.add.at(back, rows, batch.vjp(scores[rows], v)[0] / len(draws))
     assert_allclose(value, term.value(scores), rtol=1e-9, atol=1e-12)
     assert_allclose(back, term.vjp(scores, v)[0], rtol=1e-9, atol=1e-12)
-
-
-def test_the_sampler_draws_from_every_cell_of_pairs():
-    y, groups, weight, _ = data(2)
-    model = LinearModel(np.random.default_rng(0).normal(size=(len(y), 2)))
-    term = InterGroupAUCParity(0.1).bind(y, groups, weight)
-    problem = Problem(
-        CompositeFunction(model, PairwiseLoss().bind(y, weight)), (CompositeFunction(model, term),)
-    )
-    start = Start(problem.start(), random_state=np.random.RandomState(0))
-    batch = Rows(problem, start, 12).draw(start.w).at.problem
-    assert np.all(np.asarray(batch.constraints[0].term.cells.sum(axis=1)) > 0)
 
 
 @PARITIES
