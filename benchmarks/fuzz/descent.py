@@ -247,18 +247,10 @@ def check_infeasible(case: Case, outcome: Outcome) -> Iterator[Failure]:
     if "infeasible" not in outcome.status or not suits(outcome):
         return
     problem = local(outcome)
+    least = Local(lambda v: float(v[-1]), lambda v: problem.excess(v[:-1]) - v[-1], problem.answer)
     for start in (np.zeros_like(problem.answer), problem.answer):
         level = float(problem.excess(start).max(initial=0.0))
-        constraint = {"type": "ineq", "fun": lambda v: v[-1] - problem.excess(v[:-1])}
-        found = minimize(
-            lambda v: v[-1],
-            np.append(start, level),
-            method="SLSQP",
-            constraints=[constraint],
-            options={"maxiter": 100, "ftol": 1e-9},
-        )
-        least = float(problem.excess(found.x[:-1]).max(initial=0.0))
-        if least <= 0.5 * outcome.tol:
-            text = f"violation {outcome.result.violation:.3g}, a model nearby has {least:.3g}"
+        if (found := _descent(least, np.append(start, level), 0.0)) <= 0.5 * outcome.tol:
+            text = f"violation {outcome.result.violation:.3g}, a model nearby has {found:.3g}"
             yield Failure("misleading status", text)
             return

@@ -92,8 +92,9 @@ class Bound:
         value = self.rows.surrogate if own is None else own
         return positive if self.decisions else surrogate_of(value, sharp=sharp)
 
-    def averages(self, values: Array, event: Array) -> tuple[Array, Array]:
+    def averages(self, values: Array, event: Array | None = None) -> tuple[Array, Array]:
         """Return the mean of every group that has rows in an event, and its weight there."""
+        event = np.ones(len(values), dtype=bool) if event is None else event
         names = np.unique(self.groups[event])
         inside = [event & (self.groups == name) for name in names]
         mass = np.array([self.rows.weight[i].sum() for i in inside])

@@ -62,13 +62,8 @@ class _Pairs:
     def mixed(self, first: list[Any], second: list[Any], up: int | None, down: int | None) -> float:
         """Return the mean over pairs of rows of two sides."""
         u, v = self.share(first, up), self.share(second, down)
-        return float(
-            sum(
-                p * q * self.mean(a, b, up, down)
-                for a, p in zip(first, u, strict=True)
-                for b, q in zip(second, v, strict=True)
-            )
-        )
+        means = np.array([[self.mean(a, b, up, down) for b in second] for a in first])
+        return float(u @ means @ v)
 
 
 def _result(bound: Bound, gaps: list[float]) -> Measured:
@@ -109,7 +104,7 @@ def _ranks(bound: Bound) -> tuple[float, float]:
 
 def _weak_partial(bound: Bound, scores: Array) -> Measured:
     low, high = _ranks(bound)
-    rates, _ = bound.averages(bound.decide(sharp=True)(scores), np.ones(len(scores), dtype=bool))
+    rates, _ = bound.averages(bound.decide(sharp=True)(scores))
     if len(rates) < 2:
         return NOTHING
     clipped = np.clip(rates, low, high) / (high - low)
@@ -128,10 +123,10 @@ def _partial(bound: Bound, scores: Array) -> Measured:
         return NOTHING
     count, width = bound.constraint.n_ranks, high - low
     levels = low + (np.arange(count) + 0.5) / count * (1.0 - bound.kappa) * width
-    decide, every = bound.decide(sharp=True), np.ones(len(scores), dtype=bool)
+    decide = bound.decide(sharp=True)
 
     def rates(theta: float) -> Array:
-        return bound.averages(decide(scores - theta), every)[0]
+        return bound.averages(decide(scores - theta))[0]
 
     reach = np.abs(scores).max() + 100.0
     excess = [_least_excess(rates, p, p + bound.kappa * width, reach) / width for p in levels]

@@ -21,23 +21,21 @@ from benchmarks.fuzz.measures import (
 from benchmarks.fuzz.ranks import BY_RANK
 
 
-def _pairs(means: Array, mass: Array, against: str) -> tuple[Array, Array]:
-    """Return both sides of every comparison."""
+def _compared(bound: Bound, means: Array, mass: Array) -> Measured:
+    """Return what a constraint asks of every two groups, or of groups and all rows."""
     n = len(means)
     if n < 2:
-        return np.zeros(0), np.zeros(0)
-    if against == "overall":
+        return NOTHING
+    if bound.constraint.against == "overall":
         overall = np.full(n, means @ mass / mass.sum())
-        return np.append(means, overall), np.append(overall, means)
+        return _compare(bound, np.append(means, overall), np.append(overall, means))
     first, second = np.nonzero(~np.eye(n, dtype=bool))
-    return means[first], means[second]
+    return _compare(bound, means[first], means[second])
 
 
 def _compare(bound: Bound, first: Array, second: Array) -> Measured:
     """Return what a constraint asks of two rates: a difference, a ratio or a balance."""
     one, kind = bound.constraint, type(bound.constraint).__name__
-    if not len(first):
-        return NOTHING
     ratio = getattr(one, "ratio", None)
     if kind == "BalancedRate":
         limit = one.beta + bound.kappa if one.r is None else one.r
@@ -63,38 +61,29 @@ _EVENTS: dict[str, tuple[tuple[int, ...], ...]] = {
 
 def _rates(bound: Bound, scores: Array) -> Measured:
     values = bound.decide()(scores)
-    parts = []
-    for labels in _EVENTS[type(bound.constraint).__name__]:
-        event = np.isin(bound.rows.y, labels)
-        sides = _pairs(*bound.averages(values, event), bound.constraint.against)
-        parts.append(_compare(bound, *sides))
-    return joined(parts)
+    events = [np.isin(bound.rows.y, labels) for labels in _EVENTS[type(bound.constraint).__name__]]
+    return joined([_compared(bound, *bound.averages(values, event)) for event in events])
 
 
 def _error_rates(bound: Bound, scores: Array) -> Measured:
     accepted = bound.decide()(scores)
     values = np.where(bound.rows.y > 0, 1.0 - accepted, accepted)
-    every = np.ones(len(scores), dtype=bool)
-    sides = _pairs(*bound.averages(values, every), bound.constraint.against)
-    return _compare(bound, *sides)
+    return _compared(bound, *bound.averages(values))
 
 
 def _calibration(bound: Bound, scores: Array) -> Measured:
-    values = bound.decide()(scores) - (bound.rows.y > 0)
-    every = np.ones(len(scores), dtype=bool)
-    sides = _pairs(*bound.averages(values, every), bound.constraint.against)
-    return _compare(bound, *sides)
+    return _compared(bound, *bound.averages(bound.decide()(scores) - (bound.rows.y > 0)))
 
 
 def _precisions(bound: Bound, scores: Array) -> Measured:
-    values, every = bound.decide()(scores), np.ones(len(scores), dtype=bool)
-    selected, mass = bound.averages(values, every)
-    right, _ = bound.averages(values * (bound.rows.y > 0), every)
+    values = bound.decide()(scores)
+    selected, mass = bound.averages(values)
+    right, _ = bound.averages(values * (bound.rows.y > 0))
     if not selected.any():
         selected = np.ones(len(mass))
     overall = right @ mass / (selected @ mass)
     means = np.where(selected > 0.0, right / np.where(selected > 0.0, selected, 1.0), overall)
-    return _compare(bound, *_pairs(means, selected * mass, bound.constraint.against))
+    return _compared(bound, means, selected * mass)
 
 
 def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
@@ -107,8 +96,7 @@ def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
 def _group_loss(bound: Bound, scores: Array) -> Measured:
     one = bound.constraint
     loss = bound.rows.loss if one.loss is None else one.loss
-    values = _losses(bound, loss, scores)
-    means, _ = bound.averages(values, np.ones(len(scores), dtype=bool))
+    means, _ = bound.averages(_losses(bound, loss, scores))
     limit = bound.rows.kappa if one.bound is None else one.bound
     return Measured(means - limit, float(means.max()))
 
@@ -170,13 +158,8 @@ def _intersectional(bound: Bound, scores: Array) -> Measured:
 def _roc(bound: Bound, scores: Array) -> Measured:
     if bound.constraint.thresholds is None:
         raise NotMeasured
-    decide, parts = bound.decide(), []
-    every = np.ones(len(scores), dtype=bool)
-    for threshold in bound.constraint.thresholds:
-        values = decide(scores - threshold)
-        sides = _pairs(*bound.averages(values, every), bound.constraint.against)
-        parts.append(_compare(bound, *sides))
-    return joined(parts)
+    decide, levels = bound.decide(), bound.constraint.thresholds
+    return joined([_compared(bound, *bound.averages(decide(scores - level))) for level in levels])
 
 
 BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
