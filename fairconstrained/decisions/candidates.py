@@ -226,18 +226,7 @@ class CandidateSearch:
     def follow(
         self, line: Line, reach: tuple[float, float] = (-np.inf, np.inf), center: float | None = 0.0
     ) -> Candidate:
-        """Return the best candidate on a line."""
-        points = self.points_on(line, reach, center)
-        accuracy, violation, excess = self._figures(line.outputs(points))
-        merit, met = accuracy - _PRICE * excess, at_most(violation)
-        near = _ACCURACY_WEIGHT * merit - violation
-        t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
-        candidate = self.evaluate(line.model(t))
-        self.offer(candidate)
-        return candidate
-
-    def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
-        """Return where a line is evaluated, between the points at which decisions change.
+        """Return the best candidate on a line, at points between those where decisions change.
 
         Rankings change elsewhere as well: points at equal distances are added.
         """
@@ -246,7 +235,13 @@ class CandidateSearch:
         points = np.clip(points_between(line.flips(reach), many, center), *reach)
         if center is None and not self.counted:
             points = np.union1d(points, np.linspace(*reach, _N_EVEN))
-        return points
+        accuracy, violation, excess = self._figures(line.outputs(points))
+        merit, met = accuracy - _PRICE * excess, at_most(violation)
+        near = _ACCURACY_WEIGHT * merit - violation
+        t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
+        candidate = self.evaluate(line.model(t))
+        self.offer(candidate)
+        return candidate
 
     def sweep_intercept(self, candidate: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant.

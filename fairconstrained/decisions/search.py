@@ -35,7 +35,7 @@ _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
-_TOL_OF_START, _PASSES_OF_START = 1e-7, 20.0  # to which, and in how many, a start is solved
+_TOL_OF_START, _PASSES_OF_START = 1e-7, 8.0  # to which, and in how many, a start is solved
 _N_JOINED = 6  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 

@@ -68,15 +68,13 @@ def whitening(problem: Problem, w: Array) -> Array | None:
 class SmoothRounds:
     r"""Minimises the share of errors under constraints on decisions, from a model.
 
-    Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see
-    :func:`smooth_parts`, with widths h that shrink from round
-    to round. A round is some steps of L-BFGS, in the metric of the constraints near the bound, on
-    the augmented Lagrangian, plus a price for the distance from the first model,
-    :math:`10\, d / n` times its square in d whitened variables.
-    Smooth constraints are shifted to those on decisions before every round, and multipliers follow
-    the constraints on decisions, so that the last rounds bound decisions. With constraints on
-    rankings multipliers follow the shifted constraints, and the loss is added to the share of
-    errors instead of the price: scores may have to move far.
+    Decisions :math:`1\{s > 0\}` become sigmoids of :math:`s / h`, see :func:`smooth_parts`, with
+    widths h that shrink from round to round. A round is some steps of L-BFGS, in the metric of the
+    constraints near the bound, on the augmented Lagrangian, plus a price for the distance from the
+    first model, :math:`10\, d / n` times its square in d whitened variables. Smooth constraints are
+    shifted to those on decisions before every round, and multipliers follow the constraints on
+    decisions. With constraints on rankings multipliers follow the shifted constraints, and the loss
+    is added to the share of errors instead of the price: scores may have to move far.
 
     Parameters
     ----------
@@ -126,8 +124,12 @@ class SmoothRounds:
         """Return the model of the next round."""
         share = min(self.n_done / (self.n_rounds - 1), 1.0)
         width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
-        problem = self._problem(width * max(self.last.spread, _LEAST_SPREAD))
-        at = self._at(problem)
+        width *= max(self.last.spread, _LEAST_SPREAD)
+        # its outputs are the objective's parts and the smooth constraints
+        parts = tuple(steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts)
+        whole = self.search.problem
+        problem = replace(whole, objective=CompositeFunction(), constraints=parts)
+        at = problem.at(self.last.w).with_scores(self.last.scores)
         shift, x = self._shift(at), self.there @ self.last.w
         root = self._root(at, shift)
         steps, trials = (_STEPS, _STEPS) if self.search.counted else (_MANY_STEPS, _MANY_TRIALS)
@@ -142,15 +144,12 @@ class SmoothRounds:
         self.last = self.search.evaluate(w)
         strict = np.concatenate(self.search.outputs(self.last))
         if not self.search.counted:  # the smooth ones tell less about those on decisions
-            strict = (self._at(problem).constraints + shift)[len(self.objective) :]
+            at = problem.at(self.last.w).with_scores(self.last.scores)
+            strict = (at.constraints + shift)[len(self.objective) :]
         self.multipliers = np.maximum(self.multipliers + self.penalty * strict, 0.0)
         self.penalty *= _GROWTH
         self.n_done += 1
         return self.last
-
-    def _at(self, problem: Problem) -> Evaluation:
-        """Return a smooth problem at the last model."""
-        return problem.at(self.last.w).with_scores(self.last.scores)
 
     def _shift(self, at: Evaluation) -> Array:
         """Return what makes smooth constraints equal to those on decisions, 0 for the objective.
@@ -185,11 +184,6 @@ class SmoothRounds:
         _, sizes, basis = svd(rows @ self.back, full_matrices=False)
         factors = 1.0 / np.sqrt(1.0 + self.penalty * sizes**2) - 1.0
         return lambda z: z + (factors * (basis @ z)) @ basis
-
-    def _problem(self, width: float) -> Problem:
-        """Return a problem whose outputs are the objective's parts and the smooth constraints."""
-        parts = [steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts]
-        return replace(self.search.problem, objective=CompositeFunction(), constraints=tuple(parts))
 
     def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:
         """Return the augmented Lagrangian and its gradient."""

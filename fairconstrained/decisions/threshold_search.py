@@ -79,7 +79,12 @@ class ThresholdTask:
         search.offer(unconstrained)
         bound = np.inf
         if not unconstrained.met:
-            positions, bound = _constrained(choices, free, self.resolution)
+            weight = self.sample_weight
+            equal = (
+                np.ptp(weight) <= 1e-9 * weight.max()
+            )  # the least difference is then that of a row
+            resolution = 0.999 / len(weight) if equal else ROUNDING
+            positions, bound = _constrained(choices, free, resolution)
             bound += unconstrained.accuracy - choices.correct(free)  # the constant part of both
             search.offer(search.evaluate(choices.thresholds(positions)))
         best = search.best
@@ -96,13 +101,6 @@ class ThresholdTask:
         """The decisions that thresholds can make."""
         rows = self.problem, self.y, self.sample_weight
         return ThresholdChoices.of(*rows, self.limits, self.fixed)
-
-    @property
-    def resolution(self) -> float:
-        """The least difference of two accuracies that counts: with equal weights that of a row."""
-        weight = self.sample_weight
-        equal = bool(np.ptp(weight) <= 1e-9 * weight.max())
-        return 0.999 / len(weight) if equal else ROUNDING
 
 
 def _constrained(

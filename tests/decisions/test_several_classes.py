@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact, MinorityRate
-from fairconstrained.decisions.score_line import ClassScores, Line
+from fairconstrained.decisions.score_line import ClassScores, Line, points_between
 from fairconstrained.decisions.smooth_rounds import smooth_parts, steeper_part
 
 N, K = 300, 3
@@ -41,7 +41,7 @@ def lines_of(fit, search, random):
     for direction in (everything, single):
         by = fit.model.forward(direction)[0]
         line = Line(search.parts, w, direction, {search.model: search.rows_on_line(scores, by)})
-        yield line, search.points_on(line, (-np.inf, np.inf), 0.0)
+        yield line, points_between(line.flips(), 512, 0.0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
