@@ -126,11 +126,8 @@ class SoftLabels:
         """
         if term.n_rows != len(self.y):
             return None
-        cells, sizes, members = (
-            as_csr(term.cells),
-            effective_rows(term),
-            _members(self.codes)[:, 1:],
-        )
+        cells, sizes = as_csr(term.cells), effective_rows(term)
+        members = _members(self.codes)[:, 1:]
         labels = np.column_stack([self.y < 0.0, self.y > 0.0]).astype(float)
         every, inside = members.T @ labels, sp.csr_array(cells.sign())
         counts, soft = inside @ labels, np.zeros(len(sizes), dtype=bool)

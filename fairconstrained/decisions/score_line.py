@@ -106,10 +106,8 @@ class ClassScores(ScoresOnLine):
     def _shares(self, terms: Sequence[Any], low: Array, high: Array, points: Array) -> list[Array]:
         """Return the shares of one class, those of t > low and of t < high less those of all."""
         ones = np.ones(len(low))
-        above, below = (
-            rates_on_line(terms, -low, ones, points),
-            rates_on_line(terms, high, -ones, points),
-        )
+        above = rates_on_line(terms, -low, ones, points)
+        below = rates_on_line(terms, high, -ones, points)
         whole = [term.cells @ (ones if term.signs is None else term.signs > 0.0) for term in terms]
         return [a + b - c[:, None] for a, b, c in zip(above, below, whole, strict=True)]
 
