@@ -19,11 +19,11 @@ from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.growth import Grown, Growth
+from fairconstrained.estimators.growth import Grown, Growth, as_lightgbm_data
 from fairconstrained.estimators.rows import loss_part
+from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
 from fairconstrained.estimators.selection_rate import moved_variables
 from fairconstrained.estimators.solving import Solved, with_beta
-from fairconstrained.estimators.trees import LogLoss, PairLoss, as_lightgbm_data
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
 from fairconstrained.problem import Problem

@@ -18,8 +18,8 @@ from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.network_training import NetworkScores, fitted_network
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
+from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
 from fairconstrained.estimators.tree_parameters import TreeParameters
-from fairconstrained.estimators.trees import LogLoss, PairLoss
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models.modules import ACTIVATIONS

@@ -9,7 +9,7 @@ from fairconstrained import BoostedScores, FairRanker, make_biased_ranking
 from fairconstrained.constraints import QueryParity
 from fairconstrained.data.labels import Queries
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.trees import PairLoss
+from fairconstrained.estimators.score_lagrangian import PairLoss
 from fairconstrained.functions import Hinge
 from fairconstrained.metrics import query_parity_difference
 from fairconstrained.objectives import QueryPairLoss
