@@ -23,13 +23,11 @@ from fairconstrained.data.labels import ScoreConvention, class_weights, encode_l
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.problem import Problem
 from fairconstrained.shards.in_memory import ShardedData
-from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.typing import Array
@@ -323,14 +321,6 @@ def held_out_draw(
         share = expected_share(claims_on_all(constraints, data))
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     return float(share), seed
-
-
-def tested(fit: Fit, held_out: ShardedData, share: float, seed: int) -> Fit:
-    """Return a fit that tests its models on held-out rows, drawn with a probability and a seed."""
-    assert isinstance(fit.model, ShardedLinearModel)
-    model = ShardedLinearModel.of(fit.model, held_out.shards, held_out.sample_weight)
-    attributes = {"holdout_share_": share, "holdout_seed_": seed}
-    return fit.tested(held_out, model, attributes)
 
 
 def titles_of(groups: Any) -> list[Any]:

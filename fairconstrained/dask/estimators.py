@@ -22,6 +22,7 @@ from fairconstrained.estimators.logistic import (
 )
 from fairconstrained.estimators.nested import DOCUMENTATION
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
 
 
@@ -101,7 +102,10 @@ class DaskLinearClassifier:
         if draw is None:
             return fit
         others = _data.sharded_data(data, table, parts[1], workers, rows.feature_scale)
-        return _data.tested(fit, others, *draw)
+        assert isinstance(fit.model, ShardedLinearModel)
+        model = ShardedLinearModel.of(fit.model, others.shards, others.sample_weight)
+        attributes = {"holdout_share_": draw[0], "holdout_seed_": draw[1]}
+        return fit.tested(others, model, attributes)
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.

@@ -42,7 +42,7 @@ def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Res
     return Start(w)
 
 
-Solved = tuple[float, Result]  # a tolerance and the solution there
+Point = tuple[float, Result]  # a tolerance and the solution there
 
 
 def refined(result: Result, at: Evaluation) -> Result:
@@ -59,14 +59,14 @@ def refined(result: Result, at: Evaluation) -> Result:
     return result if step is None else replace(result, w=result.w + step[0], multipliers=step[1])
 
 
-def predicted(solved: Sequence[Solved], kappa: float) -> Start | None:
+def predicted(solved: Sequence[Point], kappa: float) -> Start | None:
     """Return the start of the next point, extrapolated by a polynomial through the last ones.
 
     Only points with the same active constraints are on one smooth branch.
     """
     if not solved:
         return None
-    last, branch = solved[-1][1], list[Solved]()
+    last, branch = solved[-1][1], list[Point]()
     for there, result in reversed(solved):
         same = np.array_equal(result.multipliers > 0.0, last.multipliers > 0.0)
         if not (result.converged and same):

@@ -19,19 +19,18 @@ from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.selection_rate import rate_of, solved
-from fairconstrained.estimators.solving import several_solutions
+from fairconstrained.estimators.solving import Solved, several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,
     FairnessPath,
+    Point,
     Rows,
-    Solved,
     fitting,
     predicted,
     refined,
     validation_rows,
 )
-from fairconstrained.problem import Evaluation
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import limited_threads
@@ -191,12 +190,10 @@ def follow(
     """Return the path of a fit with kappa = 0, and predictions that are far apart."""
     validation = validation_rows(fit, *held_out)
     if rate_of(fit) is None:
-        points = list(_points(fit, kappas, validation))
-        _improve(fit, points, validation)
-        if bound:
-            _state_gaps(fit, points)
+        points = list(_points(fit, kappas, validation, bound))
+        _improve(fit, points, validation, bound)
     else:
-        points = list(_points_at_share(fit, kappas, held_out))
+        points = list(_points_at_share(fit, kappas, held_out, bound))
     estimators, results, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
@@ -264,10 +261,10 @@ def grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float = _
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
-def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point]:
+def _points(fit: Fit, kappas: Array, validation: Rows | None, bound: bool) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
     start = fit.start()
-    solved: deque[Solved] = deque(maxlen=ORDER + 1)
+    solved: deque[Point] = deque(maxlen=ORDER + 1)
     at, training = fit.problem.at(start.w), _training_rows(fit)
     for kappa in kappas:
         here, warm = fit.with_kappa(float(kappa)), None
@@ -276,10 +273,12 @@ def _points(fit: Fit, kappas: Array, validation: Rows | None) -> Iterator[_Point
             warm = fitting(predicted(solved, kappa) or start, here.problem, fit.model)
         result, at = here.solve(warm=warm, like=at)
         solved.append((float(kappa), refined(result, at)))
-        yield _point(here, (result, at), validation, training)
+        yield _point(here, (result, at), validation, training, bound)
 
 
-def _points_at_share(fit: Fit, kappas: Array, held_out: Sequence[Any]) -> Iterator[_Point]:
+def _points_at_share(
+    fit: Fit, kappas: Array, held_out: Sequence[Any], bound: bool
+) -> Iterator[_Point]:
     """Yield the point of every tolerance where a share of the rows is selected.
 
     The threshold is another one at every point. Iterations start from that of the last point.
@@ -291,8 +290,7 @@ def _points_at_share(fit: Fit, kappas: Array, held_out: Sequence[Any]) -> Iterat
         fit, result, at = solved(fit, lambda fit, start: fit.solve(warm=start), warm)
         warm = Start(result.w)
         validation = validation_rows(fit, *held_out)
-        training = _training_rows(fit)
-        yield _point(fit, (result, at), validation, training)
+        yield _point(fit, (result, at), validation, _training_rows(fit), bound)
 
 
 def _training_rows(fit: Fit) -> Rows:
@@ -300,28 +298,22 @@ def _training_rows(fit: Fit) -> Rows:
 
 
 def _point(
-    fit: Fit, solution: tuple[Result, Evaluation], validation: Rows | None, training: Rows
+    fit: Fit, solution: Solved, validation: Rows | None, training: Rows, bound: bool
 ) -> _Point:
     """Return the fitted estimator, the result, and what they are worth."""
     result, at = solution
     fitted: FairEstimator = copy(fit.estimator)
-    fit.store(fitted, ending.Solution(result), like=at)
+    stored = ending.Solution(result)
+    if bound:
+        stored = replace(stored, optimality=fit.optimality(result, at))
+    fit.store(fitted, stored, like=at)
     measures = {} if validation is None else validation.measured(result.w)
     ranks = fit.estimator.needs_queries
     far = None if ranks else ending.far_predictions(fit.constraints, fit.data, at)
     return fitted, result, training.worth(result.w, like=at), measures, far
 
 
-def _state_gaps(fit: Fit, points: Sequence[_Point]) -> None:
-    for fitted, result, *_ in points:
-        strict = fit.with_kappa(fitted.kappa)
-        gap = strict.optimality(result, strict.problem.uncounted().at(result.w))
-        for name, value in gap.attributes.items():
-            setattr(fitted, name, value)
-        fitted.result_ = replace(fitted.result_, optimality=str(gap))
-
-
-def _improve(fit: Fit, points: list[_Point], validation: Rows | None) -> None:
+def _improve(fit: Fit, points: list[_Point], validation: Rows | None, bound: bool) -> None:
     """Solve points again that are worse than a stricter one, from that one.
 
     A model that meets a stricter bound meets this one as well: a point that is worse is at another
@@ -340,4 +332,4 @@ def _improve(fit: Fit, points: list[_Point], validation: Rows | None) -> None:
         again, at = same.solve(warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
-            points[k] = _point(same, (again, at), validation, training)
+            points[k] = _point(same, (again, at), validation, training, bound)
