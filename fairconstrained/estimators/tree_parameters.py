@@ -206,8 +206,8 @@ class TreeFeatures(FeatureKind):
         encoded = X.copy(deep=False)
         for name, categories in estimator.categories_.items():
             if name in X.columns:
-                known = pd.Index(categories, tupleize_cols=False)
-                codes = known.get_indexer(pd.Index(X[name])).astype(float)
+                index = pd.Index(categories, tupleize_cols=False)
+                codes = index.get_indexer(pd.Index(X[name])).astype(float)
                 encoded[name] = np.where(codes < 0, np.nan, codes)
         return encoded
 
