@@ -303,12 +303,7 @@ class TrainingData:
 
 
 # what options must be where groups are known in probability
-_WITHOUT_GROUPS = {
-    "per_group": False,
-    "group_interactions": False,
-    "early_stopping": False,
-    "confidence": None,
-}
+_WITHOUT_GROUPS = {"per_group": False, "group_interactions": False, "confidence": None}
 
 Split = tuple[TrainingData, TrainingData]
 """The rows that are trained on, and those that choose when training stops."""
@@ -324,7 +319,8 @@ def split(
     """Return the rows to train on, other rows, and the positions of the latter.
 
     The share is taken of every group and label, as nearly as their rows allow; of every label where
-    groups and labels have fewer than ten rows each on average. Rows of one query stay together.
+    groups and labels have fewer than ten rows each on average, or groups are known in probability.
+    Rows of one query stay together, and so does a row that is listed for several groups.
 
     Parameters
     ----------
@@ -339,7 +335,8 @@ def split(
         return _split_queries(data, data.query, share, random_state)
     groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
     cells = 2 * groups + (data.y > 0)
-    if len(np.unique(cells)) * FEW_ROWS > len(cells) and groups.any():
+    few = len(np.unique(cells)) * FEW_ROWS > len(cells) and groups.any()
+    if few or _listed_as(data) is not None:
         cells = (data.y > 0).astype(int)
     return divided(data, cells, share, random_state)
 
@@ -348,13 +345,19 @@ def divided(
     data: TrainingData, cells: Array, share: float, random_state: RandomState
 ) -> tuple[TrainingData, TrainingData, Array]:
     """Return the rows without a share of every cell, that share, and its positions."""
-    random, held = check_random_state(random_state), np.zeros(len(cells), dtype=bool)
-    cells = by_first_row(cells)
+    random, cells, row = check_random_state(random_state), by_first_row(cells), _listed_as(data)
+    row = np.arange(len(cells)) if row is None else row
+    held = np.zeros(row.max(initial=-1) + 1, dtype=bool)
     for cell in range(cells.max(initial=-1) + 1):
-        rows = random.permutation(np.flatnonzero(cells == cell))
+        rows = random.permutation(np.unique(row[cells == cell]))
         held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
-    kept, out = np.flatnonzero(~held), np.flatnonzero(held)
+    kept, out = np.flatnonzero(~held[row]), np.flatnonzero(held[row])
     return data.take(kept), data.take(out), out
+
+
+def _listed_as(data: TrainingData) -> Array | None:
+    """Return of which row each row is a copy where rows are listed for several groups."""
+    return None if data.groups is None else data.groups.original
 
 
 def _split_queries(

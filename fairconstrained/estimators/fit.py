@@ -305,5 +305,5 @@ class Fit:
         if self.held_out is not None:
             attributes |= self.held_out.attributes
         if self.split is not None and self.split[1].positions is not None:
-            attributes["validation_indices_"] = np.sort(self.split[1].positions)
+            attributes["validation_indices_"] = np.unique(self.split[1].positions)
         set_fitted(estimator, attributes)

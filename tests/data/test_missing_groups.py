@@ -295,11 +295,23 @@ def test_what_needs_the_group_of_every_row_is_refused(data):
         rows = {"query": np.arange(3000) // 30} if isinstance(clf, FairRanker) else {}
         with pytest.raises(ValueError, match="the group of every row"):
             clf.fit(X, y, sensitive_features=some, **rows)
-    for clf, advice in (
-        (FairBoostingClassifier(early_stopping=True), "set early_stopping=False"),
-        (FairNetworkClassifier(), "set early_stopping=False"),
-    ):
-        with pytest.raises(ValueError, match=advice):
-            clf.fit(X, y, sensitive_features=some)
     with pytest.raises(ValueError, match="probabilities of groups are for rates"):
         rate_gaps(y, y, sensitive_features=with_strata(some, groups))
+
+
+@pytest.mark.parametrize(
+    "clf",
+    [
+        FairBoostingClassifier(early_stopping=True, random_state=0),
+        FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=20, random_state=0),
+    ],
+    ids=["trees", "network"],
+)
+def test_rows_for_validation_have_no_copy_among_the_others(data, clf):
+    X, y, _, P = data
+    fit = clf.bind(X, y, sensitive_features=GroupProbabilities(P, ["a", "b"]))
+    trained, others = (np.unique(rows.positions) for rows in fit.split)
+    assert len(trained) + len(others) == len(y) == len(np.union1d(trained, others))
+    assert len(others) == pytest.approx(0.1 * len(y), abs=1)
+    clf.fit(X, y, sensitive_features=GroupProbabilities(P, ["a", "b"]))
+    assert_array_equal(clf.validation_indices_, others)
