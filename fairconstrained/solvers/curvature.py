@@ -36,13 +36,15 @@ class Curvature:
     ----------
     exact : bool
         Whether B is the Hessian of the Lagrangian, so that it has to be computed again.
+    projects : bool
+        Whether steps into a domain are projections; others are for points inside of it.
     extra : ndarray or float
         What is added to g.
     matrix : ndarray of shape (n_variables, n_variables) or None
         B without shift, where it is computed.
     """
 
-    exact = False
+    exact, projects = False, True
     extra: Array | float = 0.0
     matrix: Any = None
     shift, _length, _least = 0.0, 1.0, 0.0
@@ -95,7 +97,7 @@ class ExactCurvature(Curvature):
         The matrix of a problem nearby, which is used for the first step.
     """
 
-    exact = True
+    exact, projects = True, False
 
     def __init__(self, matrix: Array | None = None):
         self._nearby = matrix
@@ -188,6 +190,8 @@ class QuasiNewtonCurvature(Curvature):
     ----------
     J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 7.4.
     """
+
+    projects = False
 
     def __init__(self, diagonal: Array, n_pairs: int = 30):
         self.n_pairs, self.n_stored, self._oldest = n_pairs, 0, 0
@@ -295,7 +299,8 @@ class Linearised:
         there, moved = after = after or (self.at, np.zeros_like(self.at.w))
         for _ in range(_ROUNDS):
             values = there.values(self.near) - self.rows @ moved - self.level
-            active, s = self._dual(values, images[:, 0], images[:, 1:], cap, active)
+            dual = self._projected if curvature.projects else self._dual
+            active, s = dual(values, images[:, 0], images[:, 1:], cap, active)
             violation = float((values + self.rows @ s).max(initial=0.0))
             if len(self.near) == self.at.problem.n_constraints:
                 break
@@ -320,15 +325,19 @@ class Linearised:
     def _dual(
         self, values: Array, free: Array, columns: Array, cap: float, guess: Array
     ) -> tuple[Array, Array]:
-        """Return multipliers and step, from the images of the gradients.
+        """Return multipliers and step, from the images of the gradients."""
+        active = capped_dual(self.rows @ columns, values - self.rows @ free, cap, guess)
+        return active, -free - columns @ active
 
-        In a domain the step is projected: projections shorten, so that the quadratic of the whole
-        space is a minorant of the dual at any multipliers, and its maximisers rise to the dual's.
+    def _projected(
+        self, values: Array, free: Array, columns: Array, cap: float, guess: Array
+    ) -> tuple[Array, Array]:
+        """Return multipliers and the step into the domain.
+
+        Projections shorten, so that the quadratic of the whole space is a minorant of the dual at
+        any multipliers, and its maximisers rise to the dual's.
         """
         w, domain, quadratic = self.at.w, self.at.problem.domain, self.rows @ columns
-        if domain.whole_space:
-            active = capped_dual(quadratic, values - self.rows @ free, cap, guess)
-            return active, -free - columns @ active
         active = guess
         for _ in range(_PROJECTIONS):
             s, before = domain.project(w - free - columns @ active) - w, active

@@ -45,11 +45,11 @@ class SQP(Solver, kw_only=True):
 
     through its dual, which has a variable per nearly active constraint. B is the Hessian of the
     Lagrangian where it costs little (:attr:`Problem.twice_differentiable`), else its L-BFGS
-    approximation, and on domains other than the whole space a multiple of the identity, so that
-    steps are projections. The shift :math:`\delta` plays the part of a trust region: it grows when
-    the merit function :math:`f(w) + \pi \max_j g_j(w)_+` falls short of the prediction, and
-    vanishes near a solution, where steps are Newton's. rho is only large enough for the steps to
-    approach the constraints; it grows where these cannot be met, and the run ends at a point of
+    approximation; from the first step on that leaves the domain it is a multiple of the identity,
+    so that steps are projections. The shift :math:`\delta` plays the part of a trust region: it
+    grows when the merit function :math:`f(w) + \pi \max_j g_j(w)_+` falls short of the prediction,
+    and vanishes near a solution, where steps are Newton's. rho is only large enough for the steps
+    to approach the constraints; it grows where these cannot be met, and the run ends at a point of
     least violation. Where constraints are nearly met but no step meets them better, as in problems
     without an interior, steps aim at a violation of a sixth of `tol`: multipliers are then bounded.
 
@@ -94,8 +94,6 @@ class SQP(Solver, kw_only=True):
             hessian = (start.left_by(SQP) or SolverState(SQP)).hessian
             fits = hessian is not None and len(hessian) == problem.n_variables
             return ExactCurvature(hessian if fits else None)
-        if not problem.domain.whole_space:
-            return Curvature()
         memory = 30 if self.memory is None else self.memory
         return QuasiNewtonCurvature(problem.preconditioner**2, memory)
 
@@ -211,6 +209,10 @@ class _Run:
         at, model, curvature = self.at, self.model, self.curvature
         used = curvature.shifted(self.shift)
         step = model.solve(curvature, self.cap, self.multipliers)
+        if not curvature.projects and self._leaves(step):
+            curvature = self.curvature = Curvature()
+            used = curvature.shifted(0.0)
+            step = model.solve(curvature, self.cap, self.multipliers)
         if self._cannot_be_met(step):
             self.failure = Status.INFEASIBLE
             return False
@@ -230,7 +232,7 @@ class _Run:
             corrected = model.solve(curvature, self.cap, step.multipliers, (trial, step.s))
             second = at.problem.at(at.w + corrected.s)
             fall = merit - self._merit(second, price)
-            if fall > _POOR * predicted:
+            if fall > _POOR * predicted and not self._leaves(corrected):
                 trial, ratio, taken = second, fall / predicted, corrected
         accepted = ratio >= _POOR
         if accepted:
@@ -242,6 +244,11 @@ class _Run:
         if not accepted:
             self._reject(step, used)
         return accepted
+
+    def _leaves(self, step: Step) -> bool:
+        """Return whether a step ends outside of the domain."""
+        w = self.at.w + step.s
+        return not np.array_equal(self.at.problem.domain.project(w), w)
 
     def _accept(self, trial: Evaluation, step: Step, shift: float) -> None:
         """Take the point after a step; the next step has a shift."""

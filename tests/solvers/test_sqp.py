@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import PartialDemographicParity, ROCParity
 from fairconstrained.constraints.base import Constraint
+from fairconstrained.domains import L2Ball
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SQP, AugmentedLagrangian
@@ -115,6 +117,18 @@ def test_the_step_after_a_solution_makes_it_more_accurate_without_a_data_pass(na
     assert problem.passes == passes
     after = KKT.of(problem.at(at.w + step[0]), step[1])
     assert after.error <= max(0.5 * KKT.of(at, result.multipliers).error, 1e-9)
+
+
+def test_inside_of_a_ball_steps_are_those_of_the_whole_space() -> None:
+    problem, solver = classification(DemographicParity(0.05)), SQP(memory=30)
+    free = solver.minimize(problem)
+    norm = float(np.linalg.norm(free.w))
+    wide = solver.minimize(replace(problem, domain=L2Ball(2.0 * norm)))
+    assert wide.converged and wide.data_passes == free.data_passes
+    assert_allclose(wide.w, free.w)
+    narrow = solver.minimize(replace(problem, domain=L2Ball(0.5 * norm)))
+    assert narrow.converged and narrow.objective > free.objective
+    assert np.linalg.norm(narrow.w) == pytest.approx(0.5 * norm, rel=1e-6)
 
 
 def test_other_solvers_have_no_such_step() -> None:
