@@ -15,7 +15,7 @@ from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, WeightedScores
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
-from fairconstrained.metrics.distributions import distances, distribution, part_within, within_ranks
+from fairconstrained.metrics.scores import distances, distribution, part_within, within_ranks
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates

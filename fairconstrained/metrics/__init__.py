@@ -13,17 +13,7 @@ a fitted model belongs in ``inspection``.
 """
 
 from fairconstrained.metrics.calibration import group_calibration, predictive_parity_difference
-from fairconstrained.metrics.distributions import (
-    partial_demographic_parity_difference,
-    roc_parity_difference,
-    weak_partial_demographic_parity_difference,
-)
 from fairconstrained.metrics.impact import impact_ratios, score_impact_ratios
-from fairconstrained.metrics.pairs import (
-    group_auc_difference,
-    inter_group_auc_difference,
-    intra_group_auc_difference,
-)
 from fairconstrained.metrics.ranking import (
     mean_ndcg,
     pairwise_error,
@@ -36,6 +26,14 @@ from fairconstrained.metrics.rates import (
     group_rates,
     neyman_pearson_error,
     rate_gaps,
+)
+from fairconstrained.metrics.scores import (
+    group_auc_difference,
+    inter_group_auc_difference,
+    intra_group_auc_difference,
+    partial_demographic_parity_difference,
+    roc_parity_difference,
+    weak_partial_demographic_parity_difference,
 )
 
 __all__ = [

@@ -12,19 +12,47 @@ from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
 from fairconstrained.metrics.intervals import NO_GAP, Interval, differences, largest_of
 from fairconstrained.metrics.rates import Predictions, gap_row
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_confidence
 
 
+class Calibrated(GroupedRows):
+    """Labels (bool) and probabilities of rows, by group."""
+
+    def calibration(self, confidence: float) -> pd.DataFrame:
+        """Return the calibration of each group and, in the last row, of all rows."""
+
+        def columns(part: Calibrated) -> dict[str, Array]:
+            observed, predicted = part.means(part.labels)[0], part.means(part.values)[0]
+            shares = {"observed": observed, "predicted": predicted}
+            return {
+                "rows": part.counts(),
+                **shares,
+                **part._interval(confidence).named("calibration"),
+            }
+
+        return self.table(columns)
+
+    def gap(self, confidence: float) -> dict[str, Any]:
+        """Return the largest difference of two groups; its interval holds for all pairs at once."""
+        n = len(self.groups)
+        if n < 2:
+            return gap_row(NO_GAP._replace(high=np.array(2.0)), np.empty(0), self.groups)
+        each = self._interval(1.0 - (1.0 - confidence) / (n * (n - 1) // 2))
+        return gap_row(largest_of(differences(each)), each.value, self.groups)
+
+    def _interval(self, confidence: float) -> Interval:
+        """Return the mean differences of labels and probabilities by group."""
+        rest = self.labels - self.values
+        value, size = self.means(rest)
+        variance, freedom = self.means(rest**2)[0] - value**2, np.maximum(size - 1.0, 1e-9)
+        half = t.ppf(0.5 + 0.5 * confidence, np.maximum(freedom, 1.0)) * np.sqrt(variance / freedom)
+        return Interval(value, np.maximum(value - half, -1.0), np.minimum(value + half, 1.0))
+
+
+@Predictions.metric()
 def predictive_parity_difference(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    method: str = "between_groups",
-    pos_label: object = None,
+    rows: Predictions, method: str = "between_groups", pos_label: object = None
 ) -> float:
     r"""Return the largest difference of the precisions of the groups.
 
@@ -68,9 +96,8 @@ def predictive_parity_difference(
     0.5
     """
     compare = check_option("method", method, COMPARISONS)
-    given = y_true, y_pred, sensitive_features, control_features, sample_weight
     gaps = [0.0]
-    for part in Predictions.of(*given, pos_label=pos_label).strata:
+    for part in rows.against(pos_label).strata:
         precisions, sizes = part.cells("precision")
         if np.count_nonzero(sizes) > 1:
             overall, _ = part.together().cells("precision")
@@ -78,15 +105,9 @@ def predictive_parity_difference(
     return max(gaps)
 
 
+@Calibrated.metric(scores=True)
 def group_calibration(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    confidence: float = 0.95,
-    pos_label: object = None,
+    rows: Calibrated, confidence: float = 0.95, pos_label: object = None
 ) -> pd.DataFrame:
     r"""Return the calibration in the large by group: the mean label minus the mean probability.
 
@@ -127,45 +148,9 @@ def group_calibration(
     b              0.5        0.4          0.1
     all rows       0.5        0.4          0.1
     """
-    given = y_true, y_pred, sensitive_features, control_features, sample_weight
-    rows = Calibrated.check(*given, scores=True).counted().against(pos_label)
     if not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise ValueError(
             "y_pred must hold the probabilities of the positive class, between 0 and 1; got values "
             f"from {rows.values.min():g} to {rows.values.max():g}."
         )
-    return rows.calibration(check_confidence(confidence))
-
-
-class Calibrated(GroupedRows):
-    """Labels (bool) and probabilities of rows, by group."""
-
-    def calibration(self, confidence: float) -> pd.DataFrame:
-        """Return the calibration of each group and, in the last row, of all rows."""
-
-        def columns(part: Calibrated) -> dict[str, Array]:
-            observed, predicted = part.means(part.labels)[0], part.means(part.values)[0]
-            shares = {"observed": observed, "predicted": predicted}
-            return {
-                "rows": part.counts(),
-                **shares,
-                **part._interval(confidence).named("calibration"),
-            }
-
-        return self.table(columns)
-
-    def gap(self, confidence: float) -> dict[str, Any]:
-        """Return the largest difference of two groups; its interval holds for all pairs at once."""
-        n = len(self.groups)
-        if n < 2:
-            return gap_row(NO_GAP._replace(high=np.array(2.0)), np.empty(0), self.groups)
-        each = self._interval(1.0 - (1.0 - confidence) / (n * (n - 1) // 2))
-        return gap_row(largest_of(differences(each)), each.value, self.groups)
-
-    def _interval(self, confidence: float) -> Interval:
-        """Return the mean differences of labels and probabilities by group."""
-        rest = self.labels - self.values
-        value, size = self.means(rest)
-        variance, freedom = self.means(rest**2)[0] - value**2, np.maximum(size - 1.0, 1e-9)
-        half = t.ppf(0.5 + 0.5 * confidence, np.maximum(freedom, 1.0)) * np.sqrt(variance / freedom)
-        return Interval(value, np.maximum(value - half, -1.0), np.minimum(value + half, 1.0))
+    return rows.against(pos_label).calibration(check_confidence(confidence))

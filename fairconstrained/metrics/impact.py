@@ -17,7 +17,7 @@ from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_confidence, check_numbers
 
 FOUR_FIFTHS = 4, 5
@@ -203,13 +203,9 @@ def _tests(first: tuple[int, int], second: tuple[int, int], confidence: float) -
     return dict(zip(_TESTS, (*ratio_interval(first, second, confidence), z, p), strict=True))
 
 
+@GroupedRows.metric(optional="y_true", missing=_MISSING)
 def impact_ratios(
-    y_true: ArrayLike | None,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    rows: GroupedRows,
     reference: Any = None,
     least_share: float = LEAST_SHARE,
     confidence: float = 0.95,
@@ -290,21 +286,14 @@ def impact_ratios(
     sensitive features a                 0.6    1.0   NaN               0
                        b                 0.3    0.5 -3.02               9
     """
-    labels = y_pred if y_true is None else y_true
-    given = labels, y_pred, sensitive_features, control_features, sample_weight
-    rows = GroupedRows.check(*given, missing=_MISSING)
     positive, rows = positive_class(rows.values, pos_label), rows.counted()
     compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
     return compared.table(rows.values == positive)
 
 
+@GroupedRows.metric(scores=True, optional="y_true", missing=_MISSING)
 def score_impact_ratios(
-    y_true: ArrayLike | None,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    rows: GroupedRows,
     reference: Any = None,
     least_share: float = LEAST_SHARE,
     confidence: float = 0.95,
@@ -351,7 +340,5 @@ def score_impact_ratios(
                        b              0.25   0.33           0.0
     """
     tops = check_numbers("tops", tops, 0.0, 1.0).tolist()
-    given = y_true, y_pred, sensitive_features, control_features, sample_weight
-    rows = GroupedRows.check(*given, scores=True, optional="y_true", missing=_MISSING).counted()
     compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
     return compared.score_table(rows.values, tops)

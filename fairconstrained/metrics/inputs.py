@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+Result = TypeVar("Result")
 
 _ALL = np.array(["all rows"])
 _TEXT_KINDS = "UTO"  # kinds of dtypes that hold text
@@ -63,7 +67,8 @@ class GroupedRows:
             if y_true is not None or optional != "y_true":
                 labels = check_labels("y_true", y_true, len(values), rows="y_pred")
         else:
-            labels, values = check_predictions(y_true, y_pred)
+            optional_labels = y_true is None and optional == "y_true"
+            labels, values = check_predictions(y_pred if optional_labels else y_true, y_pred)
         n_rows, rows = len(values), "y_pred" if scores else "y_true"
         members: Any = sensitive_features
         if members is None and optional == "sensitive_features":
@@ -74,6 +79,37 @@ class GroupedRows:
         some, groups, weight = groups.surveyed(weight)
         labels = None if labels is None else labels[some]
         return cls(labels, values[some], groups, weight)
+
+    @classmethod
+    def metric(cls, **options: Any) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+        """Return what makes a metric with fairlearn's signature of a function of checked rows.
+
+        The metric takes labels, predictions, groups, strata and weights in place of the rows, and
+        the other parameters of the function by name. `options` are those of :meth:`check`.
+        """
+
+        def decorate(measure: Callable[..., Result]) -> Callable[..., Result]:
+            @wraps(measure)
+            def metric(
+                y_true: ArrayLike,
+                y_pred: ArrayLike,
+                *,
+                sensitive_features: MatrixLike,
+                control_features: MatrixLike | None = None,
+                sample_weight: ArrayLike | None = None,
+                **others: Any,
+            ) -> Result:
+                given = y_true, y_pred, sensitive_features, control_features, sample_weight
+                rows = cls.check(*given, **options)
+                return measure(rows.counted() if options.get("scores") else rows, **others)
+
+            *shared, _ = signature(metric, follow_wrapped=False).parameters.values()
+            _, *others = signature(measure).parameters.values()
+            named = [each.replace(kind=each.KEYWORD_ONLY) for each in others]
+            vars(metric)["__signature__"] = Signature([*shared, *named])
+            return metric
+
+        return decorate
 
     def take(self, rows: Array) -> Self:
         """Return some rows; a group that none of them has is forgotten."""
@@ -154,11 +190,6 @@ class GroupedRows:
             pd.DataFrame(columns(part), index=pd.Index(group_labels(part.groups), name="group"))
             for part in (self, self.together())
         )
-
-
-def check_score_rows(*arguments: Any, optional: str = "") -> GroupedRows:
-    """Check the arguments of a metric of scores, and drop the rows of weight zero."""
-    return GroupedRows.check(*arguments, scores=True, optional=optional).counted()
 
 
 def group_labels(groups: Groups) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -63,14 +63,11 @@ class Predictions(GroupedRows):
     Without labels (None) tables have selection rates only.
     """
 
-    @classmethod
-    def of(cls, y_true: ArrayLike, *arguments: Any, pos_label: object = None) -> Predictions:
-        """Check the arguments of a metric of predictions, and drop the rows of weight zero."""
-        rows = cls.check(y_true, *arguments)
-        positive = positive_class(np.concatenate([rows.labels, rows.values]), pos_label)
-        return replace(
-            rows, labels=rows.labels == positive, values=rows.values == positive
-        ).counted()
+    def against(self, pos_label: object) -> Self:
+        """Return the rows of positive weight, with labels and predictions that say which are it."""
+        positive = positive_class(np.concatenate([self.labels, self.values]), pos_label)
+        same = replace(self, labels=self.labels == positive, values=self.values == positive)
+        return same.counted()
 
     def masks(self, name: str) -> tuple[Array, Array]:
         """Return which rows are in the numerator of a rate, if they are in the denominator."""
@@ -121,15 +118,9 @@ def gap_row(gap: Interval, values: Array, groups: Groups) -> dict[str, Any]:
     return dict(zip(("gap", "low", "high"), map(float, gap), strict=True)) | names
 
 
+@Predictions.metric()
 def group_rates(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    confidence: float = 0.95,
-    pos_label: object = None,
+    rows: Predictions, confidence: float = 0.95, pos_label: object = None
 ) -> pd.DataFrame:
     """Return counts and rates of the predictions by group, with confidence intervals.
 
@@ -172,19 +163,12 @@ def group_rates(
     all rows     5            0.60      0.60
     """
     confidence = check_confidence(confidence)
-    given = y_true, y_pred, sensitive_features, control_features, sample_weight
-    return Predictions.of(*given, pos_label=pos_label).rates(DEFAULT_RATES, confidence)
+    return rows.against(pos_label).rates(DEFAULT_RATES, confidence)
 
 
+@Predictions.metric()
 def rate_gaps(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    confidence: float = 0.95,
-    pos_label: object = None,
+    rows: Predictions, confidence: float = 0.95, pos_label: object = None
 ) -> pd.DataFrame:
     """Return the largest gaps between the groups' rates, with confidence intervals.
 
@@ -213,8 +197,7 @@ def rate_gaps(
     selection_rate  0.17       b      a
     """
     confidence = check_confidence(confidence)
-    given = y_true, y_pred, sensitive_features, control_features, sample_weight
-    return Predictions.of(*given, pos_label=pos_label).gaps(DEFAULT_RATES, confidence)
+    return rows.against(pos_label).gaps(DEFAULT_RATES, confidence)
 
 
 def class_error_rates(

@@ -17,7 +17,7 @@ from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constra
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.inspection.collected import groups_of
-from fairconstrained.reporting._pictures import FrontierPlot
+from fairconstrained.reporting._pictures import frontier_picture
 from fairconstrained.reporting._search import (
     Rows,
     Search,
@@ -155,9 +155,9 @@ class Alternatives(Report):
         if self.score == "accuracy":
             path = path.assign(low=line["accuracy_low"], high=line["accuracy_high"])
         models = [(name, *self.candidates.loc[name, ["gap", "score"]]) for name in two]
-        shown: Any = {"least": self._least, "score": self.score}
         table = self.candidates.drop(columns=["score"] * (self.score == "accuracy"))
-        plot = FrontierPlot(self.criterion, path, models, **shown)
+        names = self.criterion, self.score
+        plot = frontier_picture(path, models, *names, least=self._least)
         return {"names": two, "frontier": plot, "candidates": table}
 
 

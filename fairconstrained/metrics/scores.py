@@ -1,31 +1,25 @@
-"""Demographic parity of scores: at all thresholds, at one threshold, or in a range of ranks."""
+"""Measures of scores: demographic parity at thresholds and in ranges of ranks, and AUCs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, check_score_rows
+from fairconstrained.exceptions import warn
+from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_ranks
 
 _ROUNDING = 1e-12  # the error of sums of weights
 
 
-def roc_parity_difference(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    method: str = "between_groups",
-) -> float:
+@GroupedRows.metric(scores=True)
+def roc_parity_difference(rows: GroupedRows, method: str = "between_groups") -> float:
     r"""Return the largest gap of the selection rates over all thresholds.
 
     .. math::
@@ -55,19 +49,12 @@ def roc_parity_difference(
     >>> roc_parity_difference(y, scores, sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
     return _largest_distance(rows, (0.0, 1.0), method)
 
 
+@GroupedRows.metric(scores=True)
 def partial_demographic_parity_difference(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    ranks: tuple[float, float] = (0.0, 1.0),
-    method: str = "between_groups",
+    rows: GroupedRows, ranks: tuple[float, float] = (0.0, 1.0), method: str = "between_groups"
 ) -> float:
     r"""Return the largest distance between the groups' score distributions in a range of ranks.
 
@@ -119,11 +106,10 @@ def partial_demographic_parity_difference(
     >>> partial_demographic_parity_difference(y, scores, sensitive_features=groups)
     0.5
     """
-    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
     return _largest_distance(rows, ranks, method)
 
 
-def _largest_distance(rows: Any, ranks: tuple[float, float], method: str) -> float:
+def _largest_distance(rows: GroupedRows, ranks: tuple[float, float], method: str) -> float:
     ranks, compare = check_ranks(ranks), check_option("method", method, COMPARISONS)
 
     def gap(part: GroupedRows) -> float:
@@ -134,16 +120,12 @@ def _largest_distance(rows: Any, ranks: tuple[float, float], method: str) -> flo
         *by_group, overall = (each.share_above(np.unique(part.values)) for each in inside)
         return float(compare(np.array(by_group), overall).max())
 
-    return max(map(gap, check_score_rows(*rows).strata))
+    return max(map(gap, rows.strata))
 
 
+@GroupedRows.metric(scores=True)
 def weak_partial_demographic_parity_difference(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sensitive_features: MatrixLike,
-    control_features: MatrixLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    rows: GroupedRows,
     ranks: tuple[float, float] = (0.0, 1.0),
     threshold: float = 0.0,
     method: str = "between_groups",
@@ -188,13 +170,11 @@ def weak_partial_demographic_parity_difference(
     compare = check_option("method", method, COMPARISONS)
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
 
-    rows = y_true, y_pred, sensitive_features, control_features, sample_weight
-
     def gap(part: GroupedRows) -> float:
         rates = (each.means(each.values > theta)[0] for each in (part, part.together()))
         return float(compare(*(np.clip(rate, low, high) / (high - low) for rate in rates)))
 
-    return max(map(gap, check_score_rows(*rows).strata))
+    return max(map(gap, rows.strata))
 
 
 def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
@@ -231,3 +211,168 @@ def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
         above = (Ranked(*cell).share_above(points) for cell in (first, second))
         gaps.append(min(float(np.abs(np.subtract(*above)).max(initial=0.0)), 1.0))
     return np.array(gaps, dtype=float)
+
+
+def _above(first: Ranked, second: Ranked) -> float:
+    """Return the probability that a score of the first cell exceeds one of the second."""
+    return float(first.weights @ second.share_below(first.scores))
+
+
+def _halves(rows: GroupedRows) -> Iterator[tuple[Ranked, Ranked, float]]:
+    """Yield the scores of each group's positive and negative rows, and its weight.
+
+    Groups with rows of only one class are left out, with an `UndefinedMetricWarning`.
+    """
+    for k, name in enumerate(rows.groups.labels):
+        positive, negative = (rows.of_group(k, side) for side in (rows.labels, ~rows.labels))
+        if len(positive[0]) and len(negative[0]):
+            yield Ranked(*positive), Ranked(*negative), rows.weight[rows.groups.codes == k].sum()
+            continue
+        missing = "negative" if len(positive[0]) else "positive"
+        warn(
+            f"Group {name} has no {missing} rows; it is left out of the comparison.",
+            UndefinedMetricWarning,
+        )
+
+
+@GroupedRows.metric(scores=True)
+def group_auc_difference(rows: GroupedRows) -> float:
+    r"""Return the largest deviation from 1/2 of the AUC between two groups.
+
+    .. math::
+        \max_{a \ne b} \Pr(s_i > s_j \mid i \in a, j \in b)
+        + \tfrac12 \Pr(s_i = s_j \mid i \in a, j \in b) - \tfrac12
+
+    The metric is zero if the scores of each group are above those of every other group as often as
+    below.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, control_features, sample_weight
+        See :func:`~fairconstrained.metrics.partial_demographic_parity_difference`.
+
+    Returns
+    -------
+    difference : float
+        In [0, 1/2]; 0 if there is only one group.
+
+    References
+    ----------
+    IDCA, equation (65).
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import group_auc_difference
+    >>> group_auc_difference([0, 1, 0], [0.1, 0.9, 0.3], sensitive_features=["a", "b", "b"])
+    0.5
+    """
+    gaps = [
+        abs(_above(*pair) - 0.5)
+        for part in rows.strata
+        for pair in combinations([Ranked(*part.of_group(k)) for k in range(len(part.groups))], 2)
+    ]
+    return max(gaps, default=0.0)
+
+
+@GroupedRows.metric(scores=True)
+def inter_group_auc_difference(rows: GroupedRows, pos_label: object = None) -> float:
+    r"""Return the largest gap of the AUC of one group's positives against another's negatives.
+
+    .. math::
+        \max_{a, b} \left|\Pr(s_i > s_j \mid i \in a+, j \in b-)
+        - \Pr(s_i > s_j \mid i \in b+, j \in a-)\right|
+
+    Here a+ and a- are the positive and the negative rows of group a. Ties count one half.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The labels. There must be two classes.
+    y_pred : array-like of shape (n_samples,)
+        The scores.
+    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+        The groups. Rows with equal values in all columns form one group.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them, and the largest value is returned.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows.
+    pos_label : label or None, default=None
+        The positive class; None means the second of the sorted classes.
+
+    Returns
+    -------
+    difference : float
+        In [0, 1]; 0 if fewer than two groups have both classes.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If a group has rows of only one class; it is left out.
+
+    References
+    ----------
+    IDCA, equation (68); Kallus and Zhou 2019 (xAUC disparity).
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import inter_group_auc_difference
+    >>> y, groups = [1, 0, 1, 0], ["a", "a", "b", "b"]
+    >>> inter_group_auc_difference(y, [1.0, 0.5, 0.5, 0.0], sensitive_features=groups)
+    0.5
+    """
+    gaps = [
+        abs(_above(first[0], second[1]) - _above(second[0], first[1]))
+        for part in rows.against(pos_label).strata
+        for first, second in combinations(_halves(part), 2)
+    ]
+    return max(gaps, default=0.0)
+
+
+@GroupedRows.metric(scores=True)
+def intra_group_auc_difference(
+    rows: GroupedRows, pos_label: object = None, method: str = "between_groups"
+) -> float:
+    r"""Return the largest gap between the AUCs within groups.
+
+    :math:`\max_{a, b} |\mathrm{AUC}_a - \mathrm{AUC}_b|`, where :math:`\mathrm{AUC}_a` is the area
+    under the ROC curve of the rows of group a.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, control_features, sample_weight, pos_label
+        See :func:`inter_group_auc_difference`.
+    method : {"between_groups", "to_overall"}, default="between_groups"
+        Compare groups with each other, or each group with the mean of the others, weighted by
+        their sizes, as the constraint does with ``against="overall"``.
+
+    Returns
+    -------
+    difference : float
+        In [0, 1]; 0 if fewer than two groups have both classes.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If a group has rows of only one class; it is left out.
+
+    References
+    ----------
+    IDCA, equation (70); Beutel et al. 2019.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import intra_group_auc_difference
+    >>> y, groups = [1, 0, 1, 0], ["a", "a", "b", "b"]
+    >>> intra_group_auc_difference(y, [1.0, 0.0, 0.0, 0.0], sensitive_features=groups)
+    0.5
+    """
+    compare = check_option("method", method, COMPARISONS)
+    gaps = [0.0]
+    for part in rows.against(pos_label).strata:
+        halves = list(_halves(part))
+        aucs = np.array([_above(positive, negative) for positive, negative, _ in halves])
+        masses = np.array([mass for *_, mass in halves])
+        if len(aucs) > 1:
+            others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)
+            gaps.append(float(compare(aucs, others)))
+    return max(gaps)
