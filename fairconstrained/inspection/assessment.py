@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -37,24 +38,15 @@ class AssessedRows(GroupedRows):
     """Rows on which constraints are assessed: labels -1 or +1, and scores.
 
     A prediction is positive if its score is above 0.
-
-    Parameters
-    ----------
-    threshold : float, default=0.0
-        The threshold that the scores are measured from; losses are functions of their sum.
-    log_odds : ndarray of shape (n_rows,) or None, default=None
-        With several classes: the log odds of the positive class, which surrogates and constraints
-        on rankings are functions of. Its predictions are those of `values`.
-    classes : sequence of two labels, default=(-1, 1)
-        What the labels were called.
-    passed : tuple or None, default=None
-        X as it was passed, and the positions of these rows in it, for constraints on the
-        predictions of another model.
     """
 
-    threshold: float = 0.0
+    threshold: float = 0.0  # that scores are measured from; losses are functions of their sum
+    # with several classes the log odds of the positive class, which surrogates and constraints on
+    # rankings are functions of, (n_rows,); its predictions are those of `values`
     log_odds: Array | None = None
-    classes: Sequence[Any] = (-1, 1)
+    classes: Sequence[Any] = (-1, 1)  # what the labels were called
+    # X as it was passed, and the positions of these rows in it, for constraints on the predictions
+    # of another model
     passed: tuple[Any, Array] | None = None
 
     @property
@@ -76,29 +68,16 @@ class AssessedRows(GroupedRows):
         return Predictions(self.labels > 0, self.values > 0, self.groups, self.weight).separate
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A rate of a group and the rows that it is computed from.
+class Cell(NamedTuple):
+    """A rate of a group and the rows that it is computed from."""
 
-    Parameters
-    ----------
-    group : str
-        The group.
-    rate : float
-        The rate.
-    n_rows : int
-        The number of rows in the denominator.
-    n_counted : int
-        The number of rows in the numerator.
-    effective_rows : float
-        The effective sample size (Kish): that many rows of equal weight have a rate of the same
-        variance. It is `n_rows` if the weights are equal.
-    """
-
+    kind: str  # the name of the rate, a key of `RATES`
     group: str
     rate: float
-    n_rows: int
-    n_counted: int
+    n_rows: int  # in the denominator
+    n_counted: int  # in the numerator
+    # that many rows of equal weight have a rate of the same variance (Kish); `n_rows` if all
+    # weights are equal
     effective_rows: float
 
     @property
@@ -107,135 +86,79 @@ class Cell:
         return not np.isclose(self.effective_rows, self.n_rows, rtol=1e-9, atol=0.0)
 
 
-@dataclass(frozen=True)
-class Deciding:
-    """The two cells with the largest gap of a constraint, and the smallest cell that it compares.
-
-    Parameters
-    ----------
-    rate : str
-        The name of the rate, a key of `RATES`.
-    highest, lowest : Cell
-        The groups with the highest and with the lowest rate.
-    smallest : Cell
-        The cell with the smallest effective sample size among all that the constraint compares.
-    smallest_rate : str
-        The rate of the smallest cell.
-    changes : int
-        How many predictions of the group with the lowest rate, or of the one with the highest,
-        would at least have to change for the bound to be met by them; 0 if it is met, None if
-        weights differ.
-    """
-
-    rate: str
-    highest: Cell
-    lowest: Cell
-    smallest: Cell
-    smallest_rate: str
-    changes: int | None
-
-
 def deciding_cells(
     constraint: Constraint, tolerance: float, parts: Sequence[Predictions]
-) -> Deciding | None:
-    """Return the cells that decide a constraint on rates; None for other constraints."""
-    ratios = constraint.compares_ratios
-    compared = [
-        (_gap(cells, ratios), rate, cells)
-        for part in parts
-        for rate in constraint.rates_compared
-        if len(cells := _cells(part, rate)) > 1
-    ]
+) -> dict[str, Any] | None:
+    """Return the cells that decide a constraint on rates; None for other constraints.
+
+    They are the highest and the lowest one of the largest gap, and the smallest of all that are
+    compared. `changes` is how many predictions of one of the first two would at least have to
+    change for the bound to be met by them: 0 if it is met, None if weights differ, and of
+    precisions, where a prediction changes both counts.
+    """
+    ratios, rate = constraint.compares_ratios, attrgetter("rate")
+    cells = [_cells(part, name) for part in parts for name in constraint.rates_compared]
+    compared = [each for each in cells if len(each) > 1]
     if not compared:
         return None
-    _, rate, cells = max(compared, key=lambda figures: figures[0])
-    highest, lowest = (choose(cells, key=lambda cell: cell.rate) for choose in (max, min))
-    everything = [(name, cell) for _, name, group in compared for cell in group]
-    smallest_rate, smallest = min(everything, key=lambda cell: cell[1].effective_rows)
-    changes = None  # of precisions a prediction changes both counts
-    if rate != "precision":
+    ends = [(max(each, key=rate), min(each, key=rate)) for each in compared]
+    highest, lowest = max(ends, key=lambda pair: _gap(pair[0], pair[1], ratios))
+    changes = None
+    if highest.kind != "precision":
         changes = _changes(highest, lowest, tolerance, ratios)
-    return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
+    smallest = min(chain(*compared), key=attrgetter("effective_rows"))
+    return {"highest": highest, "lowest": lowest, "smallest": smallest, "changes": changes}
 
 
-def _cells(part: Predictions, name: str) -> list[Cell]:
+def _cells(part: Predictions, kind: str) -> list[Cell]:
     """Return the cells of a rate that have rows."""
-    counted, rows = part.masks(name)
+    counted, rows = part.masks(kind)
     counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
-    rates, sizes = (figures.tolist() for figures in part.cells(name))
-    cells = map(Cell, group_labels(part.groups), rates, *counts, sizes)
+    rates, sizes = (figures.tolist() for figures in part.cells(kind))
+    cells = map(Cell, repeat(kind), group_labels(part.groups), rates, *counts, sizes)
     return [cell for cell in cells if cell.n_rows]
 
 
-def _gap(cells: list[Cell], ratios: bool) -> float:
-    """Return the largest gap, or the largest shortfall of a ratio, between cells."""
-    highest, lowest = (choose(cell.rate for cell in cells) for choose in (max, min))
+def _gap(highest: Cell, lowest: Cell, ratios: bool) -> float:
+    """Return the gap, or the shortfall of the ratio, between two cells."""
     if ratios:
-        return 1.0 - lowest / highest if highest > 0.0 else 0.0
-    return highest - lowest
+        return 1.0 - lowest.rate / highest.rate if highest.rate > 0.0 else 0.0
+    return highest.rate - lowest.rate
 
 
 def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int | None:
     """Return the number of rows that would have to change sides in one of two cells."""
-    gap = _gap([highest, lowest], ratios)
-    if np.isnan(tolerance) or at_most(gap, tolerance):
+    if np.isnan(tolerance) or at_most(_gap(highest, lowest, ratios), tolerance):
         return 0
     if highest.weighted or lowest.weighted:
         return None
+    up, down = highest.rate - tolerance, lowest.rate + tolerance
     if ratios:
         up, down = (1.0 - tolerance) * highest.rate, lowest.rate / max(1.0 - tolerance, 1e-300)
-    else:
-        up, down = highest.rate - tolerance, lowest.rate + tolerance
     rows = (up - lowest.rate) * lowest.n_rows, (highest.rate - down) * highest.n_rows
     return int(np.ceil(min(rows) - 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """A constraint on given rows, for one model.
+    """A constraint on given rows, for one model."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the constraint in tables.
-    constraint : Constraint
-        The constraint.
-    tolerance : float
-        The largest gap allowed.
-    on_scores, on_predictions : float
-        The gaps of the surrogate and of the predictions; nan if they cannot be measured.
-    low, high : float
-        The confidence interval of the gap of the predictions; nan if there is none.
-    worst : str
-        The groups with the largest gap; "all equal" if there is no gap.
-    note : str
-        The reason why values are missing, if any.
-    deciding : Deciding or None
-        The cells that decide it, for constraints on rates.
-    trained : bool
-        Whether the model was trained with it.
-    minimized : bool
-        Whether the model minimizes the gap and has no bound.
-    of_class : str, default=""
-        Of several classes the one with the largest gap less its bound.
-    n_classes : int, default=1
-        The number of classes that the statement is on.
-    """
-
-    name: str
+    name: str  # in tables
     constraint: Constraint
-    tolerance: float = np.nan
+    tolerance: float = np.nan  # the largest gap allowed
+    # the gaps of the surrogate and of the predictions; nan if they cannot be measured
     on_scores: float = np.nan
     on_predictions: float = np.nan
+    # the confidence interval of the gap of the predictions; nan if there is none
     low: float = np.nan
     high: float = np.nan
-    worst: str = ""
-    note: str = ""
-    deciding: Deciding | None = None
-    trained: bool = False
-    minimized: bool = False
-    of_class: str = ""
-    n_classes: int = 1
+    worst: str = ""  # the groups with the largest gap; "all equal" if there is no gap
+    note: str = ""  # the reason why values are missing, if any
+    deciding: dict[str, Any] | None = None  # see `deciding_cells`
+    trained: bool = False  # whether the model was trained with it
+    minimized: bool = False  # whether the model minimizes the gap and has no bound
+    of_class: str = ""  # of several classes the one with the largest gap less its bound
+    n_classes: int = 1  # that the statement is on
 
     @property
     def state(self) -> str:

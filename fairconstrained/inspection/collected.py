@@ -269,29 +269,17 @@ def _collected(
     )
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The difference of two models on the same rows."""
+def cost_of(
+    rows: Collected, first: str, second: str, confidence: float
+) -> tuple[Interval, dict[str, int]]:
+    """Return what the second model costs against the first, for all classes or a positive one.
 
-    accuracy: float  # the accuracy of the second model minus that of the first
-    low: float  # the confidence interval of this difference
-    high: float
-    # the rows whose prediction changes: `newly_selected` to and `no_longer_selected` from the
-    # positive class; of several classes, to which class
-    changes: dict[str, int]
-
-    @property
-    def changed(self) -> int:
-        """The rows whose prediction changes."""
-        return sum(self.changes.values())
-
-
-def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost:
-    """Return what the second model costs against the first, for all classes or a positive one."""
+    It is the change of the accuracy, and the rows whose prediction changes: `newly_selected` to and
+    `no_longer_selected` from the positive class; of several classes, to which class.
+    """
     places, weight = rows.groups.once(rows.weight)
-    before, after = (rows.outputs[name] for name in (first, second))
-    right = rows.right(before)[places], rows.right(after)[places]
-    before, after = before.take(places), after.take(places)
+    before, after = (rows.outputs[name].take(places) for name in (first, second))
+    was_right, is_right = (rows.right(rows.outputs[name])[places] for name in (first, second))
     if rows.positive is None:
         moved = np.asarray(after.labels)[np.asarray(before.labels != after.labels)]
         changes = {str(label): int(np.sum(moved == label)) for label in rows.classes}
@@ -300,8 +288,7 @@ def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost
             "newly_selected": int(np.sum(after.decided & ~before.decided)),
             "no_longer_selected": int(np.sum(before.decided & ~after.decided)),
         }
-    change = accuracy_change(*right, weight, confidence)
-    return Cost(float(change.value), float(change.low), float(change.high), changes)
+    return accuracy_change(was_right, is_right, weight, confidence), changes
 
 
 def overall(rows: Collected, output: Outputs) -> dict[str, float]:

@@ -22,9 +22,10 @@ from fairconstrained.inspection.assessment import (
     minimizes_gap,
     named,
 )
-from fairconstrained.inspection.collected import Collected, Cost, cost_of, overall
+from fairconstrained.inspection.collected import Collected, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.impact import ComparedRows
+from fairconstrained.metrics.intervals import Interval
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
 from fairconstrained.utils.typing import Array, MatrixLike
@@ -115,7 +116,7 @@ class Evidence:
         return {name: overall(self.rows, output) for name, output in self.rows.outputs.items()}
 
     @cached_property
-    def costs(self) -> dict[str, Cost]:
+    def costs(self) -> dict[str, tuple[Interval, dict[str, int]]]:
         """For all models but the first: the difference from the first; none without labels."""
         first, *others = self.names if self.rows.labels is not None else self.names[:1]
         return {name: cost_of(self.rows, first, name, self.confidence) for name in others}

@@ -157,9 +157,9 @@ def cost_table(evidence: Evidence) -> pd.DataFrame:
     """Return what the models cost against the first one, a row for each."""
     to = "changed to {}" if evidence.several_classes else "{}"
     rows = [
-        {"accuracy": cost.accuracy, "low": cost.low, "high": cost.high}
-        | {to.format(change): n for change, n in cost.changes.items()}
-        for cost in evidence.costs.values()
+        dict(zip(("accuracy", "low", "high"), map(float, change), strict=True))
+        | {to.format(what): n for what, n in changes.items()}
+        for change, changes in evidence.costs.values()
     ]
     columns = [*rows[0]] if rows else ["accuracy", "low", "high"]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(list(evidence.costs), name="model"))
@@ -226,9 +226,9 @@ def _widest_gap(evidence: Evidence, name: str) -> tuple[Interval, str]:
 def meaning_of(finding: Finding, confidence: float) -> str:
     """Return what the tolerance of a constraint means for these rows, and on new rows."""
     first = (type(finding.constraint).__doc__ or "").strip().split("\n")[0]
-    deciding, worth = finding.deciding, None
-    if deciding is not None:
-        worth = _worth(deciding.smallest, finding.tolerance, confidence)
+    worth = None
+    if finding.deciding is not None:
+        worth = _worth(finding.deciding["smallest"], finding.tolerance, confidence)
     return sentence("meaning", finding, first, worth, level_of(confidence))
 
 
@@ -261,6 +261,6 @@ def costs_in_words(evidence: Evidence) -> list[str]:
     accuracies = {name: measures.get("accuracy") for name, measures in evidence.overall.items()}
     level = level_of(evidence.confidence)
     return [
-        sentence("cost", first, name, cost, accuracies[first], accuracies[name], n_rows, level)
+        sentence("cost", first, name, *cost, accuracies[first], accuracies[name], n_rows, level)
         for name, cost in evidence.costs.items()
     ]

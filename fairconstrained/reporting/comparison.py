@@ -157,8 +157,8 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
             row |= Interval(1.0 - lack, 1.0 - most, 1.0 - least).named(f"{rate}_ratio")
     if name == first:
         return row | dict.fromkeys(("cost", "cost_low", "cost_high"), 0.0)
-    cost = cost_of(collected, first, name, confidence)
-    return row | {"cost": 0.0 - cost.accuracy, "cost_low": -cost.high, "cost_high": -cost.low}
+    (change, low, high), _ = cost_of(collected, first, name, confidence)
+    return row | Interval(0.0 - change, -high, -low).named("cost")
 
 
 @dataclass(frozen=True, eq=False)
