@@ -19,6 +19,7 @@ from fairconstrained.data.attributes import (
     split_strata,
     titles_of,
 )
+from fairconstrained.utils.numerics import some_of
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -85,8 +86,7 @@ class Groups:
 
     def take(self, rows: Array) -> Groups:
         """Return the groups of some rows; a group that none of them has is forgotten."""
-        by_row = {name: getattr(self, name) for name in _BY_ROW}
-        some = {name: each[rows] for name, each in by_row.items() if each is not None}
+        some = some_of(self, _BY_ROW, rows)
         if self.probabilities is not None:
             return replace(self, codes=self.codes[rows], **some)
         return replace(self._encoded(lambda codes: codes[rows]), **some)

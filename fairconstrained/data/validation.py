@@ -26,8 +26,10 @@ from fairconstrained.data.sensitive_columns import (
     groups_of,
     seen_columns,
 )
-from fairconstrained.utils.numerics import MANY_ROWS, by_first_row
+from fairconstrained.utils.numerics import MANY_ROWS, by_first_row, some_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+
+_BY_ROW = ("X", "y", "groups", "sample_weight", "query", "counts", "squares")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,22 +84,24 @@ class TrainingData:
     ) -> TrainingData:
         """Return the rows of a constraint, perhaps without labels, by the names of arguments."""
         check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
-        features, encoded_groups = self.others(X, groups, of_groups, of_X, probable=True)
-        n_rows = features.shape[0]
-        labels = np.zeros(n_rows) if y is None else self._labels(of_y, y, n_rows, of_X)
-        without: dict[str, Any] = dict.fromkeys(
-            ("constraint_data", "query", "counts", "squares", "positions")
-        )
-        rows = replace(self, X=features, y=labels, groups=encoded_groups, passed=X, **without)
-        return replace(rows, sample_weight=np.ones(n_rows)).spread()
+        rows = self._other_rows(X, y, groups, of_X, of_y, of_groups)
+        without: dict[str, Any] = dict.fromkeys(("constraint_data", "query", "counts", "squares"))
+        return replace(rows, sample_weight=np.ones(len(rows.y)), **without).spread()
 
-    def _labels(self, name: str, y: Any, n_rows: int, rows: str) -> Array:
-        """Return the labels of other rows, encoded as those of the training rows are."""
-        labels = check_labels(name, y, n_rows, rows=rows)
-        unknown = np.setdiff1d(labels, self.classes)
-        if unknown.size:
-            raise ValueError(f"{name} has labels that y does not have: {unknown.tolist()}.")
-        return encoded(labels, self.classes)
+    def _other_rows(
+        self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
+    ) -> TrainingData:
+        """Return rows with the features, labels (0 without any) and groups of other rows."""
+        features, encoded_groups = self.others(X, groups, of_groups, of_X, probable=True)
+        labels = np.zeros(features.shape[0])
+        if y is not None:
+            given = check_labels(of_y, y, len(labels), rows=of_X)
+            unknown = np.setdiff1d(given, self.classes)
+            if unknown.size:
+                raise ValueError(f"{of_y} has labels that y does not have: {unknown.tolist()}.")
+            labels = encoded(given, self.classes)
+        new: Any = {"groups": encoded_groups, "passed": X, "positions": None}
+        return replace(self, X=features, y=labels, **new)
 
     @property
     def n_rows(self) -> int:
@@ -225,17 +229,8 @@ class TrainingData:
 
     def take(self, rows: Array) -> TrainingData:
         """Return some rows, in the order of their positions."""
-        return replace(
-            self,
-            X=self.X[rows],
-            y=self.y[rows],
-            groups=None if self.groups is None else self.groups.take(rows),
-            sample_weight=self.sample_weight[rows],
-            query=None if self.query is None else self.query.take(rows),
-            counts=None if self.counts is None else self.counts[rows],
-            squares=None if self.squares is None else self.squares[rows],
-            positions=rows if self.positions is None else self.positions[rows],
-        )
+        positions = rows if self.positions is None else self.positions[rows]
+        return replace(self, **some_of(self, _BY_ROW, rows), positions=positions)
 
     def others(
         self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X", **options: Any
@@ -269,10 +264,9 @@ class TrainingData:
         if X is None or y is None:
             raise ValueError("validation rows need X_val and y_val, both of them.")
         check_same_rows(**given)
-        named = "sensitive_features_val", "X_val"
-        features, groups = self.others(X, sensitive_features, *named, probable=True)
-        n_rows = features.shape[0]
-        labels = self._labels("y_val", y, n_rows, "X_val")
+        names = "X_val", "y_val", "sensitive_features_val"
+        rows = self._other_rows(X, y, sensitive_features, *names)
+        groups, n_rows = rows.groups, len(rows.y)
         if groups is None and self.groups is not None:
             raise ValueError(
                 "sensitive_features_val is missing: the gaps of X_val need its groups."
@@ -289,15 +283,10 @@ class TrainingData:
                 "only FairRanker has queries."
             )
         rows = replace(
-            self,
-            X=features,
-            y=labels,
-            passed=X,
-            groups=groups,
+            rows,
             constraint_data=self.constraint_data if groups is None else None,
             sample_weight=check_weight("sample_weight_val", sample_weight, n_rows),
             query=None if query is None else Queries.encode(query, n_rows, rows="X_val"),
-            positions=None,
         )
         return rows.spread().counted()
 

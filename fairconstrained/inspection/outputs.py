@@ -23,6 +23,7 @@ from fairconstrained.utils.meta_estimators import (
     final_estimator,
     last_step,
 )
+from fairconstrained.utils.numerics import some_of
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
 
@@ -213,9 +214,7 @@ class Outputs:
 
     def take(self, rows: Array) -> Outputs:
         """Return the outputs for some rows."""
-        arrays = {name: getattr(self, name) for name in ("labels", "probabilities", "decision")}
-        some = {name: array[rows] for name, array in arrays.items() if array is not None}
-        return replace(self, **some)
+        return replace(self, **some_of(self, ("labels", "probabilities", "decision"), rows))
 
     @property
     def decided(self) -> Array:

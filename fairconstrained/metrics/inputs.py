@@ -15,6 +15,7 @@ from sklearn.utils import column_or_1d
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
+from fairconstrained.utils.numerics import some_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Result = TypeVar("Result")
@@ -113,14 +114,7 @@ class GroupedRows:
 
     def take(self, rows: Array) -> Self:
         """Return some rows; a group that none of them has is forgotten."""
-        labels = None if self.labels is None else self.labels[rows]
-        return replace(
-            self,
-            labels=labels,
-            values=self.values[rows],
-            groups=self.groups.take(rows),
-            weight=self.weight[rows],
-        )
+        return replace(self, **some_of(self, ("labels", "values", "groups", "weight"), rows))
 
     def counted(self) -> Self:
         """Return the rows of positive weight."""
