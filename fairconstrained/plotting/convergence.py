@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from fairconstrained.plotting.style import MARKERS, line_style, style_axes
+from fairconstrained.plotting.style import MARKERS, Axes, Line2D, line_style, style_axes
 from fairconstrained.solvers.result import Result, Trace
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_finite, check_positive
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
 _SMALLEST = 1e-16  # smaller values are rounding errors
@@ -234,6 +230,8 @@ def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[st
     if isinstance(results, Mapping):
         return dict(results)
     kinds = [type(result.solver).__name__ for result in given]
-    numbered = [f"{kind} {kinds[: i + 1].count(kind)}" for i, kind in enumerate(kinds)]
-    names = [kind if kinds.count(kind) == 1 else n for kind, n in zip(kinds, numbered, strict=True)]
+    names = [
+        kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}"
+        for i, kind in enumerate(kinds)
+    ]
     return dict(zip(names, given, strict=True))

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairconstrained.inspection.shown import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.plotting import style
+from fairconstrained.plotting.style import Artist, Axes
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 _MAX_BINS = 40
 _MOST_OVERLAID = 4  # groups; more of them are drawn one below the other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,10 @@ from fairconstrained.inspection.collected import Collected, collect, collect_pre
 from fairconstrained.inspection.shown import RateDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting import style
+from fairconstrained.plotting.style import Axes, Line2D, LineCollection
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
-    from matplotlib.lines import Line2D
 
 _ROW, _MODEL, _LINE = 0.09, 0.13, 0.17  # inches: of a row, of each model and line of text in it
 _NAME_WIDTH = 26  # characters of a group's name in a line
@@ -176,10 +171,10 @@ class GroupMetricsDisplay(style.AxesDisplay):
             if rows.labels is None and RATES[metric].needs_labels:
                 raise ValueError(f"y is None, and the metric {metric} needs the labels: pass y.")
         level = 0.95 if confidence is None else check_confidence(confidence)
-        tables = {}
-        for name in rows.outputs:  # with marginal groups there is a part for each attribute
-            parts = [part.rates(metrics, level).iloc[:-1] for part in rows.predictions(name)]
-            tables[name] = pd.concat(parts)
+        tables = {  # with marginal groups there is a part for each attribute
+            name: pd.concat(part.rates(metrics, level).iloc[:-1] for part in rows.predictions(name))
+            for name in rows.outputs
+        }
         return cls(tables, metrics=tuple(metrics), confidence=confidence)
 
     @property
@@ -196,9 +191,8 @@ class GroupMetricsDisplay(style.AxesDisplay):
     def _rates(self) -> list[RateDots]:
         """The rates, with the groups chosen and sorted by the first metric of the last model."""
         tables = list(self.tables.values())
-        first = RateDots.of(tables, self.metrics[0])
-        others = [RateDots.of(tables, metric, first.choice) for metric in self.metrics[1:]]
-        return [first, *others]
+        choice = RateDots.of(tables, self.metrics[0]).choice
+        return [RateDots.of(tables, metric, choice) for metric in self.metrics]
 
     def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
         """Draw the dots on axes, those of a new figure if None, and return the display."""
@@ -218,11 +212,8 @@ class GroupMetricsDisplay(style.AxesDisplay):
             shift, look = 0.72 * ((m + 0.5) / n_models - 0.5), _style(m, n_models)
             for k, row in enumerate(rates[0].shown):
                 dots = [(d.value, d.low, d.high) for d in (rate.shown[k].dots[m] for rate in rates)]
-                y, key, (values, left, right) = (
-                    places[:, k] + shift,
-                    (model, row.name),
-                    np.array(dots).T,
-                )
+                y, key = places[:, k] + shift, (model, row.name)
+                values, left, right = np.array(dots).T
                 left = np.where(np.isnan(values), np.nan, left)  # without rows it is 0
                 (self.dots_[key],) = self.ax_.plot(
                     values, y, linestyle="none", zorder=3.0, clip_on=False, **look
@@ -271,20 +262,17 @@ class GroupMetricsDisplay(style.AxesDisplay):
 
     def _legend(self) -> None:
         """Draw the legend above the axes."""
-        from matplotlib.lines import Line2D
+        from matplotlib import lines
 
-        handles: list[Artist] = []
-        if len(self.tables) > 1:
-            handles += [
-                Line2D([], [], linestyle="none", label=name, **_style(m, len(self.tables)))
-                for m, name in enumerate(self.tables)
-            ]
+        n = len(self.tables)
+        looks = [_style(m, n) | {"label": name} for m, name in enumerate(self.tables) if n > 1]
+        looks = [look | {"linestyle": "none"} for look in looks]
         if self.confidence is not None:
             label = f"{100.0 * self.confidence:g}% confidence interval"
-            handles.append(Line2D([], [], color="0.45", linewidth=2.2, alpha=0.6, label=label))
+            looks.append({"color": "0.45", "linewidth": 2.2, "alpha": 0.6, "label": label})
         if self.spans_ is not None:
-            handles.append(Line2D([], [], color="0.8", linewidth=7.0, label="range of the others"))
-        style.legend_above(self.ax_, handles)
+            looks.append({"color": "0.8", "linewidth": 7.0, "label": "range of the others"})
+        style.legend_above(self.ax_, [lines.Line2D([], [], **look) for look in looks])
 
 
 def _style(m: int, n_models: int) -> dict[str, Any]:

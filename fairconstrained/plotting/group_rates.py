@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.metrics import roc_curve
@@ -13,13 +12,10 @@ from fairconstrained.inspection.shown import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import group_labels, positive_class
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.plotting import style
+from fairconstrained.plotting.style import Artist, Axes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_kappa, check_ranks
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 _POINTS = 500  # resolution of each axis; finer steps are not visible
 _SHORT_NAME = 18  # characters of the names that fit into two columns of the legend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score
@@ -21,7 +21,10 @@ from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.plotting.style import (
     COLOURS,
     MARKERS,
+    Annotation,
+    Axes,
     AxesDisplay,
+    Line2D,
     checked,
     labels_in_margin,
     legend_above,
@@ -30,11 +33,6 @@ from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence, check_finite, is_number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Annotation
 
 _QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 _MARKS: dict[str, dict[str, Any]] = {
@@ -362,15 +360,12 @@ def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dic
     if rows == "objective":
         if np.isnan(path.objective_bounds).any():
             raise ValueError("rows='objective' needs bounds: fairness_path(..., bound=True).")
+        band = np.column_stack([path.objective_bounds, path.objectives])
         return {
-            "gaps": path.gaps,
-            "accuracies": path.objectives,
-            "kappas": path.kappas,
-            "noise": np.column_stack([path.objective_bounds, path.objectives]),
-            "gap_name": "gap on scores, training rows",
-            "accuracy_name": "training objective",
+            "gaps": path.gaps, "accuracies": path.objectives, "kappas": path.kappas, "noise": band,
+            "gap_name": "gap on scores, training rows", "accuracy_name": "training objective",
             "noise_name": "no model is below this band",
-        }
+        }  # fmt: skip
     if rows == "validation" and not path.validation:
         raise ValueError("rows='validation': the path has none; pass X_val and y_val to it.")
     measured = path.validation if rows != "training" else {}

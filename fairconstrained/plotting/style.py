@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
     from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
     from fairconstrained.utils.typing import Array, ArrayLike
+else:  # matplotlib is optional
+    Annotation = Artist = Axes = Line2D = LineCollection = Any
 
 # The palette of Okabe and Ito, safe for colour-blind readers, without its yellow, which is hardly
 # visible on paper. Line styles, markers and hatches distinguish groups in black and white.
