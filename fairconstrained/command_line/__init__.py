@@ -196,15 +196,10 @@ class Comparison:
 
         train, test = self.rows.values()
         free = {"classifier__constraint": self.options.constraint, "classifier__enforce": "score"}
-        path = fairness_path(
-            clone(self.models["fair"]).set_params(**free, classifier__confidence=None),
-            train.X,
-            train.y,
-            **train.row_data(),
-            X_val=test.X,
-            y_val=test.y,
-            **{f"{name}_val": values for name, values in test.row_data().items()},
-        )
+        model = clone(self.models["fair"]).set_params(**free, classifier__confidence=None)
+        held_out = {f"{name}_val": values for name, values in test.row_data().items()}
+        held_out |= {"X_val": test.X, "y_val": test.y}
+        path = fairness_path(model, train.X, train.y, **train.row_data(), **held_out)
         figure: Any = FairnessPathDisplay.from_path(path).figure_
         figure.savefig(file, bbox_inches="tight")
 
@@ -218,26 +213,19 @@ def run(options: Namespace) -> int:
     classifier = _classifier(options)
     check_outputs(options)
     frame, read_as = read_table(options.file, options.encoding)
-    table = with_roles(
-        frame,
-        options,
-        use_sensitive=classifier.use_sensitive,
-        pass_groups=classifier.group_interactions,
-    )
+    table = with_roles(frame, options, classifier)
     named = [column for column, _ in options.reference]
+    groups = table.groups.items()
+    valid = sorted(f"{name}={each}" for name, part in groups for each in part.dropna().unique())
     for column, value in options.reference:
+        wrong = ""
         if named.count(column) > 1:
-            raise DataError(
-                f"--reference {column}={value}: {column} has another reference; choose one."
-            )
-        valid = sorted(
-            f"{name}={each}" for name in table.groups for each in set(table.groups[name].dropna())
-        )
-        if f"{column}={value}" not in valid:
-            raise DataError(
-                f"--reference {column}={value}: give one of the columns of --sensitive and one of "
-                f"its values: {', '.join(valid)}."
-            )
+            wrong = f"{column} has another reference; choose one."
+        elif f"{column}={value}" not in valid:
+            every = ", ".join(valid)
+            wrong = f"give one of the columns of --sensitive and one of its values: {every}."
+        if wrong:
+            raise DataError(f"--reference {column}={value}: {wrong}")
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
@@ -313,13 +301,9 @@ def _split(table: Table, options: Namespace) -> tuple[Array, Array]:
     strata = 2 * groups.to_numpy() + positive
     if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
         strata = positive
+    how = {"test_size": options.test_size, "random_state": options.seed, "stratify": strata}
     try:
-        train, test = train_test_split(
-            np.arange(len(positive)),
-            test_size=options.test_size,
-            random_state=options.seed,
-            stratify=strata,
-        )
+        train, test = train_test_split(np.arange(len(positive)), **how)
     except ValueError as error:
         raise DataError(
             f"{options.file}: its {len(positive)} rows cannot be split into training and test "
@@ -333,20 +317,18 @@ def _compared(
 ) -> Comparison:
     """Fit both models to the training rows, and report on both."""
     train = rows["training"]
-    classifier.set_params(
-        pos_label=train.positive,
-        sensitive_columns=train.passed or None,
-        use_sensitive=False,  # the encoder has made features of the sensitive columns
-    )
+    classifier.set_params(pos_label=train.positive, sensitive_columns=train.passed or None)
+    # The encoder has made features of the sensitive columns.
+    classifier.set_params(use_sensitive=False)
     free = clone(classifier).set_params(**_FREE)
     fit_params = {f"classifier__{name}": values for name, values in train.row_data().items()}
     models, seconds = {}, {}
     for name, last in (("unconstrained", free), ("fair", classifier)):
         if "constraint__previous" in last.get_params():  # without it reports cannot measure churn
             last.set_params(constraint__previous=free)
-        model = Pipeline([("encoder", train.encoder()), ("classifier", last)])
+        models[name] = Pipeline([("encoder", train.encoder()), ("classifier", last)])
         start = time.perf_counter()
-        models[name] = model.fit(train.X, train.y, **fit_params)
+        models[name].fit(train.X, train.y, **fit_params)
         seconds[name] = time.perf_counter() - start
     asked = {
         "confidence": options.confidence or 0.95,

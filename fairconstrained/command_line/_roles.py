@@ -52,14 +52,11 @@ class Table:
 
     def take(self, rows: Array) -> Self:
         """Return some rows."""
-        return replace(
-            self,
-            X=self.X.iloc[rows],
-            y=self.y.iloc[rows],
-            groups=self.groups.iloc[rows],
-            control=None if self.control is None else self.control.iloc[rows],
-            weight=None if self.weight is None else self.weight.iloc[rows],
-        )
+        kinds = pd.DataFrame | pd.Series
+        parts: Any = {
+            k: part.iloc[rows] for k, part in vars(self).items() if isinstance(part, kinds)
+        }
+        return replace(self, **parts)
 
     def row_data(self) -> dict[str, Any]:
         """Return what `fit` takes beside X and y; a model may read groups from X."""
@@ -71,37 +68,28 @@ class Table:
 
     def encoder(self) -> ColumnTransformer:
         """Return the encoding of the features; columns with groups pass through."""
-        categories = make_pipeline(
+        numbers, categories = self.numbers, self.categories
+        rare: Any = {"handle_unknown": "infrequent_if_exist", "max_categories": _MOST_CATEGORIES}
+        encoding = make_pipeline(
             SimpleImputer(strategy="constant", fill_value="missing"),
-            OneHotEncoder(
-                handle_unknown="infrequent_if_exist",
-                max_categories=_MOST_CATEGORIES,
-                sparse_output=False,
-            ),
+            OneHotEncoder(sparse_output=False, **rare),
         )
-        # The names of features begin with those of their encodings, so that no two are equal.
-        features = ColumnTransformer(
-            [
-                ("numbers", SimpleImputer(strategy="median"), self.numbers),
-                ("missing", MissingIndicator(error_on_new=False), self.numbers),
-                ("categories", categories, self.categories),
-            ]
-        )
-        used = [
-            ("features", features, [*self.numbers, *self.categories]),
-            ("sensitive", "passthrough", self.passed),
+        encodings = [
+            ("numbers", SimpleImputer(strategy="median"), numbers),
+            ("missing", MissingIndicator(error_on_new=False), numbers),
+            ("categories", encoding, categories),
         ]
-        return ColumnTransformer(used, verbose_feature_names_out=False).set_output(
-            transform="pandas"
-        )
+        # The names of features begin with those of their encodings, so that no two are equal.
+        features = ("features", ColumnTransformer(encodings), [*numbers, *categories])
+        used = [features, ("sensitive", "passthrough", self.passed)]
+        encoder = ColumnTransformer(used, verbose_feature_names_out=False)
+        return encoder.set_output(transform="pandas")
 
 
-def with_roles(
-    frame: pd.DataFrame, options: Namespace, *, use_sensitive: bool, pass_groups: bool
-) -> Table:
+def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Table:
     """Return the table with the roles that the options give its columns.
 
-    The sensitive columns may be features, and the model may read groups from them.
+    The sensitive columns may be features, and the classifier may read groups from them.
     """
     frame = frame.rename(columns=str)
     _check_columns(frame, options)
@@ -120,7 +108,7 @@ def with_roles(
         )
     others = [target, *options.drop, *([] if weight is None else [options.weight])]
     kinds: dict[str, list[str]] = {}
-    for name in rows.columns.drop(others if use_sensitive else [*others, *sensitive]):
+    for name in rows.columns.drop(others + sensitive * (not classifier.use_sensitive)):
         kinds.setdefault(_kind(name, rows[name]), []).append(name)
     numbers, categories = kinds.pop(_NUMBER, []), kinds.pop(_CATEGORY, [])
     left_out = [f"Left out, since {why}: {', '.join(names)}." for why, names in kinds.items()]
@@ -137,7 +125,7 @@ def with_roles(
     features[categories] = features[categories].apply(_as_text)
     if len(rows) < len(frame):
         left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
-    passed = sensitive if pass_groups else []
+    passed = sensitive if classifier.group_interactions else []
     X = features.assign(**rows[[name for name in passed if name not in features]])
     groups = _groups(rows[sensitive], "sensitive")
     if len(groups.drop_duplicates()) < 2:
@@ -238,21 +226,15 @@ def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Se
     if positive not in present:
         raise DataError(f"--positive {positive}: {target} has only the {several}.")
     selected = texts == positive
-    if len(present) > 2:
-        labels = texts.where(selected, f"not {positive}").astype(object)
-    else:
-        labels = _as_labels(values, texts)
-    return labels, *(labels[side].iloc[[0]].tolist()[0] for side in (selected, ~selected))
-
-
-def _as_labels(values: pd.Series, texts: pd.Series) -> pd.Series:
-    """Return the two values of the target if they are text, whole numbers or bools; else texts."""
-    labels = pd.Series(values.tolist(), values.index, name=str(values.name))
+    # Two values stay what they are if they are text, whole numbers or bools.
+    labels = pd.Series(values.tolist(), values.index, name=target)
     if pd.api.types.is_float_dtype(labels) and (labels % 1.0 == 0.0).all():
         labels = labels.astype(int)
-    kinds = {type(label) for label in labels.tolist()}
-    accepted = len(kinds) == 1 and kinds < {str, int, bool} and labels.nunique() == 2
-    return labels if accepted else texts.astype(object)
+    kinds = set(map(type, labels.tolist()))
+    if len(kinds) > 1 or not kinds < {str, int, bool} or labels.nunique() != 2:
+        rest = texts if len(present) == 2 else f"not {positive}"
+        labels = texts.where(selected, rest).astype(object)
+    return labels, *(labels[side].iloc[[0]].tolist()[0] for side in (selected, ~selected))
 
 
 def _as_written(value: object) -> str:
