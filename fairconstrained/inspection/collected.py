@@ -159,13 +159,10 @@ def groups_of(
     names = names_in_fit(last)
     if set(names) == set(names_of_columns(values)):  # else these are other attributes
         values = in_order(values, names, name)
-    return Groups.encode(
-        with_strata(values, strata),
-        name=name,
-        combine=getattr(last, "combine", "intersection"),
-        missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
-        probable=True,
-    )
+    combine = getattr(last, "combine", "intersection")
+    missing = getattr(last, "groups_missing", "raise") if missing is None else missing
+    options: Any = {"combine": combine, "missing": missing, "probable": True}
+    return Groups.encode(with_strata(values, strata), name=name, **options)
 
 
 def collect(

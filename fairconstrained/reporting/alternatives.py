@@ -278,9 +278,9 @@ def find_alternatives(
     """
     counts: Any = {"n_kappas": n_kappas, "n_seeds": n_seeds, "cv": cv, "n_jobs": n_jobs}
     check_arguments(find_alternatives, max_loss=max_loss, **counts)
-    given = with_strata(sensitive_features, control_features)
-    check_same_rows(X=X, y=y, sensitive_features=given, sample_weight=sample_weight)
-    rows = Rows(*indexable(X, column_or_1d(y), sample_weight, given))
+    both = with_strata(sensitive_features, control_features)
+    check_same_rows(X=X, y=y, sensitive_features=both, sample_weight=sample_weight)
+    rows = Rows(*indexable(X, column_or_1d(y), sample_weight, both))
     families = _families(estimator, n_seeds)
     leading = next(iter(families.values()))
     score_of = checked_score(score, leading, rows)
@@ -288,7 +288,7 @@ def find_alternatives(
     if criterion is None:
         criterion = resolve_constraints(final_estimator(leading).constraint)[0]
     wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
-    groups = None if given is None else compared_groups(groups_of(leading, X, given))
+    groups = None if both is None else compared_groups(groups_of(leading, X, both))
     if baseline is not None and "baseline" in families:
         raise ValueError("estimator: 'baseline' is the name of the argument baseline: use another.")
     bounds: dict[str, Any] = dict.fromkeys(families, np.geomspace(1.0, _LEAST_SHARE, n_kappas))
@@ -305,18 +305,11 @@ def find_alternatives(
     done = iter(workers(n_jobs, len(rows.y))(jobs))
     runs = [{each.name: each for _ in families for each in next(done)} for _ in parts]
     free = [name for name, each in runs[0].items() if np.isnan(each.share)]
+    free = free if baseline is None else ["baseline"]
     first = next(iter(runs[0].values())).model
-    search = Search(
-        rows,
-        groups or compared_groups(groups_of(first, X, None)),
-        parts,
-        runs,
-        free if baseline is None else ["baseline"],
-        max_loss,
-        wanted,
-        getattr(final_estimator(first), "pos_label_", None) if pos_label is None else pos_label,
-        confidence,
-    )
+    groups = groups or compared_groups(groups_of(first, X, None))
+    label = getattr(final_estimator(first), "pos_label_", None) if pos_label is None else pos_label
+    search = Search(rows, groups, parts, runs, free, max_loss, wanted, label, confidence)
     choice, names = search.chosen(range(len(parts)))
     best = runs[0][names["recommended"]]
     if len(parts) > 1:
@@ -324,15 +317,9 @@ def find_alternatives(
         shares = shares if shares is None else shares[shares == best.share]
         best = fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
     others, members = search.taken(1, range(len(parts)))
-    report = FairnessReport.from_predictions(
-        others.y,
-        search.labels(),
-        sensitive_features=members,
-        sample_weight=others.sample_weight,
-        confidence=confidence,
-        constraint=search.criterion,
-        pos_label=search.pos_label,
-    )
+    given: Any = {"sensitive_features": members, "sample_weight": others.sample_weight}
+    given |= {"confidence": confidence, "constraint": wanted, "pos_label": label}
+    report = FairnessReport.from_predictions(others.y, search.labels(), **given)
     findings = report._evidence.findings["baseline"]
     title = findings[0].name.replace("_", " ")
     uses = zip(("train", "choose", "measure"), zip(*parts, strict=True), strict=True)

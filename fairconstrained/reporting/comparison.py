@@ -352,13 +352,8 @@ class _Rows:
     def _errors(self, groups: Groups, scores: Array) -> pd.DataFrame:
         """Return the pairwise errors of the queries, among the rows of known groups."""
         known = np.flatnonzero(groups.known)
-        return query_pairwise_errors(
-            self.relevant[known],
-            scores[known],
-            query=self.query[known],
-            sensitive_features=groups.take(known),
-            pos_label=True,
-        )
+        given: Any = {"query": self.query[known], "sensitive_features": groups.take(known)}
+        return query_pairwise_errors(self.relevant[known], scores[known], **given, pos_label=True)
 
     def errors(self, scores: Array) -> pd.DataFrame:
         """Return the mean over queries of the pairwise errors, by the groups of both rows."""
