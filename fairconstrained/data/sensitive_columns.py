@@ -28,19 +28,12 @@ class FeatureKind:
     """What an estimator accepts as features: finite numbers, dense or sparse.
 
     An estimator that accepts others has an instance of a subclass as `feature_kind`.
-
-    Attributes
-    ----------
-    checks : dict
-        Arguments of scikit-learn's `check_array`.
-    squared : bool
-        Whether the features are multiplied by numbers, so that their squares must be finite.
-    advice : str
-        What can be done about columns of text.
     """
 
-    checks: ClassVar[dict[str, Any]] = NUMERIC
+    checks: ClassVar[dict[str, Any]] = NUMERIC  # arguments of scikit-learn's `check_array`
+    # whether the features are multiplied by numbers, so that their squares must be finite
     squared: ClassVar[bool] = True
+    # what can be done about columns of text
     advice: ClassVar[str] = "Encode text, for instance with sklearn.preprocessing.OneHotEncoder"
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -305,20 +305,11 @@ FEW_ROWS = 10
 def split(
     data: TrainingData, share: float, random_state: RandomState
 ) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train on, other rows, and the positions of the latter.
+    """Return the rows to train on, a share of other rows, and the positions of the latter.
 
     The share is taken of every group and label, as nearly as their rows allow; of every label where
     groups and labels have fewer than ten rows each on average, or groups are known in probability.
     Rows of one query stay together, and so does a row that is listed for several groups.
-
-    Parameters
-    ----------
-    data : TrainingData
-        All rows.
-    share : float
-        The share of the other rows, in (0, 1).
-    random_state : int, RandomState or None
-        Chooses the rows.
     """
     if data.query is not None:
         return _split_queries(data, data.query, share, random_state)

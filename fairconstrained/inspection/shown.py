@@ -28,18 +28,10 @@ MOST_GROUPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The groups that are shown, and those that are summarized as "others".
+    """The groups that are shown, and those that are summarized as "others"."""
 
-    Parameters
-    ----------
-    shown : ndarray of int of shape (n_shown,)
-        The groups that are shown, from the highest to the lowest value.
-    others : ndarray of int of shape (n_others,)
-        The other groups; empty if all are shown.
-    """
-
-    shown: Array
-    others: Array
+    shown: Array  # the groups that are shown, from the highest to the lowest value
+    others: Array  # the other groups; empty if all are shown
 
     @property
     def label(self) -> str:
@@ -214,18 +206,10 @@ Ranks = tuple[float, float] | None
 
 @dataclass(frozen=True, eq=False)
 class GroupScores(GroupedRows):
-    """Scores of rows by group; labels are None if they are not known.
+    """Scores of rows by group; labels are None if they are not known."""
 
-    Parameters
-    ----------
-    threshold : float, default=0.0
-        The decision threshold: a prediction is positive if its score is above.
-    unit : str, default="score"
-        The name of the scores, for axis labels.
-    """
-
-    threshold: float = 0.0
-    unit: str = "score"
+    threshold: float = 0.0  # a prediction is positive if its score is above
+    unit: str = "score"  # the name of the scores, for axis labels
 
     @classmethod
     def from_arrays(

@@ -37,16 +37,6 @@ class TwoRates:
     ----------
     G. Barnard, Biometrika 34 (1947); I. Chan and Z. Zhang, Biometrics 55 (1999), with the order
     of counts fixed. Monotone regions: J. Roehmel and U. Mansmann, Biometrical Journal 41 (1999).
-
-    Examples
-    --------
-    >>> from fairconstrained.metrics.exact_tests import TwoRates
-    >>> test = TwoRates(200, 200, 1.0, 1.0, 0.1)
-    >>> most = test.region(0.1)
-    >>> int(most[80])  # with 80 of 200 in the second sample, at most 87 in the first one
-    87
-    >>> test.limit(87, 80, 0.1) <= 0.0, test.limit(89, 80, 0.1) > 0.0
-    (True, True)
     """
 
     n_first: int  # n_1 and n_2, > 0
@@ -70,15 +60,7 @@ class TwoRates:
     def region(self, delta: float) -> Array:
         """Return, for every count of the second sample, the largest accepted one of the first.
 
-        Parameters
-        ----------
-        delta : float
-            The error, in (0, 1).
-
-        Returns
-        -------
-        most : ndarray of int of shape (n_second + 1,)
-            -1 where none is accepted.
+        It is -1 where none is accepted. The error delta is in (0, 1).
         """
         return _critical(self, float(delta))
 
@@ -91,13 +73,6 @@ class TwoRates:
 
         It is at most 0 where the statement is accepted. Where there are several pairs of counts,
         for the same samples, it is the largest of their limits.
-
-        Parameters
-        ----------
-        first, second : ndarray of int or int
-            The counts.
-        delta : float
-            The error, in (0, 1).
         """
         surplus = self.surplus(np.asarray(first), np.asarray(second), delta)
         return _limit(self, float(delta), surplus)
@@ -307,30 +282,13 @@ def ratio_interval(
 
     A ratio :math:`\rho` is in the interval if neither of the one-sided tests of
     :math:`p_1 = \rho p_2` at half the error rejects it; their probabilities are maximized over the
-    nuisance parameter at some points, see :meth:`TwoRates.largest`.
-
-    Parameters
-    ----------
-    first, second : tuple of int
-        The count and the number of rows of p_1 and of p_2.
-    confidence : float
-        The confidence level.
-
-    Returns
-    -------
-    low, high : float
-        The limits; `high` is infinite if the second count is 0.
+    nuisance parameter at some points, see :meth:`TwoRates.largest`. `first` and `second` are the
+    count and the number of rows of p_1 and of p_2. The upper limit is infinite if the second count
+    is 0.
 
     References
     ----------
     I. Chan and Z. Zhang, Biometrics 55 (1999).
-
-    Examples
-    --------
-    >>> from fairconstrained.metrics.exact_tests import ratio_interval
-    >>> low, high = ratio_interval((30, 100), (50, 100), 0.95)
-    >>> round(low, 2), round(high, 2)
-    (0.41, 0.85)
     """
     delta = 0.5 * (1.0 - confidence)
     return 1.0 / _largest_ratio(*second, *first, delta), _largest_ratio(*first, *second, delta)

@@ -12,13 +12,7 @@ from fairconstrained.utils.typing import Array
 
 
 class Interval(NamedTuple):
-    """Estimates with lower and upper confidence bounds.
-
-    Attributes
-    ----------
-    value, low, high : ndarray or float
-        The estimates and their bounds.
-    """
+    """Estimates with lower and upper confidence bounds."""
 
     value: Array
     low: Array
@@ -40,27 +34,13 @@ def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
     :math:`1 - \alpha / 2` quantile of Beta(k + 1, n - k). The coverage is at least the confidence
     for every rate and every n. For n = 0 the interval is [0, 1].
 
-    Parameters
-    ----------
-    rates : ndarray
-        k / n; nan where n = 0.
-    sizes : ndarray
-        n; for weighted rows the effective sample size, which need not be an integer.
-    confidence : float
-        The confidence level, 1 - alpha.
+    The rate is nan where n = 0; of weighted rows n is the effective sample size, which need not be
+    an integer.
 
     References
     ----------
     Clopper, Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
     binomial.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.metrics.intervals import clopper_pearson
-    >>> rate, low, high = clopper_pearson(np.array([0.0, 0.5]), np.array([10, 10]), 0.95)
-    >>> low.round(3), high.round(3)
-    (array([0.   , 0.187]), array([0.308, 0.813]))
     """
     rates, sizes = np.asarray(rates, dtype=float), np.asarray(sizes, dtype=float)
     known = sizes > 0
@@ -134,33 +114,12 @@ def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
         p_a - p_b + \sqrt{(u_a - p_a)^2 + (p_b - l_b)^2}.
 
     This is method 10 of Newcombe. The coverage is close to the confidence, and on average slightly
-    above it, also for small groups.
-
-    Parameters
-    ----------
-    rates : ndarray of shape (n_groups,)
-        The rates.
-    sizes : ndarray of shape (n_groups,)
-        The number of rows of each rate.
-    confidence : float
-        The confidence level of each single interval.
-
-    Returns
-    -------
-    interval : Interval
-        For ``rates[a] - rates[b]`` with a < b, in the order of ``numpy.triu_indices``.
+    above it, also for small groups. Differences are ``rates[a] - rates[b]`` with a < b, in the
+    order of ``numpy.triu_indices``.
 
     References
     ----------
     Newcombe (1998), Interval estimation for the difference between independent proportions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.metrics.intervals import newcombe
-    >>> value, low, high = newcombe(np.array([56 / 70, 48 / 80]), np.array([70, 80]), 0.95)
-    >>> low.round(4), high.round(4)
-    (array([0.0524]), array([0.3339]))
     """
     rates, sizes = np.asarray(rates, dtype=float), np.asarray(sizes, dtype=float)
     limits = wilson(rates, sizes, float(norm.ppf(0.5 + 0.5 * confidence)))
@@ -185,18 +144,8 @@ def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Inte
     pair from below and from above. The lower bound of the largest gap is the maximum of the lower
     bounds, and its upper bound is the maximum of the upper bounds.
 
-    Parameters
-    ----------
-    cells : sequence of tuples of ndarray of shape (n_groups,)
-        For each kind of rate, the rates of the groups and their numbers of rows. Groups without
-        rows (nan) are left out.
-    confidence : float
-        The confidence level of the interval.
-
-    Returns
-    -------
-    interval : Interval
-        For the largest gap. If fewer than two groups have rows: nan, with bounds 0 and 1.
+    `cells` are, for each kind of rate, the rates of the groups and their numbers of rows. Groups
+    without rows are left out; if fewer than two have rows, the gap is nan, with bounds 0 and 1.
     """
     compared = _compared(cells)
     if not compared:
@@ -221,12 +170,7 @@ def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -
     The exact intervals of all rates (:func:`clopper_pearson`) have a Bonferroni correction, so that
     they hold simultaneously with the given confidence. The bounds of a ratio are the ratios of
     opposite bounds of its two rates. The interval is conservative: its coverage is at least the
-    confidence.
-
-    Parameters
-    ----------
-    cells, confidence
-        See :func:`largest_gap`. The shortfall of two rates that are both 0 is 0.
+    confidence. The shortfall of two rates that are both 0 is 0.
     """
     compared = _compared(cells)
     if not compared:

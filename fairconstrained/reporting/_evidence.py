@@ -278,23 +278,9 @@ def proxies(
     The guess is the largest group among the other rows with the same value or, of numbers, in the
     same of 50 bins of equally many rows. It must be right for more than 95 percent of the rows, and
     wrong at most half as often as the guess of the largest group of all rows. At most 5,000 rows
-    are used, and tables of more than 1,000 columns are not examined.
-
-    Parameters
-    ----------
-    X : array-like, DataFrame or sparse matrix of shape (n_rows, n_columns)
-        The table. Without columns nothing is examined.
-    rows : ndarray of int of shape (n_known,)
-        The rows whose groups are given.
-    groups : Groups
-        Their groups.
-    left_out : collection of str, default=()
-        Columns that are not examined.
-
-    Returns
-    -------
-    accuracies : dict of str to float
-        The accuracy of the guess, by column; the largest one of several attributes.
+    are used, and tables of more than 1,000 columns, or without any, are not examined. `groups` are
+    those of the rows at the positions `rows`. The accuracy of the guess is returned by column, the
+    largest one of several attributes.
     """
     table = X if hasattr(X, "columns") or hasattr(X, "tocsc") else np.asarray(X)
     if len(getattr(table, "shape", ())) != 2 or table.shape[1] > _MOST_COLUMNS:

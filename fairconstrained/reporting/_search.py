@@ -171,29 +171,15 @@ def compared_groups(groups: Groups) -> Groups:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """All candidates of a search.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    groups : Groups
-        Their groups.
-    parts : list of tuple of ndarray of int
-        The rows to train on, to choose by and to measure on, once or several times.
-    runs : list of dict of str to Candidate
-        The candidates of each part.
-    baselines : list of str
-        Those that may be the baseline.
-    max_loss, criterion, pos_label, confidence
-        See :func:`find_alternatives`.
-    """
+    """All candidates of a search."""
 
     rows: Rows
     groups: Groups
+    # the rows to train on, to choose by and to measure on, once or several times
     parts: Sequence[Sequence[Array]]
-    runs: Sequence[dict[str, Candidate]]
-    baselines: list[str]
+    runs: Sequence[dict[str, Candidate]]  # the candidates of each part, by name
+    baselines: list[str]  # those that may be the baseline
+    # see :func:`find_alternatives`
     max_loss: float
     criterion: Constraint
     pos_label: Any
