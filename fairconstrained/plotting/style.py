@@ -111,9 +111,14 @@ def labels_in_margin(ax: Axes, labels: Sequence[tuple[str, float, float]]) -> li
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -> Legend:
-    """Draw the legend above the axes, in as many columns as fit."""
+    """Draw the legend above the axes, in as many columns as fit to the right end of their space."""
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
-    room = _room_above(ax)
+    figure: Any = ax.figure
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    inside = ax.get_window_extent()
+    room = 0.98 * figure.bbox.x1 - inside.x0 if len(figure.axes) == 1 else inside.width
     for columns in range(max(len(handles), 1), 0, -1):
         legend = ax.legend(
             handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0,
@@ -122,17 +127,6 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -
         if columns == 1 or legend.get_window_extent().width <= room:
             break
     return legend
-
-
-def _room_above(ax: Axes) -> float:
-    """Return the width in pixels from the left end of the axes to the right end of its space."""
-    figure: Any = ax.figure
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-    inside = ax.get_window_extent()
-    alone = len(ax.figure.axes) == 1
-    return float(0.98 * ax.figure.bbox.x1 - inside.x0 if alone else inside.width)
 
 
 def checked(argument: str, values: ArrayLike, shape: tuple[int | None, ...], what: str) -> Array:
