@@ -59,6 +59,8 @@ NEEDS = {  # what a block imports, and the optional package that this needs
     "FairNetworkClassifier": "torch",
     "import dask": "dask",
     "savefig": "matplotlib",
+    "skore": "skore",
+    "skrub": "skrub",
 }
 
 
