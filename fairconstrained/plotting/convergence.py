@@ -100,10 +100,6 @@ class ConvergenceDisplay:
         line_kw : mapping or None, default=None
             Additional properties of the lines.
 
-        Returns
-        -------
-        display : ConvergenceDisplay
-            The display, drawn.
 
         Raises
         ------

@@ -143,11 +143,6 @@ class ScoreDensityDisplay(style.AxesDisplay):
             the scores are then those of this class minus the highest of the others.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        display : ScoreDensityDisplay
-            The display, drawn.
         """
         scores = GroupScores.from_estimator(
             estimator, X, None, sensitive_features, sample_weight,
@@ -188,11 +183,6 @@ class ScoreDensityDisplay(style.AxesDisplay):
             The decision threshold; None means 1/2 if all scores are between 0 and 1, and else 0.
         unit : str, default="score"
             The label of the horizontal axis.
-
-        Returns
-        -------
-        display : ScoreDensityDisplay
-            The display, drawn.
         """
         scores = GroupScores.from_arrays(
             None, y_pred, sensitive_features, sample_weight, threshold, unit

@@ -112,11 +112,6 @@ class GroupMetricsDisplay(style.AxesDisplay):
         pos_label : label or None, default=None
             The positive class; None means the favourable class of the classifiers. Of several
             classes it is the one that is compared with all others.
-
-        Returns
-        -------
-        display : GroupMetricsDisplay
-            The display, drawn.
         """
         rows = collect(estimator, X, y, sensitive_features, sample_weight)
         return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)
@@ -148,11 +143,6 @@ class GroupMetricsDisplay(style.AxesDisplay):
             See :meth:`from_estimator`.
         pos_label : label or None, default=None
             The positive class; None means the second of the sorted classes.
-
-        Returns
-        -------
-        display : GroupMetricsDisplay
-            The display, drawn.
         """
         rows = collect_predictions(y_true, y_pred, None, sensitive_features, sample_weight)
         return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)

@@ -129,10 +129,6 @@ class GroupRateDisplay(style.AxesDisplay):
         kappa : float or None, default=None
             The largest gap allowed, marked as a band along the diagonal.
 
-        Returns
-        -------
-        display : GroupRateDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -175,11 +171,6 @@ class GroupRateDisplay(style.AxesDisplay):
             The decision threshold; None means 1/2 if all scores are between 0 and 1, and else 0.
         sample_weight, rate, reference, ranks, kappa, ax
             See :meth:`from_estimator`.
-
-        Returns
-        -------
-        display : GroupRateDisplay
-            The display, drawn.
         """
         scores = GroupScores.from_arrays(
             y_true, y_pred, sensitive_features, sample_weight, threshold

@@ -196,16 +196,8 @@ def find_alternatives(
         The classifiers of this library to vary, or pipelines that end in one; several by name, such
         as ``{"linear": FairLogisticClassifier(), "trees": FairBoostingClassifier()}``, with the
         constraints that are to be tried. Their `kappa` is not used.
-    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        The features.
-    y : array-like of shape (n_samples,)
-        The labels.
-    sensitive_features : array-like, DataFrame or None, default=None
-        The groups; None reads them from the `sensitive_columns` of the estimators.
-    control_features : array-like, DataFrame or None, default=None
-        Strata in which groups are compared.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
+    X, y, sensitive_features, control_features, sample_weight, confidence
+        See :func:`fairness_report`.
     baseline : classifier or None, default=None
         What the candidates are compared with, a classifier of any library: it is cloned, and fitted
         to the same rows. None takes the best of the estimators without constraints.
@@ -228,8 +220,6 @@ def find_alternatives(
         the recommended model. Of several parts the figures of candidates are means over their
         models, those of the recommended one are of the choice in every part, and the model is
         fitted to all rows. For rows of your own, pass ``[(training, test)]``, positions of rows.
-    confidence : float, default=0.95
-        The confidence level of each interval.
     pos_label : label or None, default=None
         The favourable class; None takes that of the estimators. Required with more than two
         classes.

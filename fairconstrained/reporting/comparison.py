@@ -56,15 +56,10 @@ def compare(
     ----------
     models : mapping of str to classifier
         Fitted classifiers by name, of any library, pipelines or searches.
-    X, control_features, sample_weight, groups_missing
+    X, sensitive_features, control_features, sample_weight, confidence, groups_missing
         See :func:`fairness_report`.
     y : array-like of shape (n_samples,)
         The labels.
-    sensitive_features : array-like or DataFrame or None, default=None
-        The groups, (n_samples,) or (n_samples, n_columns); None reads them from the
-        `sensitive_columns` of the last model that has any.
-    confidence : float, default=0.95
-        The confidence level of each interval.
     reference : str or None, default=None
         The name of the model that `cost` is relative to; None takes the first one.
     constraint : str, Constraint or None, default=None
@@ -230,16 +225,13 @@ def compare_rankers(
         The rows, preferably of queries that no model was trained on.
     y : array-like of shape (n_samples,)
         The labels, of two classes.
-    sensitive_features : array-like or DataFrame or None, default=None
-        The groups, (n_samples,) or (n_samples, n_columns); None reads them from the
-        `sensitive_columns` of the last model.
     query : array-like of shape (n_samples,)
         The query of each row.
     k : int or None, default=10
         The number of ranks that count in the NDCG; None counts all.
     confidence : float, default=0.95
         The level of the intervals of the mean NDCG, :math:`m \pm z\, s / \sqrt{n}` for n queries.
-    control_features, groups_missing
+    sensitive_features, control_features, groups_missing
         See :func:`fairness_report`.
     pos_label : label or None, default=None
         The label of relevant rows; None takes that of the last model, of other libraries the second
