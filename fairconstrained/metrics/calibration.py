@@ -64,20 +64,12 @@ def predictive_parity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The labels. There must be two classes.
-    y_pred : array-like of shape (n_samples,)
-        The predictions.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
+    y_true, y_pred, sensitive_features, sample_weight, pos_label
+        See :func:`group_rates`.
     control_features : array-like or DataFrame or None, default=None
         Strata: groups are compared in each of them, and the largest value is returned.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
     method : {"between_groups", "to_overall"}, default="between_groups"
         Compare groups with each other, or each group with all rows.
-    pos_label : label or None, default=None
-        The positive class; None means the second of the sorted classes.
 
     Returns
     -------

@@ -288,14 +288,8 @@ def inter_group_auc_difference(rows: GroupedRows, pos_label: object = None) -> f
     ----------
     y_true : array-like of shape (n_samples,)
         The labels. There must be two classes.
-    y_pred : array-like of shape (n_samples,)
-        The scores.
-    sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Rows with equal values in all columns form one group.
-    control_features : array-like or DataFrame or None, default=None
-        Strata: groups are compared in each of them, and the largest value is returned.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows.
+    y_pred, sensitive_features, control_features, sample_weight
+        See :func:`partial_demographic_parity_difference`.
     pos_label : label or None, default=None
         The positive class; None means the second of the sorted classes.
 

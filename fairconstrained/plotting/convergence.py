@@ -32,9 +32,12 @@ class ConvergenceDisplay:
     x : {"data_passes", "seconds", "iteration"}, default="data_passes"
         The quantity on the horizontal axes.
     reference : float or None, default=None
-        The best known objective. If given, the first panel shows the relative gap to it.
+        The best known objective. If given, the first panel shows
+        ``abs(objective - reference) / abs(reference)`` on a logarithmic scale.
     feasible : float, default=1e-4
-        A point counts as feasible if its violation is at most this.
+        A point counts as feasible if its violation is at most this (the grey band). Violations of
+        zero are drawn at the bottom of the logarithmic axis. The large marker at the end of a run
+        is filled if its last point is feasible, and hollow if not.
 
     Attributes
     ----------
@@ -83,15 +86,8 @@ class ConvergenceDisplay:
         ----------
         results : mapping of str to Result, iterable of Result, or Result
             The runs. Without names, the legend uses the names of the solvers.
-        x : {"data_passes", "seconds", "iteration"}, default="data_passes"
-            The quantity on the horizontal axes.
-        reference : float or None, default=None
-            The best known objective. If given, the first panel shows
-            ``abs(objective - reference) / abs(reference)`` on a logarithmic scale.
-        feasible : float, default=1e-4
-            A point counts as feasible if its violation is at most this (the grey band). Violations
-            of zero are drawn at the bottom of the logarithmic axis. The large marker at the end of
-            a run is filled if its last point is feasible, and hollow if not.
+        x, reference, feasible
+            See :class:`ConvergenceDisplay`.
         log_x : bool or None, default=None
             Whether the horizontal axes are logarithmic. With None they are if the longest run is
             more than ten times as long as the shortest one.
