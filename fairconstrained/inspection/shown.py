@@ -60,19 +60,19 @@ def choose_groups(
     those with the next values; and the largest of the others. The extremes on each side are three
     eighths of `limit`.
     """
-    order = np.argsort(-np.asarray(values, dtype=float), kind="stable")  # nan last
+    values = np.asarray(values, dtype=float)
+    order = np.argsort(-values, kind="stable")  # nan last
     if len(order) <= limit:
         return Choice(order, np.empty(0, dtype=int))
-    known = order[~np.isnan(np.asarray(values, dtype=float)[order])]
-    side = max(1, 3 * limit // 8) - 1
+    known = order[~np.isnan(values[order])]
+    highest, lowest, side = known[:1], known[-1:], max(1, 3 * limit // 8) - 1
     by_low, by_high = (
-        known if limits is None else known[np.argsort(-limits[known], kind="stable")]
+        known[np.argsort(-(values if limits is None else limits)[known], kind="stable")]
         for limits in (low, high)
     )
-    by_low, by_high = by_low[by_low != known[:1]], by_high[by_high != known[-1:]]
-    extremes = np.unique(
-        np.concatenate([known[:1], by_low[:side], by_high[len(by_high) - side :], known[-1:]])
-    )
+    by_low, by_high = by_low[by_low != highest][:side], by_high[by_high != lowest]
+    by_high = by_high[len(by_high) - side :]
+    extremes = np.unique(np.concatenate([highest, by_low, by_high, lowest]))
     rest = np.setdiff1d(order, extremes)
     largest = rest[np.argsort(-np.asarray(sizes)[rest], kind="stable")]
     chosen = np.concatenate([extremes, largest[: limit - len(extremes)]])
@@ -93,11 +93,6 @@ def shown_groups(
     choice = choose_groups(rates, totals, low=limits.low, high=limits.high)
     if keep is not None and keep in choice.others:
         choice = Choice(np.append(choice.shown, keep), choice.others[choice.others != keep])
-    return with_others(groups, choice)
-
-
-def with_others(groups: Groups, choice: Choice) -> Groups:
-    """Return groups in the order of a choice, the others as one group at the end."""
     names = [*(groups.labels[k] for k in choice.shown), *[choice.label] * bool(len(choice.others))]
     position = np.full(len(groups), len(choice.shown))
     position[choice.shown] = np.arange(len(choice.shown))
