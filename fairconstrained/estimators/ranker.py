@@ -16,9 +16,15 @@ from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.network_training import NetworkScores, fitted_network
+from fairconstrained.estimators.network_training import (
+    NetworkScores,
+    fitted_network,
+    is_sound,
+    with_fitted_last_layer,
+)
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
 from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
+from fairconstrained.estimators.solving import Solved
 from fairconstrained.estimators.tree_parameters import TreeParameters
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
@@ -297,6 +303,13 @@ class FairRanker(TreeScores):
         if self._kind is NetworkScores and not problem.in_epigraph_form:
             return _by_query(problem)
         return super()._default_solver(problem)
+
+    def _train(self, problem: Problem, fit: Any = None, **options: Any) -> Solved:
+        """Return the solution; where a network violates constraints, its last layer is fitted."""
+        result, at = super()._train(problem, fit, **options)
+        if self._kind is not NetworkScores or problem.in_epigraph_form or is_sound(problem, result):
+            return result, at
+        return with_fitted_last_layer(problem, (result, at), validated=False)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         if self._kind is NetworkScores:

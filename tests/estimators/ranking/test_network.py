@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse as sp
 
-from fairconstrained import FairRanker, make_biased_ranking
+from fairconstrained import ConvergenceWarning, FairRanker, make_biased_ranking
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-X, Y, QUERY, _ = make_biased_ranking(12, 3, n_documents=30, random_state=0)
+X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
 
 
 def fitted(**options):
@@ -42,3 +42,11 @@ def test_only_a_network_has_a_module(ranker):
         linear.fit(X, Y, query=QUERY)
     assert not hasattr(linear, "module_") and not hasattr(linear, "weights_")
     assert hasattr(linear, "coef_") and not hasattr(ranker, "coef_")
+
+
+def test_the_last_layer_meets_a_bound_that_the_run_does_not():
+    ranker = FairRanker(kappa=0.05, hidden_layer_sizes=(8,), max_iter=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="The last layer was fitted once more"):
+        ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+    assert ranker.bound_met_ and ranker.gap_ <= 0.05 + ranker.tol
+    assert np.ptp(ranker.predict(X)) > 0.1
