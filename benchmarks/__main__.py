@@ -23,7 +23,7 @@ BENCHMARKS = (
     "bounds",
     "alternatives",
     "proxies",
-    "peers",
+    "scoreboard",
     "papers",
     "complexity",
     "fuzz",

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
@@ -26,7 +27,6 @@ from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.frontier import counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.pages import Page, boxes
-from benchmarks.harness.peer_fits import plain
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact
@@ -95,12 +95,14 @@ def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.
     if method == "ExponentiatedGradient":
         name = "ratio_bound" if rule == "disparate_impact" else "difference_bound"
         model = reductions.ExponentiatedGradient(
-            plain(), getattr(reductions, moment)(**{name: kappa})
+            LogisticRegression(max_iter=1000), getattr(reductions, moment)(**{name: kappa})
         )
         model.fit(X, y, sensitive_features=groups)
         return lambda X, groups: model._pmf_predict(X)[:, 1]
     post_model = postprocessing.ThresholdOptimizer(
-        estimator=plain(), constraints=post, predict_method="predict_proba"
+        estimator=LogisticRegression(max_iter=1000),
+        constraints=post,
+        predict_method="predict_proba",
     )
     post_model.fit(X, y, sensitive_features=groups)
     return lambda X, groups: post_model._pmf_predict(X, sensitive_features=groups)[:, 1]

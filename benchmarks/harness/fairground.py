@@ -2,14 +2,15 @@
 
 `index.json` has the label, its favourable values and the features of every data set, and the
 sensitive columns of every scenario. Groups are FairGround's binary ones: rows whose sensitive
-columns all have their most frequent values, against all others.
+columns all have their most frequent values, against all others. The crossed groups of other
+benchmarks are all combinations of such columns.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,17 @@ from benchmarks.harness.data import Data, encode
 _MOST_ROWS = 8000  # of a data set: drawn with a fixed seed
 _FEW_CODES, _LEVELS = 10, 30  # integers that are categories; those with more levels share one
 _IDENTIFIERS = {"id", "rownum", "fnlwgt", "fold"}
+_FEWEST = 20  # rows of a crossed group: smaller ones are pooled
+_COARSE: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "AGEP": lambda age: 2 * age > age.min() + age.max(),  # ABCFair rounds ages scaled to [0, 1]
+    "RAC1P": lambda race: race.where(~race.isin([2, 3, 4, 6]), 7),  # and pools these races
+    "age": lambda age: pd.qcut(age, 9, labels=False),
+}
+ABCFAIR = (
+    "folktables_acspubliccoverage_small:SEX*AGEP*RAC1P",
+    "folktables_acsmobility_small:SEX*AGEP*RAC1P*DIS",
+)
+MANY_GROUPS = "adult:sex*age"  # 18, as in the benchmark of humancompatible-train
 
 
 def scenarios() -> dict[str, Mapping[str, Any]]:
@@ -36,10 +48,12 @@ def scenarios() -> dict[str, Mapping[str, Any]]:
 def load_scenario(name: str) -> Data:
     """Return features without the sensitive columns, labels and groups of a scenario.
 
-    Others than FairGround's are named in the same way, "dataset:column;column".
+    Others than FairGround's are named in the same way, "dataset:column;column", and
+    "dataset:column*column" with crossed groups.
     """
     dataset, _, columns = name.partition(":")
-    scenario = scenarios().get(name, {"dataset": dataset, "sensitive": columns.split(";")})
+    listed_columns = columns.replace("*", ";").split(";")
+    scenario = scenarios().get(name, {"dataset": dataset, "sensitive": listed_columns})
     about = json.loads((_folder() / "index.json").read_text())["datasets"][scenario["dataset"]]
     frame = pd.read_csv(_folder() / about["file"])
     if len(frame) > _MOST_ROWS:
@@ -53,9 +67,20 @@ def load_scenario(name: str) -> Data:
         names = [column for column in names if column in listed]
     columns = (_column(frame[each]) for each in names if each.lower() not in _IDENTIFIERS)
     kept = [column for column in columns if column.nunique() > 1]
-    usual = [frame[each].astype(str) == frame[each].astype(str).mode()[0] for each in sensitive]
-    groups = np.where(np.all(usual, axis=0), "most", "others")
+    groups = _crossed(frame[sensitive]) if "*" in name else _binary(frame[sensitive])
     return encode(pd.concat(kept, axis=1)), _favourable(frame[about["label"]], about), groups
+
+
+def _binary(columns: pd.DataFrame) -> np.ndarray:
+    text = columns.astype(str)
+    return np.where((text == text.mode().iloc[0]).all(axis=1), "most", "others")
+
+
+def _crossed(columns: pd.DataFrame) -> np.ndarray:
+    coarse = [_COARSE.get(str(name), pd.Series)(column) for name, column in columns.items()]
+    groups = pd.concat(coarse, axis=1).astype(str).agg(" ".join, axis=1)
+    rows = groups.map(groups.value_counts())
+    return groups.where(rows >= _FEWEST, "others").to_numpy(str)
 
 
 def _folder() -> Path:

@@ -29,9 +29,6 @@ class Outcome(StrEnum):
     FEW = "too few splits"
 
 
-JUDGED = [outcome.value for outcome in Outcome if outcome is not Outcome.FEW]
-
-
 @dataclass(frozen=True, eq=False)
 class Point:
     """A method with a setting, measured on several splits.
@@ -44,21 +41,20 @@ class Point:
         Points of the same task are compared.
     ours : bool
         Whether it is a point of the frontier that others are compared with.
-    accuracy : dict
-        For every split.
-    fairness : callable
-        Returns the fairness on some splits, the larger the fairer.
+    accuracy, fairness : dict
+        For every split; the larger the fairer.
     """
 
     row: Row
     task: Any
     ours: bool
     accuracy: Mapping[int, float]
-    fairness: Callable[[Splits], float]
+    fairness: Mapping[int, float]
 
     def at(self, splits: Splits) -> tuple[float, float]:
-        """Return fairness and mean accuracy on some splits."""
-        return self.fairness(splits), float(np.mean([self.accuracy[k] for k in splits]))
+        """Return mean fairness and accuracy on some splits."""
+        fairness, accuracy = ([of[k] for k in splits] for of in (self.fairness, self.accuracy))
+        return float(np.mean(fairness)), float(np.mean(accuracy))
 
 
 def half_width(values: np.ndarray, test_to_train: float) -> float:
@@ -114,13 +110,11 @@ def _comparison(point: Point, ours: Sequence[Point], test_to_train: float) -> Ro
     usable = [one for one in ours if set(splits) <= set(one.accuracy)]
 
     def gain(some: Splits) -> float:
-        fairness, accuracy = np.array(sorted(one.at(some) for one in usable)).T
-        best = np.maximum.accumulate(accuracy[::-1])[::-1]
         at, theirs = point.at(some)
-        return float(np.interp(at, fairness, best)) - theirs
+        return float(accuracy_at(at, *np.array([other.at(some) for other in usable]).T)) - theirs
 
     noise = jackknife_half_width(gain, splits, test_to_train)
-    reached = point.fairness(splits) <= max(one.fairness(splits) for one in usable)
+    reached = point.at(splits)[0] <= max(other.at(splits)[0] for other in usable)
     outcome = _outcome(gain(splits), noise, len(splits), reached)
     return {"difference": gain(splits), "+- of it": noise, "ours is": outcome}
 
@@ -136,21 +130,9 @@ def _outcome(gain: float, noise: float, n: int, reached: bool) -> Outcome:
     return Outcome.AHEAD if gain > noise else Outcome.LEVEL
 
 
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return, for every method, how many comparisons have which outcome, and the worst one."""
-    judged = rows[rows["ours is"].isin(JUDGED)]
-    methods = list(dict.fromkeys(judged.method))
-    table = pd.crosstab(judged.method, judged["ours is"])
-    table = table.reindex(index=methods, columns=JUDGED, fill_value=0)
-    worst = judged.loc[judged.groupby("method").difference.idxmin()].set_index("method")
-    table["least difference"] = (100.0 * worst.difference).map("{:.2f}".format)
-    table["+- of it"] = (100.0 * worst["+- of it"]).map("{:.2f}".format)
-    return table.rename_axis(columns=None).reset_index()
-
-
 def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
     """Draw the differences of all comparisons, a box for every method."""
-    judged = rows[rows["ours is"].isin(JUDGED)]
+    judged = rows[rows["ours is"].notna() & (rows["ours is"] != Outcome.FEW)]
     label = "our accuracy less theirs, in points"
     boxes(ax, 100.0 * judged.difference, judged.method, label)
     ax.axvline(0.0, color="black", linewidth=0.8)
@@ -167,7 +149,27 @@ def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -
     return [[[float(chance[rows].sum()), int(rows.sum())] for rows in some] for some in members]
 
 
-def pooled_gap(splits: list[Any]) -> float:
-    """Return the largest difference of rates that are those of all splits together."""
-    selected, rows = np.moveaxis(np.sum(np.array(splits, dtype=float), axis=0), -1, 0)
-    return float(np.ptp(selected / rows, axis=1).max())
+def gap(counts: list[Any], *, relative: bool = False, least: int = 1) -> float:
+    """Return the largest difference of rates that are of at least some rows.
+
+    With `relative` it is the largest distance from the rate of all rows, in units of that rate.
+    """
+    largest = 0.0
+    for selected, rows in np.moveaxis(np.array(counts, dtype=float), -1, 1):
+        rates = (selected / np.maximum(rows, 1.0))[rows >= least]
+        if relative:
+            rates = np.append(rates * rows.sum() / max(selected.sum(), 1e-9), 1.0)
+            largest = max(largest, *np.abs(rates - 1.0))
+        elif len(rates):
+            largest = max(largest, np.ptp(rates))
+    return float(largest)
+
+
+def accuracy_at(at: Any, fairness: np.ndarray, accuracy: np.ndarray) -> Any:
+    """Return the accuracy of a frontier at some fairness, interpolated between its points.
+
+    It is constant beyond the ends; a fairer point serves where less is asked.
+    """
+    order = np.lexsort((accuracy, fairness))
+    best = np.maximum.accumulate(accuracy[order][::-1])[::-1]
+    return np.interp(at, fairness[order], best)

@@ -38,12 +38,15 @@ class Page:
         Draws the tables on two axes.
     tables : tuple of str
         The CSV files in docs/results.
+    height : float
+        Of the picture, in inches.
     """
 
     name: str
     table: Callable[..., pd.DataFrame]
     draw: Callable[..., None]
     tables: tuple[str, ...]
+    height: float = 3.8
 
     def write(self, docs: Path, out: Path | None = None) -> None:
         """Write text and picture; with `out` the tables of a run there are published first."""
@@ -63,7 +66,7 @@ class Page:
         from matplotlib.figure import Figure
 
         with rc_context({"svg.hashsalt": "fairconstrained", "font.size": 8}):
-            figure = Figure((8.0, 3.8), layout="constrained")
+            figure = Figure((8.0, self.height), layout="constrained")
             axes = figure.subplots(1, 2)
             for ax in axes:
                 ax.spines[["top", "right"]].set_visible(False)

@@ -1,104 +1,87 @@
 """Fits of this library and of other packages with several settings: setting, chances.
 
-A chance is the probability that a test row is selected; 0 or 1 if predictions are not random. This
-module imports NumPy and scikit-learn only; each function imports the package of its own. So it runs
-in the environment of any package.
+A chance is the probability that a test row is selected; 0 or 1 if predictions are not random. Each
+function imports its package itself. All linear models are logistic with the same ridge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.harness.frontier import counts, gap
+
+RIDGE = 1e-4
 EPOCHS = 300  # full-batch steps of Adam of the packages that train networks
+GRID = 20  # models of a grid search, of which every setting takes one
 FAIRLEARN = {  # its names of a notion, in its reductions and in its post-processing
     "demographic_parity": ("DemographicParity", "demographic_parity"),
-    "equal_opportunity": ("TruePositiveRateParity", "true_positive_rate_parity"),
     "equalized_odds": ("EqualizedOdds", "equalized_odds"),
 }
 NOTIONS = tuple(FAIRLEARN)
 
 
+@dataclass(frozen=True)
 class Task:
-    """Training rows, test rows, the notion and the settings."""
+    """Training rows, test rows, the notion and the settings; groups are codes."""
 
-    def __init__(self, file: Any):
-        self.X, self.y, self.groups = file["X"], file["y"], file["groups"]
-        self.X_test, self.groups_test = file["X_test"], file["groups_test"]
-        self.notion, self.settings = str(file["notion"]), [float(s) for s in file["settings"]]
-        self.seed = int(file["seed"])
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+    X_test: np.ndarray
+    groups_test: np.ndarray
+    notion: str
+    settings: tuple[float, ...]
+    seed: int
 
-    def small(self) -> Task:
-        """Return the task on few rows and with one setting, to load what a package loads late."""
-        task = copy(self)
-        rows = np.random.RandomState(0).permutation(len(self.y))[:400]
-        task.X, task.y, task.groups = self.X[rows], self.y[rows], self.groups[rows]
-        task.settings = self.settings[:1]
-        return task
-
-    def with_groups(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Return the rows with a column for every group but the last."""
-        codes = np.arange(int(self.groups.max()))
-        return np.column_stack([X, groups[:, None] == codes])
+    def plain(self) -> LogisticRegression:
+        """Return the model that has no constraint, not fitted."""
+        return LogisticRegression(C=1.0 / (RIDGE * len(self.y)), max_iter=1000)
 
 
 Fits = Iterator[tuple[float, Any]]
 
 
-def plain() -> LogisticRegression:
-    return LogisticRegression(max_iter=1000)
-
-
 def unconstrained(task: Task) -> Fits:
-    yield 0.0, plain().fit(task.X, task.y).predict(task.X_test)
+    yield 1.0, task.plain().fit(task.X, task.y).predict(task.X_test)
 
 
-def ours(enforce: str, sees_group: bool) -> Callable[[Task], Fits]:
-    def fits(task: Task) -> Fits:
-        from fairconstrained import FairLogisticClassifier
+def unconstrained_trees(task: Task) -> Fits:
+    from lightgbm import LGBMClassifier
 
-        X, X_test = task.X, task.X_test
-        if sees_group:
-            X = task.with_groups(X, task.groups)
-            X_test = task.with_groups(X_test, task.groups_test)
-        for kappa in task.settings:
-            model = FairLogisticClassifier(task.notion, kappa, enforce=enforce)
-            yield kappa, model.fit(X, task.y, sensitive_features=task.groups).predict(X_test)
-
-    return fits
+    model = LGBMClassifier(num_leaves=15, n_jobs=1, verbose=-1, random_state=task.seed)
+    yield 1.0, model.fit(task.X, task.y).predict(task.X_test)
 
 
-def our_interactions(task: Task) -> Fits:
+def ours(task: Task, enforce: str) -> Fits:
     from fairconstrained import FairLogisticClassifier
 
-    X = np.column_stack([task.X, task.groups])
-    X_test = np.column_stack([task.X_test, task.groups_test])
-    options = {"enforce": "decision", "sensitive_columns": [-1], "group_interactions": True}
     for kappa in task.settings:
-        model = FairLogisticClassifier(task.notion, kappa, **options)
-        yield kappa, model.fit(X, task.y).predict(X_test)
+        model = FairLogisticClassifier(task.notion, kappa, enforce=enforce, alpha=RIDGE)
+        yield kappa, model.fit(task.X, task.y, sensitive_features=task.groups).predict(task.X_test)
 
 
 def our_thresholds(task: Task) -> Fits:
     from fairconstrained import FairThresholds
 
+    inner = task.plain().fit(task.X, task.y)
     for kappa in task.settings:
-        inner = plain().fit(task.X, task.y)
         model = FairThresholds(inner, task.notion, kappa, per_group=True, cv="prefit")
         model.fit(task.X, task.y, sensitive_features=task.groups)
         yield kappa, model.predict(task.X_test, sensitive_features=task.groups_test)
 
 
-def boosted(task: Task) -> Fits:
+def our_trees(task: Task) -> Fits:
     from fairconstrained import FairBoostingClassifier
 
     for kappa in task.settings:
-        model = FairBoostingClassifier(task.notion, kappa, enforce="decision")
+        options = {"enforce": "decision", "random_state": task.seed}
+        model = FairBoostingClassifier(task.notion, kappa, **options)
         model.fit(task.X, task.y, sensitive_features=task.groups)
         yield kappa, model.predict(task.X_test)
 
@@ -106,131 +89,41 @@ def boosted(task: Task) -> Fits:
 def exponentiated_gradient(task: Task) -> Fits:
     from fairlearn import reductions
 
-    for bound in task.settings:
-        moment = getattr(reductions, FAIRLEARN[task.notion][0])(difference_bound=bound)
-        model = reductions.ExponentiatedGradient(plain(), moment)
+    for bound in task.settings:  # fairlearn bounds the distance from the rate of all rows
+        moment = getattr(reductions, FAIRLEARN[task.notion][0])(difference_bound=bound / 2.0)
+        model = reductions.ExponentiatedGradient(task.plain(), moment)
         model.fit(task.X, task.y, sensitive_features=task.groups)
         yield bound, model._pmf_predict(task.X_test)[:, 1]
 
 
 def grid_search(task: Task) -> Fits:
+    """Yield, for every bound, the most accurate model of the grid within it on training rows."""
     from fairlearn import reductions
 
     moment = getattr(reductions, FAIRLEARN[task.notion][0])()
-    model = reductions.GridSearch(plain(), moment, grid_size=max(10, len(task.settings)))
-    model.fit(task.X, task.y, sensitive_features=task.groups)
-    for k, predictor in enumerate(model.predictors_):
-        yield float(k), predictor.predict(task.X_test)
+    search = reductions.GridSearch(task.plain(), moment, grid_size=GRID)
+    search.fit(task.X, task.y, sensitive_features=task.groups)
+    training = [model.predict(task.X) for model in search.predictors_]
+    gaps = [gap(counts(task.y, task.groups, chance, task.notion)) for chance in training]
+    accuracies = [np.mean(chance == task.y) for chance in training]
+    for bound in task.settings:
+        order = [
+            (max(each, bound), -accuracy) for each, accuracy in zip(gaps, accuracies, strict=True)
+        ]
+        yield bound, search.predictors_[order.index(min(order))].predict(task.X_test)
 
 
 def threshold_optimizer(task: Task) -> Fits:
     from fairlearn.postprocessing import ThresholdOptimizer
 
-    options = {"constraints": FAIRLEARN[task.notion][1], "predict_method": "predict_proba"}
-    model = ThresholdOptimizer(estimator=plain(), **options)
-    model.fit(task.X, task.y, sensitive_features=task.groups)
-    yield 0.0, model._pmf_predict(task.X_test, sensitive_features=task.groups_test)[:, 1]
-
-
-def scikit_lego(task: Task) -> Fits:
-    from cvxpy.error import SolverError
-    from sklego.linear_model import DemographicParityClassifier, EqualOpportunityClassifier
-
-    n = task.X.shape[1]
-    X = np.column_stack([task.X, task.groups])
-    X_test = np.column_stack([task.X_test, task.groups_test])
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
-        "demographic_parity": (DemographicParityClassifier, {}),
-        "equal_opportunity": (EqualOpportunityClassifier, {"positive_target": 1}),
-    }
-    kind, options = kinds[task.notion]
-    for bound in task.settings:
-        model = kind(covariance_threshold=bound, sensitive_cols=[n], penalty="l2", **options)
-        with suppress(SolverError):  # the page says how many fits have no result
-            yield bound, model.fit(X, task.y).predict(X_test)
-
-
-def _torch_logits(task: Task) -> tuple[Any, ...]:
-    """Return torch, standardised rows, labels, groups one-hot and a linear model."""
-    import torch
-
-    torch.manual_seed(task.seed)
-    torch.set_num_threads(1)
-    scale, mean = task.X.std(axis=0) + 1e-12, task.X.mean(axis=0)
-    X, X_test = (
-        torch.tensor((rows - mean) / scale, dtype=torch.float32) for rows in (task.X, task.X_test)
-    )
-    y = torch.tensor(task.y, dtype=torch.float32)[:, None]
-    onehot = torch.tensor(np.eye(int(task.groups.max()) + 1)[task.groups], dtype=torch.float32)
-    return torch, X, X_test, y, onehot, torch.nn.Linear(X.shape[1], 1)
-
-
-def _trained(torch: Any, X: Any, y: Any, model: Any, loss_of: Callable[[Any, Any], Any]) -> None:
-    """Minimise what `loss_of` makes of the cross-entropy and the logits."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for _ in range(EPOCHS):
-        optimizer.zero_grad()
-        logits = model(X)
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y)
-        loss_of(loss, logits).backward()
-        optimizer.step()
-
-
-def fairret(task: Task) -> Fits:
-    from fairret import statistic
-    from fairret.loss import NormLoss
-
-    both = (statistic.TruePositiveRate(), statistic.FalsePositiveRate())
-    statistics: dict[str, Any] = {
-        "demographic_parity": statistic.PositiveRate(),
-        "equal_opportunity": both[0],
-        "equalized_odds": statistic.StackedLinearFractionalStatistic(*both),
-    }
-    unfairness = NormLoss(statistics[task.notion])
-    for bound in task.settings:
-        strength = 0.05 / bound  # the smaller the bound, the larger the weight of the violation
-        torch, X, X_test, y, onehot, model = _torch_logits(task)
-        labels = () if task.notion == "demographic_parity" else (y,)
-
-        def penalised(loss: Any, logits: Any, strength=strength, given=(onehot, *labels)) -> Any:
-            return loss + strength * unfairness(logits, *given)
-
-        _trained(torch, X, y, model, penalised)
-        yield bound, model(X_test).detach().numpy() > 0.0
-
-
-def _rates(task: Task, logits: Any, y: Any, onehot: Any) -> Any:
-    """Return the differences of the groups' rates, both signs."""
-    import torch
-
-    positive = torch.sigmoid(logits)[:, 0]
-    events = {
-        "demographic_parity": [torch.ones_like(positive)],
-        "equal_opportunity": [y[:, 0]],
-        "equalized_odds": [y[:, 0], 1.0 - y[:, 0]],
-    }[task.notion]
-    gaps = []
-    for event in events:
-        weights = onehot * event[:, None]
-        rates = (weights * positive[:, None]).sum(0) / weights.sum(0)
-        gaps += [rates[:, None] - rates[None, :]]
-    return torch.stack(gaps).reshape(-1)
-
-
-def humancompatible_train(task: Task) -> Fits:
-    from humancompatible.train.dual_optim import ALM
-
-    for bound in task.settings:
-        torch, X, X_test, y, onehot, model = _torch_logits(task)
-        with torch.no_grad():
-            m = len(_rates(task, model(X), y, onehot))
-        dual = ALM(m=m, lr=0.1, penalty=1.0, is_ineq=True)
-
-        def lagrangian(loss: Any, logits: Any, dual=dual, bound=bound, given=(y, onehot)) -> Any:
-            return dual.forward_update(loss, _rates(task, logits, *given) - bound)
-
-        _trained(torch, X, y, model, lagrangian)
-        yield bound, model(X_test).detach().numpy() > 0.0
+    inner, (_, name) = task.plain().fit(task.X, task.y), FAIRLEARN[task.notion]
+    options: dict[str, Any] = {"predict_method": "predict_proba"}
+    bounded = task.notion == "demographic_parity"  # it has no tolerance for equalized odds
+    for bound in task.settings if bounded else (0.0,):
+        options["tol"] = bound if bounded else None
+        model = ThresholdOptimizer(estimator=inner, constraints=name, prefit=True, **options)
+        model.fit(task.X, task.y, sensitive_features=task.groups)
+        yield bound, model._pmf_predict(task.X_test, sensitive_features=task.groups_test)[:, 1]
 
 
 def oxonfair(task: Task) -> Fits:
@@ -240,8 +133,9 @@ def oxonfair(task: Task) -> Fits:
     name = {"equalized_odds": "equalized_odds_max"}.get(task.notion, task.notion)
     train = DataDict(task.y, task.X, groups=task.groups)
     test = DataDict(np.zeros(len(task.X_test)), task.X_test, groups=task.groups_test)
+    inner = task.plain().fit(task.X, task.y)
     for bound in task.settings:
-        model = FairPredictor(plain().fit(task.X, task.y), train)
+        model = FairPredictor(inner, train)
         model.fit(gm.accuracy, getattr(gm, name), bound)
         yield bound, model.predict(test)
 
@@ -249,12 +143,10 @@ def oxonfair(task: Task) -> Fits:
 def error_parity(task: Task) -> Fits:
     from error_parity import RelaxedThresholdOptimizer
 
-    name = {"equal_opportunity": "true_positive_rate_parity"}.get(task.notion, task.notion)
-    inner = plain().fit(task.X, task.y)
+    inner = task.plain().fit(task.X, task.y)
+    options = {"predictor": lambda X: inner.predict_proba(X)[:, 1], "constraint": task.notion}
     for bound in task.settings:
-        model = RelaxedThresholdOptimizer(
-            predictor=lambda X: inner.predict_proba(X)[:, 1], constraint=name, tolerance=bound
-        )
+        model = RelaxedThresholdOptimizer(**options, tolerance=bound)
         model.fit(X=task.X, y=task.y, group=task.groups)
         chance = np.zeros(len(task.X_test))
         for group, classifier in model._realized_classifier.group_to_clf.items():
@@ -273,22 +165,132 @@ def _expected(classifier: Any, X: np.ndarray) -> np.ndarray:
     return np.asarray(classifier(X), dtype=float)
 
 
-def fairgbm(task: Task) -> Fits:
-    from fairgbm import FairGBMClassifier
+def _trained(task: Task, prepared: Callable[[Any, Any], Callable[[Any, Any], Any]]) -> np.ndarray:
+    """Return the predictions of a linear model of PyTorch, trained by Adam.
 
-    kind = {"equal_opportunity": "FNR", "equalized_odds": "FNR,FPR"}[task.notion]
+    `prepared(y, onehot)`, with the labels and the groups, returns what is minimised: a function of
+    the cross-entropy and the logits.
+    """
+    import torch
+
+    torch.manual_seed(task.seed)
+    torch.set_num_threads(1)
+    X, X_test = (torch.tensor(rows, dtype=torch.float32) for rows in (task.X, task.X_test))
+    y = torch.tensor(task.y, dtype=torch.float32)[:, None]
+    onehot = torch.tensor(np.eye(int(task.groups.max()) + 1)[task.groups], dtype=torch.float32)
+    model, objective = torch.nn.Linear(X.shape[1], 1), prepared(y, onehot)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05, weight_decay=RIDGE)
+    for _ in range(EPOCHS):
+        optimizer.zero_grad()
+        logits = model(X)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y)
+        objective(loss, logits).backward()
+        optimizer.step()
+    return model(X_test).detach().numpy().ravel() > 0.0
+
+
+def fairret(task: Task) -> Fits:
+    from fairret import statistic
+    from fairret.loss import NormLoss
+
+    both = (statistic.TruePositiveRate(), statistic.FalsePositiveRate())
+    statistics: dict[str, Any] = {
+        "demographic_parity": statistic.PositiveRate(),
+        "equalized_odds": statistic.StackedLinearFractionalStatistic(*both),
+    }
+    unfairness = NormLoss(statistics[task.notion])
+    for bound in task.settings:
+        strength = 0.05 / bound  # the smaller the bound, the larger the weight of the violation
+
+        def prepared(y: Any, onehot: Any, strength: float = strength) -> Callable[[Any, Any], Any]:
+            given = (onehot,) if task.notion == "demographic_parity" else (onehot, y)
+            return lambda loss, logits: loss + strength * unfairness(logits, *given)
+
+        yield bound, _trained(task, prepared)
+
+
+def humancompatible_train(task: Task) -> Fits:
+    import torch
+    from humancompatible.train.dual_optim import ALM
+
+    for bound in task.settings:
+
+        def prepared(y: Any, onehot: Any, bound: float = bound) -> Callable[[Any, Any], Any]:
+            parity = task.notion == "demographic_parity"
+            events = [torch.ones_like(y)] if parity else [y, 1.0 - y]
+            dual = ALM(m=len(events) * onehot.shape[1] ** 2, lr=0.1, penalty=1.0, is_ineq=True)
+
+            def lagrangian(loss: Any, logits: Any) -> Any:
+                gaps = []
+                for event in events:
+                    weights = onehot * event
+                    sums = (weights * torch.sigmoid(logits)).sum(0)
+                    rates = sums / weights.sum(0).clamp(min=1.0)
+                    gaps.append((rates[:, None] - rates[None, :]).ravel())
+                return dual.forward_update(loss, torch.cat(gaps) - bound)
+
+            return lagrangian
+
+        yield bound, _trained(task, prepared)
+
+
+def fairgbm(task: Task) -> Fits:
+    from fairgbm import sklearn as fairgbm_sklearn
+
+    # its checks of arrays call scikit-learn by a name of before version 1.6
+    fairgbm_sklearn._LGBMCheckXY = lambda X, y, **options: (X, y)
+    fairgbm_sklearn._LGBMCheckArray = lambda X, **options: X
+    options = {"constraint_type": "FNR,FPR", "num_leaves": 15, "random_state": task.seed}
     for bound in task.settings:
         bounds = {"constraint_fnr_tolerance": bound, "constraint_fpr_tolerance": bound}
-        model = FairGBMClassifier(constraint_type=kind, random_state=task.seed, n_jobs=1, **bounds)
+        model = fairgbm_sklearn.FairGBMClassifier(n_jobs=1, **options, **bounds)
         model.fit(task.X, task.y, constraint_group=task.groups)
         yield bound, model.predict_proba(task.X_test)[:, 1] > 0.5
 
 
-def aif360_reweighing(task: Task) -> Fits:
-    import pandas as pd
-    from aif360.sklearn.preprocessing import Reweighing
+@dataclass(frozen=True)
+class Method:
+    """A method and what it knows.
 
-    index = pd.Index(task.groups, name="group")
-    X, y = pd.DataFrame(task.X, index=index), pd.Series(task.y, index=index)
-    weights = Reweighing("group").fit_transform(X, y)[1]
-    yield 0.0, plain().fit(task.X, task.y, sample_weight=weights).predict(task.X_test)
+    Attributes
+    ----------
+    fits : callable
+        Yields the settings and the predictions of the fits of a task.
+    kind : str
+        Methods of a kind are compared: models of the same class, with the same knowledge.
+    notions : tuple of str
+        The notions that it can bound.
+    most_groups : int
+        It is left out where there are more groups: a grid over their thresholds or multipliers.
+    """
+
+    fits: Callable[[Task], Fits]
+    kind: str = "blind"
+    notions: tuple[str, ...] = NOTIONS
+    most_groups: int = 1000
+
+
+SEES, TREES = "sees the group", "trees"
+OURS = {
+    "ours, decisions": Method(partial(ours, enforce="decision")),
+    "ours, scores": Method(partial(ours, enforce="score")),
+    "ours, thresholds": Method(our_thresholds, SEES),
+    "ours with group, decisions": Method(partial(ours, enforce="decision"), SEES),
+    "ours, trees": Method(our_trees, TREES, NOTIONS[1:]),
+}
+FREE = {
+    "no constraint": Method(unconstrained),
+    "no constraint with group": Method(unconstrained, SEES),
+    "no constraint, trees": Method(unconstrained_trees, TREES, NOTIONS[1:]),
+}
+PEERS = {
+    "ExponentiatedGradient": Method(exponentiated_gradient),
+    "GridSearch": Method(grid_search, most_groups=2),
+    "fairret": Method(fairret),
+    "humancompatible-train": Method(humancompatible_train),
+    "ThresholdOptimizer": Method(threshold_optimizer, SEES),
+    "OxonFair": Method(oxonfair, SEES, most_groups=2),
+    "error-parity": Method(error_parity, SEES),
+    "FairGBM": Method(fairgbm, TREES, NOTIONS[1:]),
+}
+METHODS = {**FREE, **OURS, **PEERS}

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, load, parts
-from benchmarks.harness.frontier import Point, Splits, compared
+from benchmarks.harness.frontier import Point, compared
 from benchmarks.harness.store import Store, stamp
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier, metrics
@@ -243,14 +243,11 @@ def points(experiment: Experiment, data: str, options: Namespace, store: Store) 
 
 def point(data: str, method: str, level: float, runs: dict[int, Row]) -> Point:
     """Return a method with a level, from its figures on the splits."""
-
-    def fairness(splits: Splits) -> float:
-        return 1.0 - float(np.mean([runs[k]["unfairness"] for k in splits]))
-
     seconds = float(np.mean([run["seconds"] for run in runs.values()]))
     row = {"data": data, "method": method, "level": level, "seconds": seconds}
     row |= stamp(runs[max(runs)])
     accuracy = {k: run["accuracy"] for k, run in runs.items()}
+    fairness = {k: 1.0 - run["unfairness"] for k, run in runs.items()}
     return Point(row, data, method in OURS, accuracy, fairness)
 
 

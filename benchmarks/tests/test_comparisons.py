@@ -1,24 +1,18 @@
-"""Who is ahead of whom, from figures that are made up; runs of the peers."""
+"""Who is ahead of whom, from figures that are made up; fits of the peers."""
 
 from __future__ import annotations
 
-import sys
-from argparse import Namespace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import peers
-from benchmarks.harness.frontier import (
-    Outcome,
-    compared,
-    counts,
-    half_width,
-    jackknife_half_width,
-    pooled_gap,
-    summary,
-)
+from benchmarks import scoreboard
+from benchmarks.harness.fairground import ABCFAIR, MANY_GROUPS, load_scenario
+from benchmarks.harness.frontier import Outcome, compared, counts, gap, half_width
+from benchmarks.harness.frontier import jackknife_half_width as jackknife
+from benchmarks.harness.peer_fits import METHODS, Method
 from benchmarks.harness.rank_parity import point as rank_point
 from benchmarks.harness.store import Store
 from fairconstrained import make_biased_classification
@@ -53,44 +47,59 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     assert rows[3]["+- of it"] == pytest.approx(0.0, abs=1e-12)
 
 
-def of_peer(method: str, accuracy: float, gaps, splits: int = 4):
-    gaps = np.broadcast_to(gaps, splits)
-    fits = [
+def fits(accuracy: float, gap: float, noise: float = 0.002, setting: float = 0.05):
+    return [
         {
             "split": k,
-            "setting": 0.05,
-            "accuracy": accuracy + 0.002 * (k % 2) - 0.001,
-            "counts": [[[500.0, 1000], [500.0 - 1000.0 * gap, 1000]]],
+            "setting": setting,
+            "accuracy": accuracy + noise * (-1) ** k,
+            "counts": [[[500.0, 1000], [500.0 - 1000.0 * gap, 1000], [9.0, 9]]],
             "CPU seconds": 0.5,
         }
-        for k, gap in enumerate(gaps)
+        for k in range(4)
     ]
-    return peers.points("compas", "demographic_parity", method, fits, {})
 
 
-def rows_of(*methods):
-    return compared([point for some in methods for point in some], lambda point: 3 / 7)
+def verdicts(peers, relative: bool = False, **ours):
+    free = fits(0.84, 0.2, setting=1.0)
+    results = {"no constraint": free, "ours, decisions": fits(0.8, 0.0, **ours), **peers}
+    name = ABCFAIR[0] if relative else "made up"
+    results = {method: {"fits": each} for method, each in results.items()}
+    return pd.DataFrame(scoreboard.compared(name, "demographic_parity", results))
 
 
-def test_a_peer_is_compared_with_our_frontier_at_its_gap() -> None:
-    ours = of_peer("ours, scores", 0.8, 0.01), of_peer("no constraint", 0.84, 0.05)
-    others = [of_peer("fairret", 0.81, 0.03), of_peer("GridSearch", 0.83, 0.03)]
-    others += [of_peer("scikit-lego", 0.7, 0.004), of_peer("AIF360 Reweighing", 0.82, 0.03)]
-    rows = rows_of(*ours, *others, of_peer("OxonFair", 0.9, 0.0))  # which sees the group
-    outcomes = [Outcome.AHEAD, Outcome.BEHIND, Outcome.BEYOND, Outcome.LEVEL]
-    assert [row["ours is"] for row in rows] == ["", "", *outcomes, ""]
-    assert rows[2]["difference"] == pytest.approx(0.01)
-    table = summary(pd.DataFrame(rows)).set_index("method")
-    assert (table[list(Outcome)[:4]].sum() == 1).all()
-    assert table.loc["GridSearch", "least difference"] == "-1.00"
+def test_ours_and_a_peer_are_compared_at_equal_gaps() -> None:
+    peers = {
+        "fairret": fits(0.79, 0.0),
+        "GridSearch": fits(0.81, 0.0),
+        "humancompatible-train": fits(0.82, 0.1),  # between our point and no constraint
+        "ExponentiatedGradient": fits(0.84, 0.19),
+        "OxonFair": fits(0.9, 0.0),  # it sees the group, as none of ours
+    }
+    rows = verdicts(peers)
+    large = rows[rows["rates of"] == "50 test rows"].set_index("peer")
+    assert large["ours is"].to_dict() == {
+        "ExponentiatedGradient": "no range",
+        "GridSearch": "behind",
+        "fairret": "ahead",
+        "humancompatible-train": "level",
+    }
+    # the least gap of both and 1/4, 1/2, 3/4 of the way to no constraint
+    assert large.difference["fairret"] == pytest.approx(0.01 * np.mean([1.0, 0.75, 0.5, 0.25]))
+    free = rows.groupby("rates of")["gap without constraint"].max().to_dict()
+    assert free == pytest.approx({"all": 0.7, "50 test rows": 0.2})  # 9 of 9 are selected
+    shown = scoreboard.table(rows.assign(**{"after Holm": scoreboard.holm(rows)}))
+    assert shown["of 50 rows"].tolist() == ["0 / 0 / 1", "1 / 0 / 0", "0 / 1 / 0"]
+    relative = verdicts({"fairret": fits(0.79, 0.0)}, relative=True).iloc[-1]
+    assert relative["gap without constraint"] == pytest.approx(1.0 - 0.3 / (809 / 2009))
 
 
-def test_noise_of_gaps_is_part_of_the_interval() -> None:
-    ours = of_peer("ours, scores", 0.7, 0.01), of_peer("no constraint", 0.9, 0.03)
-    steady = rows_of(*ours, of_peer("fairret", 0.82, 0.02))[-1]
-    noisy = rows_of(*ours, of_peer("fairret", 0.82, [0.03, 0.01, 0.03, 0.01]))[-1]
-    assert steady["difference"] == pytest.approx(noisy["difference"])
-    assert (steady["ours is"], noisy["ours is"]) == (Outcome.BEHIND, Outcome.LEVEL)
+def test_a_table_of_many_verdicts_has_few_wrong_ones() -> None:
+    peers = {"fairret": fits(0.79, 0.0), "GridSearch": fits(0.795, 0.0, noise=0.0035)}
+    rows = verdicts(peers)[2:].reset_index(drop=True)
+    assert scoreboard.holm(rows).tolist() == rows["ours is"].tolist() == ["ahead", "ahead"]
+    many = pd.concat([rows.assign(p=[0.001, 0.03]), rows.assign(p=[0.5, 0.02])], ignore_index=True)
+    assert scoreboard.holm(many).tolist() == ["ahead", "level", "level", "level"]
 
 
 def test_intervals_have_the_variance_of_overlapping_splits() -> None:
@@ -102,42 +111,33 @@ def test_intervals_have_the_variance_of_overlapping_splits() -> None:
     def mean(some: tuple[int, ...]) -> float:
         return float(values[list(some)].mean())
 
-    jackknife = jackknife_half_width(mean, (0, 1, 2, 3), 3 / 7)
-    assert jackknife == pytest.approx(half_width(values, 3 / 7))
+    assert jackknife(mean, (0, 1, 2, 3), 3 / 7) == pytest.approx(half_width(values, 3 / 7))
 
 
-def test_gaps_are_those_of_expected_and_pooled_rates() -> None:
+def test_gaps_are_those_of_expected_rates() -> None:
     y, groups = np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])
-    chance = np.array([0.5, 0.5, 1.0, 0.0])
-    odds = counts(y, groups, chance, "equalized_odds")
-    assert pooled_gap([odds]) == pytest.approx(0.5)
-    turned = counts(y, 1 - groups, chance, "equalized_odds")
-    assert pooled_gap([odds, turned]) == pytest.approx(0.0)
-    assert len(counts(y, groups, chance, "equal_opportunity")) == 1
+    odds = counts(y, groups, np.array([0.5, 0.5, 1.0, 0.0]), "equalized_odds")
+    assert gap(odds) == pytest.approx(0.5)
+    assert gap(odds, least=2) == 0.0
+    assert gap([[[1.0, 4], [3.0, 4]]], relative=True) == pytest.approx(0.5)
 
 
-def test_a_peer_runs_in_a_process() -> None:
-    X, y, groups = make_biased_classification(300, random_state=0)
-    task = {"X": X, "y": y, "groups": groups, "X_test": X, "groups_test": groups}
-    task |= {"notion": np.array("demographic_parity"), "settings": np.array([0.05])}
-    gaps = []
-    for name in ("no constraint", "ours, scores"):
-        (result,) = peers.run_worker(sys.executable, name, [{**task, "seed": np.array(0)}])
-        assert result["seconds"][0] > 0.0
-        gaps.append(pooled_gap([counts(y, groups, result["chance"][0], "demographic_parity")]))
-    assert gaps[1] < gaps[0]
+def test_methods_yield_chances_or_a_reason(monkeypatch, tmp_path) -> None:
+    data = make_biased_classification(1000, gap=0.4, random_state=0)
+    monkeypatch.setattr(scoreboard, "load_scenario", lambda name: data)
+
+    def measured(method: str):
+        return scoreboard.measured("made up", scoreboard.NOTIONS[0], method, 1, Store(tmp_path))
+
+    names = ("no constraint", "ours, scores", "ours, thresholds")
+    gaps = [gap(measured(name)["fits"][0]["counts"]) for name in names]
+    assert max(gaps[1:]) < gaps[0]
+    for error, reason in ((ImportError("none"), "none"), (ValueError("few"), "ValueError: few")):
+        monkeypatch.setitem(METHODS, "fairret", Method(Mock(side_effect=error)))
+        assert measured("fairret")["missing"].endswith(reason)
+    assert list(tmp_path.glob("*fairret*"))  # failures are kept, missing packages are not
 
 
-def test_missing_peers_have_a_reason_and_results_are_kept(tmp_path, monkeypatch) -> None:
-    result = {"setting": [0.1], "chance": [np.zeros(5)], "seconds": [1.0]}
-    answers = iter(["fairret is not installed", [result]])
-    monkeypatch.setattr(peers, "run_worker", lambda *_: next(answers))
-    monkeypatch.setattr(peers, "_task", lambda *job: job)
-    monkeypatch.setattr(peers, "split", lambda *job: (None, np.arange(5)))
-    monkeypatch.setattr(peers, "rows_of", lambda _: (None, np.arange(5) % 2, np.zeros(5)))
-    store, options = Store(tmp_path), Namespace(splits=1, pythons={})
-    job = ("compas", "demographic_parity", "fairret", options, store)
-    assert peers.measured(*job) == {"missing": "fairret is not installed"}
-    first = peers.measured(*job)
-    assert first["fits"][0]["accuracy"] == 0.6
-    assert peers.measured(*job) == first  # without another run
+def test_groups_are_binary_or_crossed(data_folder) -> None:
+    names = ("adult:race", *ABCFAIR, MANY_GROUPS)
+    assert [len(np.unique(load_scenario(name)[2])) for name in names] == [2, 20, 26, 18]
