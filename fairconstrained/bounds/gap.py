@@ -70,7 +70,12 @@ class OptimalityGap:
         return {"optimality_gap_": self.gap, "optimality_gap_reason_": self.reason}
 
     def __str__(self) -> str:
-        """Return a sentence on the gap; empty where there is none."""
+        """Return a sentence on the gap, or why there is none."""
+        return self.text or f"no bound is known: {self.reason}"
+
+    @property
+    def text(self) -> str:
+        """A sentence on the gap; empty where there is none."""
         if self.gap is None:
             return ""
         if self.gap <= _OPTIMAL:

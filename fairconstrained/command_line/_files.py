@@ -66,6 +66,7 @@ def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, st
 def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     """Return the table with the names that the file has: pandas numbers repeated ones."""
     text, encoding = _decoded(file, encoding)
+    text = re.sub(r"\A\s*sep=.\r?\n", "", text)  # Excel's first line: the header shows it as well
     delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(text)
     read: Any = partial(pd.read_csv, sep=delimiter, low_memory=False)
     frame: pd.DataFrame = read(StringIO(text), na_values=["?", " ?"])

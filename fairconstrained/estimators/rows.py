@@ -96,10 +96,11 @@ def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:
             lacks = "queries" if constraint.needs_queries else "labels"
             raise ValueError(f"constraint_data has no {lacks}, and {constraint!r} needs them.")
     if any(constraint.needs_groups for constraint in given) and data.asked.groups is None:
+        passed = "sensitive_features to fit (in pipelines and searches by metadata routing)"
+        passed = passed if asked is None else "them as the third part of constraint_data"
         raise ValueError(
-            f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
-            "pipelines and searches by metadata routing), or name columns of X in "
-            "sensitive_columns."
+            f"constraint={estimator.constraint!r} needs groups: pass {passed}, or name columns of "
+            "X in sensitive_columns."
         )
     if any(constraint.takes_kappa for constraint in given):
         check_kappa(kappa)

@@ -124,7 +124,7 @@ def measures(
         **bound.attributes,
         # without the solver's state, which may be large
         "result_": replace(
-            result, state=None, bound=bound.text, optimality=str(solution.optimality)
+            result, state=None, bound=bound.text, optimality=solution.optimality.text
         ),
     }
 

@@ -46,6 +46,9 @@ def test_decimal_commas(table, tmp_path, capsys):
     path = tmp_path / "data.csv"
     text = run(capsys, table, path, "--weight", "amount", sep=";", decimal=",")
     assert "Numbers with a decimal comma: a, b, c, d, amount." in text
+    path.write_text("sep=;\n" + path.read_text())  # as Excel marks files
+    assert main(asked(str(path), "--weight", "amount")) == 0
+    assert "Numbers with a decimal comma: a, b, c, d, amount." in capsys.readouterr().out
     plain = table.assign(amount=[1000.0 * (k // 7) + k + 0.5 for k in range(1, N_ROWS + 1)])
     again = run(capsys, plain, path, "--weight", "amount")
     figures = [

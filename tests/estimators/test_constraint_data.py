@@ -114,7 +114,7 @@ def test_paths_searches_and_pipelines() -> None:
         ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
         ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
         ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),
-        ((Z, None, None), "needs groups"),
+        ((Z, None, None), "needs groups: pass them as the third part of constraint_data"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
