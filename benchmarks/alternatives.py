@@ -1,5 +1,7 @@
 """find_alternatives against retraining LightGBM: the gap at equal loss on rows that chose nothing.
 
+`find_alternatives` has boosted trees and a linear model, with seven bounds each.
+
 Both have the same divisions of the rows into rows to train on, to choose by and to measure on, the
 same baseline (LightGBM's defaults) and the same rule: the smallest gap among the candidates whose
 accuracy on the rows to choose by is at most `--max-loss` below that of the baseline. Figures are
@@ -22,7 +24,7 @@ from benchmarks.harness.data import FRAMES, Data, encode
 from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.tables import Row, at_most, write_table
-from fairconstrained import FairBoostingClassifier, find_alternatives
+from fairconstrained import FairBoostingClassifier, FairLogisticClassifier, find_alternatives
 
 ACS = "folktables_acs{}_small:RAC1P"
 TASKS = (
@@ -37,6 +39,10 @@ GRID: dict[str, list[Any]] = {
     "colsample_bytree": [0.5, 0.8, 1.0],
     "reg_lambda": [0.0, 1.0, 10.0],
     "min_child_samples": [10, 20, 50],
+}
+MODELS = {
+    "trees": FairBoostingClassifier(enforce="decision", bound=False, n_jobs=1),
+    "linear": FairLogisticClassifier(enforce="decision", bound=False),
 }
 _DRAWS = 300  # of the bootstrap
 
@@ -92,7 +98,7 @@ def rows_of(options: Namespace) -> Iterator[Row]:
         best, first, seconds = retrained((X, y, groups), options.retrainings, options.max_loss)
         began = time.process_time()
         record = find_alternatives(
-            {"trees": FairBoostingClassifier(enforce="decision", bound=False, n_jobs=1)},
+            MODELS,
             X,
             y,
             groups,

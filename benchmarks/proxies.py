@@ -20,21 +20,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.alternatives import TASKS, gap, load
+from benchmarks.alternatives import MODELS, TASKS, gap, load
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.tables import Row, at_most, write_table
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    GroupProbabilities,
-    InputWarning,
-)
+from fairconstrained import GroupProbabilities, InputWarning
 from fairconstrained.metrics import rate_gaps
 
-MODELS = {
-    "linear": FairLogisticClassifier(enforce="decision"),
-    "trees": FairBoostingClassifier(enforce="decision", bound=False, n_jobs=1),
-}
 _KNOWN = 0.05  # of the training rows
 _DEFAULTS = TASKS[:2] + TASKS[3:4] + TASKS[5:6] + TASKS[8:9]
 
