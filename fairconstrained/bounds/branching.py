@@ -84,18 +84,10 @@ class Node:
 
 
 class Branching:
-    """The search for a bound over boxes of coefficients.
+    """The search for a bound over boxes of coefficients, from the best bound without boxes.
 
-    Parameters
-    ----------
-    start : EnvelopePoint
-        The best bound without boxes.
-    objective : float
-        What bounds are compared with.
-    target : float
-        The bound that suffices.
-    over : callable
-        Whether the search is to end, for the bound so far.
+    It ends at the `target`, or where `over` says so of the bound so far. Bounds are compared with
+    the `objective`.
     """
 
     def __init__(

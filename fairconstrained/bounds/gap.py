@@ -211,18 +211,8 @@ def _in_closed_form(part: CompositeFunction) -> bool:
 class _Search:
     """The search for multipliers with a large bound: Newton's method on the dual.
 
-    Parameters
-    ----------
-    lagrangian : Lagrangian or Tables
-        The functions.
-    objective : float
-        What the bound is compared with.
-    stop : float
-        The gap that suffices.
-    most : float
-        The rows that it may read.
-    over : callable
-        Whether the search is to end, for the bound so far.
+    It ends at the gap `stop` to the `objective`, after reading `most` rows, or where `over` says so
+    of the bound so far.
     """
 
     def __init__(

@@ -152,18 +152,8 @@ class Relaxation:
 class Pieces(NamedTuple):
     """The straight parts of envelopes, (n_points,) each.
 
-    Attributes
-    ----------
-    side : ndarray
-        On which side of t an envelope is straight, 0: nowhere.
-    t : ndarray
-        Where it begins.
-    slope : ndarray
-        Its slope.
-    end : ndarray
-        Where it meets the function again; infinity in the whole space.
-    chord : ndarray of bool
-        Whether the envelope is straight everywhere.
+    An envelope is straight on a side of t (0: nowhere), from t to the `end` where it meets the
+    function again, infinity in the whole space; with a `chord` it is straight everywhere.
     """
 
     side: Array

@@ -55,16 +55,8 @@ def class_bound(
 ) -> tuple[float, float]:
     """Return a lower bound on the objective of all models that violate no more, and its passes.
 
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at a point.
-    multipliers : ndarray of shape (n_constraints,)
-        Where multipliers are looked for: on the line to zero.
-    most : float
-        The data passes that it may take.
-    over : callable
-        Whether a bound suffices.
+    Multipliers are looked for on the line from the given ones to zero, in at most `most` data
+    passes, until a bound suffices (`over`).
     """
     weights, level = _weights(at, multipliers)
     of_loss = _row_weights(at)

@@ -17,8 +17,7 @@ class FeatureMap:
 
     With G groups the features are :math:`(x,\ z_1 x, \dots, z_G x,\ z_1, \dots, z_G)`, where
     :math:`z_k` says whether the row is in group k. IDCA's (1, x, z, z x) spans the same functions;
-    here there is no reference group, so that the penalty is the same for all groups in any
-    order.
+    here there is no reference group, so that the penalty is the same for all groups in any order.
 
     References
     ----------

@@ -189,9 +189,8 @@ class ExpectedGap:
     which is more than the gap of their means. A search among many models finds one that meets a
     bound by chance, so that the means are biased. Rates of true and false positives and of errors
     are therefore estimated from all rows of a group with the probabilities of their labels as well
-    (:class:`SoftLabels`), and the larger gap is taken.
-    Without these, for selection rates, several classes, thresholds and rows in shards, the expected
-    gap does not know of the search.
+    (:class:`SoftLabels`), and the larger gap is taken. Without these, for selection rates, several
+    classes, thresholds and rows in shards, the expected gap does not know of the search.
 
     Attributes
     ----------

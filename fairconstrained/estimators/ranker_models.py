@@ -82,9 +82,8 @@ class BoostedScores(TreeParameters, RankerModel):
     that they are grown on, so that gaps on other queries are larger. With 200 queries,
     ``QueryParity(0.02, average=True)`` and the defaults, the gap on 500 new queries was 0.57 and
     NDCG@10 0.44; with ``constraint_fraction=0.3`` 0.05 and 0.27; with linear scores, of which these
-    labels were made, 0.06 and 0.37. Measure both with
-    :func:`~fairconstrained.compare_rankers`. With a constraint for every query, trees take several
-    times as long as linear scores.
+    labels were made, 0.06 and 0.37. Measure both with :func:`~fairconstrained.compare_rankers`.
+    With a constraint for every query, trees take several times as long as linear scores.
 
     References
     ----------

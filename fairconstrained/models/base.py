@@ -57,20 +57,10 @@ class Model(ABC):
 
     @abstractmethod
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
-        r"""Return the scores and their pullback: one forward pass.
+        r"""Return the scores :math:`s(w)` of parameters w, and their pullback: one forward pass.
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The parameters.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            :math:`s(w)`.
-        pullback : callable
-            Maps weights v of the shape of the scores to the gradient of
-            :math:`\langle v, s(w) \rangle`, shape (n_parameters,): one backward pass.
+        Scores are (n_rows,) or (n_rows, n_outputs). The pullback maps weights v of this shape to
+        the gradient of :math:`\langle v, s(w) \rangle`, shape (n_parameters,): one backward pass.
         """
 
     def offset(self) -> Array | None:
@@ -83,23 +73,11 @@ class Model(ABC):
 
     @abstractmethod
     def batch(self, rows: Array) -> Self:
-        """Return the model of these rows only.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            Positions of rows; one that occurs twice is two rows of the batch.
-        """
+        """Return the model of these rows only; one that occurs twice is two rows of the batch."""
 
     @abstractmethod
     def on(self, X: Matrix) -> Self:
-        """Return the model of other rows, with the same parameters.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_other_rows, n_features)
-            The rows, with the same columns.
-        """
+        """Return the model of other rows, (n_other_rows, n_features), with the same parameters."""
 
     def preconditioner(self) -> Array:
         """Return the typical sizes of the parameters, shape (n_parameters,), > 0; ones if unknown.
@@ -116,48 +94,24 @@ class Model(ABC):
     def gram(self, weights: Array) -> Array:
         r"""Return :math:`J^\top \mathrm{diag}(d) J` for the Jacobian J of a linear model.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,)
-            The row weights d, of any sign.
-
-        Returns
-        -------
-        gram : ndarray of shape (n_parameters, n_parameters)
+        Its shape is (n_parameters, n_parameters); d are the weights of the rows, of any sign.
         """
         raise NotImplementedError(f"{type(self).__name__} has no products of columns.")
 
     def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
         """Return the gradients of several weighted sums of linear scores, all in one pass.
 
-        Parameters
-        ----------
-        weights : ndarray or CSC of shape (m, n_rows)
-            The weights of the scores in each sum.
-
-        Returns
-        -------
-        gradients : ndarray of shape (m, n_parameters) or None
-            None where one pass for each of them costs less.
+        The weights are (m, n_rows), an array or CSC, and the gradients (m, n_parameters); None
+        where one pass for each of them costs less.
         """
         return None
 
     def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
         r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
 
-        J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,)
-            The row weights d >= 0.
-        n_iter : int, default=20
-            Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
-
-        Raises
-        ------
-        ValueError
-            If the model is not linear.
+        J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`, and d are the weights
+        of the rows, >= 0. After `n_iter` power iterations the Rayleigh quotient is enlarged by 10
+        per cent. A model that is not linear raises a ValueError.
         """
         if not self.linear:
             raise ValueError("curvature: the model must be linear; no bound is known for others.")

@@ -98,26 +98,13 @@ class LeafModel(LinearModel):
         alpha: float | Array = 0.0,
         fit_intercept: bool = True,
     ) -> Self:
-        """Return the model of some rows.
+        """Return the model of some rows, whose features are (n_rows, n_features).
 
-        Parameters
-        ----------
-        features : LeafFeatures
-            The trees.
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0, for the preconditioner.
-        initial : ndarray of shape (n_columns + 1,)
-            The boosted coefficients of the columns, and the intercept.
-        scores : ndarray of shape (n_rows,) or None, default=None
-            The scores of the boosted trees, if they are known.
-        curvature : float or None, default=None
-            The mean second derivative of the loss in the scores, > 0, if it is known.
-        alpha : float or ndarray of shape (n_columns,), default=0.0
-            The strength of the penalty on the coefficients.
-        fit_intercept : bool, default=True
-            Whether the intercept is a parameter; if not, it must be zero.
+        `initial` has the boosted coefficients of the columns, then the intercept; without
+        `fit_intercept` this is no parameter and must be zero. `scores` are those of the boosted
+        trees, if they are known. The preconditioner is made of the weights of the rows, the mean
+        second derivative of the loss in the scores (`curvature`, > 0, if it is known), and the
+        strength of the penalty on the coefficients (`alpha`, a number or one per column).
         """
         columns = features(X, None if scores is None else np.zeros(len(scores)))
         if scores is not None and features.base_of is not None:
@@ -153,12 +140,6 @@ class LeafModel(LinearModel):
         return np.zeros(self.n_parameters) if self.initial is None else self.initial.copy()
 
     def on(self, X: Matrix) -> LeafModel:
-        """Return the model of other rows, with the same parameters.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_other_rows, n_features)
-            Their features, not their leaves.
-        """
+        """Return the model of other rows, of which X are the features, not the leaves."""
         assert self.features is not None, "made by LeafModel.of"
         return replace(self, X=self.features(X))

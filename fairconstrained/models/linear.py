@@ -57,21 +57,9 @@ class LinearModel(Model):
     ) -> LinearModel:
         """Return the model with its features centred and divided by the feature scale.
 
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        fit_intercept : bool, default=True
-            Whether there is an intercept; without one, features are not centred.
-        n_outputs : int, default=1
-            The number of scores of a row.
-        rescale : bool, default=True
-            Whether to centre and scale. Without it the parameters are those of X itself, and only
-            the preconditioner knows the features' sizes.
-        known : FeatureScale or None, default=None
-            The feature scale, where it is not that of these rows; None computes it.
+        The scale is that of these rows, with weights > 0, unless another is `known`. Without an
+        intercept, features are not centred. Without `rescale` the parameters are those of X itself,
+        and only the preconditioner knows the features' sizes.
         """
         known = feature_scale(X, sample_weight) if known is None else known
         shift = known.mean if rescale and fit_intercept else None
@@ -86,13 +74,7 @@ class LinearModel(Model):
         )
 
     def in_units(self, scale: Array) -> LinearModel:
-        """Return the same model with other feature scales.
-
-        Parameters
-        ----------
-        scale : ndarray of shape (n_features,)
-            q, positive.
-        """
+        """Return the same model with other feature scales q > 0, (n_features,)."""
         before = 1.0 if self.scale is None else self.scale
         squares = self.mean_squares
         squares = None if squares is None else squares * (before / scale) ** 2
@@ -133,15 +115,7 @@ class LinearModel(Model):
     def coefficients(self, w: Array) -> tuple[Array, Array]:
         """Return (coef, intercept) of the features before shift and scale.
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The parameters.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_outputs, n_features)
-        intercept : ndarray of shape (n_outputs,)
+        They are of shapes (n_outputs, n_features) and (n_outputs,).
         """
         n = self.n_coefficients
         coef = w[:n].reshape(self.n_outputs, -1) / (1.0 if self.scale is None else self.scale)
@@ -178,12 +152,7 @@ class LinearModel(Model):
     def vjp(self, w: Array, v: Array) -> Array:
         """Return the gradient of sum(v * scores(w)) with respect to w: one backward pass.
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The parameters; the gradient of a linear model does not depend on them.
-        v : ndarray of the shape of the scores
-            The weights of the scores.
+        The gradient of a linear model does not depend on w.
         """
         if not isinstance(self.X, np.ndarray):
             back = self.X.T @ v
@@ -199,12 +168,8 @@ class LinearModel(Model):
     def in_parameters(self, slopes: Array, totals: Array) -> Array:
         """Return gradients in the parameters of one output.
 
-        Parameters
-        ----------
-        slopes : ndarray of shape (m, n_features)
-            Gradients in the coefficients of X, before shift and scale.
-        totals : ndarray of shape (m, 1)
-            Those in the intercept.
+        The slopes, (m, n_features), are gradients in the coefficients of X, before shift and scale;
+        the totals, (m, 1), those in the intercept.
         """
         if self.shift is not None:
             slopes = slopes - totals * self.shift
@@ -252,13 +217,7 @@ class LinearModel(Model):
         return self.in_parameters(back, np.reshape(weights.sum(axis=1), (-1, 1)))
 
     def on(self, X: Matrix) -> LinearModel:
-        """Return the model of other rows, with the same parameters, shift and scale.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_other_rows, n_features)
-            The rows, with the same columns.
-        """
+        """Return the model of other rows, with the same columns, parameters, shift and scale."""
         return replace(self, X=X)
 
     def batch(self, rows: Array) -> LinearModel:
@@ -267,25 +226,13 @@ class LinearModel(Model):
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:
-    """Return the scores of rows to predict.
-
-    Raises
-    ------
-    ValueError
-        If values of the rows are so large that a score overflows.
-    """
+    """Return the scores of rows to predict; raise a ValueError if one overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return checked_scores(model.scores(w))
 
 
 def checked_scores(scores: Array) -> Array:
-    """Return scores, (n_rows,) or (n_rows, n_outputs), that are finite.
-
-    Raises
-    ------
-    ValueError
-        If scores are infinite or nan.
-    """
+    """Return scores of one or several outputs if all are finite, else raise a ValueError."""
     if not np.isfinite(scores).all():
         rows = np.flatnonzero(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1))
         raise ValueError(

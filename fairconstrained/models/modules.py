@@ -26,24 +26,12 @@ _SMALL = 1 << 22  # below this many multiplications in a layer, starting threads
 
 
 def torch_module() -> Any:
-    """Return PyTorch.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-    """
+    """Return PyTorch; an ImportError says how to install it."""
     return import_extra("torch", "torch", "A network")
 
 
 def device_of(name: str) -> device:
-    """Return the device of a name.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or is "cuda" where PyTorch finds no GPU.
-    """
+    """Return the device of a name; raise a ValueError for "cuda" where PyTorch finds no GPU."""
     check_option("device", name, DEVICES)
     torch = torch_module()
     gpu = name != "cpu" and torch.cuda.is_available()

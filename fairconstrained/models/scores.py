@@ -60,13 +60,7 @@ class _OfPositions(Model):
         return replace(self, rows=self.rows[rows])  # type: ignore[type-var]
 
     def on(self, X: Matrix) -> Self:
-        """Return the model of other rows.
-
-        Parameters
-        ----------
-        X : ndarray of int of shape (n_other_rows,) or (n_other_rows, 1)
-            Their positions.
-        """
+        """Return the model of other rows, whose positions are X, in one or two dimensions."""
         return replace(self, rows=np.asarray(X).ravel())  # type: ignore[type-var]
 
 

@@ -27,21 +27,9 @@ class Evaluation:
     """A problem at a point: one forward pass per model, made when first needed and kept.
 
     It owns everything that has the length of the rows: scores and forward passes. They are freed
-    with it. Evaluations that are made from it (see :meth:`Problem.at`) share them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    w : ndarray of shape (n_variables,)
-        The point.
-    like : Evaluation or None, default=None
-        An evaluation, perhaps of another problem, see :meth:`Problem.at`.
-
-    Attributes
-    ----------
-    certified : tuple of (Multipliers, KKT) or None
-        The last optimality conditions: a solver asks for those that the loop asks for again.
+    with it. Evaluations that are made from it (`like`, see :meth:`Problem.at`) share them.
+    `certified` has the last multipliers and their optimality conditions: a solver asks for those
+    that the loop asks for again.
     """
 
     certified: tuple[Multipliers, Any] | None = None
@@ -241,12 +229,8 @@ class Evaluation:
     ) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
 
-        Parameters
-        ----------
-        multipliers : ndarray of shape (n_constraints,), Multipliers or None, default=None
-            lambda; None for the objective alone.
-        objective : float, default=1.0
-            The weight of f; 0 for the constraints alone.
+        Without multipliers it is that of the objective f, whose weight is `objective`: 0 for the
+        constraints alone.
         """
         active = None if multipliers is None else Multipliers.of(multipliers)
         if (active, objective) in self._gradients:  # a solver asks for it before the certificate
@@ -271,10 +255,7 @@ class Evaluation:
     def hessian(self, multipliers: Array | Multipliers) -> Array:
         r"""Return the Hessian of :math:`f + \sum_j \lambda_j g_j`; it counts as a data pass.
 
-        Parameters
-        ----------
-        multipliers : ndarray of shape (n_constraints,) or Multipliers
-            lambda. The problem is :attr:`Problem.twice_differentiable`.
+        The problem is :attr:`Problem.twice_differentiable`.
         """
         problem = self.problem
         (model,) = problem.models
@@ -293,14 +274,9 @@ class Evaluation:
         return total
 
     def constraint_gradients(self, which: Array) -> Array:
-        """Return the gradients of some constraints, shape (len(which), n_variables).
+        """Return the gradients of constraints at some positions, shape (len(which), n_variables).
 
         Each costs a backward pass, or each statistic that they depend on if these are fewer.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            Positions of constraints.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
         for k, places, outputs in self._by_part(which):

@@ -50,19 +50,12 @@ class KKT:
     def of(
         cls, at: Evaluation, multipliers: Array | Multipliers, *, rounded: Evaluation | None = None
     ) -> KKT:
-        r"""Return the conditions at an evaluation.
+        r"""Return the conditions at an evaluation, with multipliers >= 0, (n_constraints,).
 
-        Parameters
-        ----------
-        at : Evaluation
-            The problem at the point.
-        multipliers : ndarray of shape (n_constraints,) or Multipliers
-            lambda >= 0.
-        rounded : Evaluation or None, default=None
-            The problem with its kinks rounded, at the same point. Its gradient is an
-            :math:`\epsilon`-subgradient of the problem's Lagrangian and is taken in place of the
-            one that happens to be chosen on the kinks; epsilon counts as complementarity, which it
-            is once every max{} is written as constraints on a variable of its own.
+        `rounded` is the problem with its kinks rounded, at the same point. Its gradient is an
+        :math:`\epsilon`-subgradient of the problem's Lagrangian and is taken in place of the one
+        that happens to be chosen on the kinks; epsilon counts as complementarity, which it is once
+        every max{} is written as constraints on a variable of its own.
         """
         active = Multipliers.of(multipliers)
         if rounded is None and at.certified is not None and at.certified[0] is active:

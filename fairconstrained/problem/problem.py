@@ -173,10 +173,7 @@ class Problem:
     def start(self, random_state: RandomState = 0) -> Array:
         """Return the point of the domain from which solvers start: the models' and the terms' own.
 
-        Parameters
-        ----------
-        random_state : int, RandomState or None, default=0
-            The source of randomness, for models whose start is drawn.
+        The random state is for models whose start is drawn.
         """
         w = np.zeros(self.n_variables)
         source: np.random.RandomState = check_random_state(random_state)
@@ -189,13 +186,8 @@ class Problem:
     def start_at(self, parameters: Array) -> Array:
         """Return a start with given parameters, and auxiliary variables that terms choose for them.
 
-        See :meth:`~fairconstrained.terms.base.Term.auxiliary_for`; this counts no data passes.
-
-        Parameters
-        ----------
-        parameters : ndarray
-            The values of the first variables. Those that follow, except for auxiliary variables,
-            keep their initial values.
+        See :meth:`~fairconstrained.terms.base.Term.auxiliary_for`; this counts no data passes. The
+        parameters are the first variables; others that are not auxiliary keep their initial values.
         """
         w = self.start()
         w[: parameters.size] = parameters
@@ -220,16 +212,11 @@ class Problem:
         return direction
 
     def at(self, w: Array, *, like: Evaluation | None = None) -> Evaluation:
-        """Return the evaluation at `w`.
+        """Return the evaluation at `w`, (n_variables,).
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_variables,)
-            The point.
-        like : Evaluation or None, default=None
-            An evaluation, perhaps of another problem made from the same models. If it is at the
-            same parameters, what it knows of models and terms that both problems have is used
-            again, and the rows are not read again.
+        `like` is an evaluation, perhaps of another problem made from the same models. If it is at
+        the same parameters, what it knows of models and terms that both problems have is used
+        again, and the rows are not read again.
         """
         return Evaluation(self, np.asarray(w, dtype=float), like=like)
 
@@ -242,30 +229,16 @@ class Problem:
         return replace(self, constraints=tuple(constraints))
 
     def shifted(self, shifts: Array) -> Problem:
-        """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names.
-
-        Parameters
-        ----------
-        shifts : ndarray of shape (n_constraints,)
-            What tolerances shrink by.
-        """
+        """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names."""
         parts = zip(self.constraints, self.places[1:], strict=True)
         return self.with_constraints([part.shifted(shifts[place]) for part, place in parts])
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
 
-        Parameters
-        ----------
-        *rows : ndarray of int
-            One batch for every model, in the order of `models`.
-        weights : sequence of ndarray or None, default=None
-            For every batch one over the expected draws of each row in it; None: uniform draws.
-
-        Raises
-        ------
-        ValueError
-            If the number of batches is not the number of models.
+        There is a batch of positions of rows for every model, in the order of `models`, else a
+        ValueError. `weights` have, for every batch, one over the expected draws of each row in it;
+        None stands for uniform draws.
         """
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
@@ -295,28 +268,15 @@ class Problem:
     def blocks(self) -> list[Array | None]:
         """Return, for every model, codes of the rows that batches must hold together, or None.
 
-        Raises
-        ------
-        ValueError
-            If terms of the same rows have different blocks.
+        Terms of the same rows with different blocks raise a ValueError.
         """
         return [common_blocks(terms) for terms in self._terms_by_model]
 
     def proximal(self, center: Array, rho: float, constraint_rho: float | None = None) -> Problem:
-        r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function.
+        r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function (4).
 
-        Parameters
-        ----------
-        center : ndarray of shape (n_variables,)
-            The centre c.
-        rho : float
-            The strength; the subproblem is strongly convex where it exceeds minus the modulus.
-        constraint_rho : float or None, default=None
-            The strength for the constraints; None is `rho`.
-
-        References
-        ----------
-        IPC, equation (4).
+        It is strongly convex where the strength rho exceeds minus the modulus. The constraints have
+        `constraint_rho` if it is given.
         """
         near = Proximity(center, rho)
         other = near if constraint_rho is None else Proximity(center, constraint_rho)
@@ -326,16 +286,7 @@ class Problem:
     def convexify(self, w: Array, *, like: Evaluation | None = None) -> Problem:
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_variables,)
-            The point.
-        like : Evaluation or None, default=None
-            An evaluation at `w`, see :meth:`at`.
-
-        References
-        ----------
-        IDCA, equation (21) and algorithm 1.
+        It is that of equation (21) and algorithm 1. `like` is an evaluation at `w`, see :meth:`at`.
         """
         at = self.uncounted().at(w, like=like)
         return self._map(lambda part: part.convexify(at.w, at.scores_of(part)))
@@ -343,11 +294,8 @@ class Problem:
     def smoothed(self, width: float) -> Problem:
         """Return the problem with all kinks rounded over `width`, smooth if it is `smoothable`.
 
-        Parameters
-        ----------
-        width : float
-            In the units of the scores for losses and surrogates, of the weights for penalties; see
-            :class:`~fairconstrained.functions.base.Rounded`.
+        The width is in the units of the scores for losses and surrogates, of the weights for
+        penalties; see :class:`~fairconstrained.functions.base.Rounded`.
         """
         return self._map(lambda part: part.smoothed(width))
 
@@ -357,17 +305,8 @@ class Problem:
         .. math::
             \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad f(w) \le \text{bound}.
 
-        The new variable t comes last; 0 stands for "all constraints hold".
-
-        Parameters
-        ----------
-        bound : float or None, default=None
-            The largest objective allowed; None leaves the objective out, which is the problem of
-            finding a feasible point.
-
-        References
-        ----------
-        3S-Econ, Problem 1; IPC, Remark 1 (the start).
+        The new variable t comes last; 0 stands for "all constraints hold". Without a bound on the
+        objective it is the problem of finding a feasible point (3S-Econ, Problem 1; IPC, Remark 1).
         """
         n = self.n_variables
         constraints = [part.widened(n, -1.0) for part in self.constraints]

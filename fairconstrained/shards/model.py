@@ -86,13 +86,7 @@ class ShardedLinearModel(LinearModel):
         return self._of_atoms[term]
 
     def summed(self, term: Term) -> Term:
-        """Return `of_atoms` of a term whose statistics are sums over rows.
-
-        Raises
-        ------
-        TypeError
-            If they are not.
-        """
+        """Return `of_atoms` of a term; a TypeError if its statistics are no sums over rows."""
         if not term.shardable:
             raise TypeError(
                 f"{type(term).__name__} is not a sum over rows, so that it cannot be computed "

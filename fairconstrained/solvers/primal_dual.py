@@ -375,10 +375,9 @@ class LagrangianDescentAscent(FirstOrderSolver):
 def constraint_features(problem: Problem) -> Matrix:
     """Return features of the constraints, shape (n_constraints, n_features), sparse if many.
 
-    A constraint that combines cells has two features per cell: how much of it is added and how
-    much subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and
-    "b, subtracted", and shares these with the other constraints on a and b. Others are described
-    by themselves.
+    A constraint that combines cells has two features per cell: how much of it is added and how much
+    subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and "b, subtracted",
+    and shares these with the other constraints on a and b. Others are described by themselves.
     """
     blocks = [sp.csr_array((0, 0))]
     for part in problem.constraints:

@@ -91,20 +91,10 @@ class Term(ABC):
 
     @abstractmethod
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the statistics and the function that pulls weights on them back.
+        """Return the statistics, (n_statistics,), and the function that pulls weights on them back.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            The scores of the term's rows.
-        auxiliary : ndarray of shape (n_auxiliary,)
-            The term's own variables.
-
-        Returns
-        -------
-        statistics : ndarray of shape (n_statistics,)
-        pullback : callable
-            u -> (d <u, statistics> / d scores, d <u, statistics> / d auxiliary).
+        That is u -> (d <u, statistics> / d scores, d <u, statistics> / d auxiliary). The scores are
+        (n_rows,) or (n_rows, n_classes), the term's own variables (n_auxiliary,).
         """
 
     @abstractmethod
@@ -182,12 +172,7 @@ class Term(ABC):
     def take(self, rows: Array, weights: Array) -> Term:
         """Return the term on some rows, each multiplied by a weight.
 
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            The rows, perhaps with repetitions.
-        weights : ndarray of shape (b,)
-            The factor of the share of each row in the statistics.
+        Rows may be repeated. The weight is the factor of the row's share in the statistics.
         """
         raise TypeError(f"{type(self).__name__} has no batches of rows.")
 
@@ -247,10 +232,7 @@ class Term(ABC):
     def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
         """Return a convex majorant that touches the term at the scores; itself if it is convex.
 
-        Raises
-        ------
-        TypeError
-            If the term is not known as a difference of convex functions.
+        A term that is not known as a difference of convex functions raises a TypeError.
         """
         if not self.convex:
             raise TypeError(f"convexify needs a difference of convex functions; got {self!r}.")
@@ -297,10 +279,7 @@ class CurvedPullback(Protocol):
 def common_blocks(terms: Iterable[Term]) -> Array | None:
     """Return the blocks of terms on the same rows, None if none of them has any.
 
-    Raises
-    ------
-    ValueError
-        If terms have different blocks.
+    Terms with different blocks raise a ValueError.
     """
     every = (term.blocks() for term in terms)
     blocks = [codes for codes in every if codes is not None]

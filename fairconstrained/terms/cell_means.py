@@ -287,18 +287,10 @@ def zeros_on_line(at: Array, by: Array) -> Array:
 
 
 def rates_on_line(terms: Sequence[CellMeans], at: Array, by: Array, points: Array) -> list[Array]:
-    """Return A 1{at + t by > 0} of terms for every point t, each of shape (n_cells, n_points).
+    """Return A 1{at + t by > 0} of terms with cells A for every point t, (n_cells, n_points) each.
 
-    The decision on a row changes at one t, so that one histogram gives the rates at all points.
-
-    Parameters
-    ----------
-    terms : sequence of CellMeans
-        The cells A, and the signs that scores are multiplied by.
-    at, by : ndarray of shape (n_rows,)
-        The line of scores.
-    points : ndarray of shape (n_points,)
-        t, in increasing order.
+    The decision on a row changes at one t, so that one histogram gives the rates at all points,
+    which are in increasing order. `at` and `by`, (n_rows,), are multiplied by the terms' signs.
     """
     changes, rates = _changes(at, by, points), []
     for term in terms:

@@ -254,17 +254,7 @@ _TIED = 1e-12  # relative to the largest score
 
 
 class Ranked:
-    """Weighted scores of a cell, sorted where that is needed.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        The scores.
-    weights : ndarray of shape (n,) or None, default=None
-        Their weights, >= 0; None stands for ones.
-    rows : ndarray of int of shape (n,) or slice, default=slice(None)
-        The rows that have them.
-    """
+    """Weighted scores of a cell, sorted where that is needed; weights of None stand for ones."""
 
     def __init__(self, scores: Array, weights: Array | None = None, rows: Any = slice(None)):
         self.scores, self.rows = scores, rows

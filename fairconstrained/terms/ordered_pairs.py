@@ -141,16 +141,8 @@ class OrderedPairs:
 class PairNames(Sequence[str]):
     """The texts of all ordered pairs, made when asked for.
 
-    Parameters
-    ----------
-    pairs : OrderedPairs
-        The pairs.
-    text : str
-        With {first} and {second} for the names of the two.
-    names : list of str
-        The names of the numbers.
-    marks : sequence of str, default=("",)
-        What is added to the end of both names: every pair has a text for each.
+    The text has {first} and {second} for the names of the two numbers. Each of the marks is added
+    to the end of both names: every pair has a text for each.
     """
 
     def __init__(

@@ -146,16 +146,7 @@ class _RatesPullback(FactoredPullback):
 class _OnNodes(_RatesPullback):
     """The rows are spread on the nodes of a grid, the same for all cells; few are nodes themselves.
 
-    Parameters
-    ----------
-    term : ThresholdRates
-        The cells and phi.
-    scores : ndarray
-        The scores of the rows of the cells, in the order of their entries.
-    thresholds : ndarray
-        theta.
-    step : float or None
-        That of the grid.
+    `scores` are in the order of the entries of the term's cells; `step` is that of the grid.
     """
 
     def __init__(self, term: ThresholdRates, scores: Array, thresholds: Array, step: float | None):
