@@ -95,23 +95,11 @@ class CandidateSearch:
     where decisions change, of which the points of the line are quantiles, and the rates at these.
     The rates at a point are exact; between two of them there may be a better model.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its constraints, with the indicator, must hold.
-    y : ndarray of shape (n_rows,)
-        The labels of the objective's rows, -1 or +1; of rows in shards those of the atoms.
-    sample_weight : ndarray of shape (n_rows,)
-        Their weights.
-    constants : sequence of ndarray of shape (n_variables,) or None, default=None
-        The constant models; None takes those whose coefficients are zero.
-    expected : sequence of CompositeFunction, default=()
-        Estimates of constraints on new rows. Their violation is not forbidden, but has a price.
-
-    Raises
-    ------
-    ValueError
-        If rows are in shards, and a constraint is on other rows, in memory.
+    The constraints of the problem, with the indicator, must hold. `y`, -1 or +1, and the weights
+    are those of the objective's rows, in shards those of the atoms. Without `constants`, these are
+    the models whose coefficients are zero. `expected` are estimates of constraints on new rows:
+    their violation is not forbidden, but has a price. A constraint on other rows, in memory, raises
+    a ValueError where rows are in shards.
     """
 
     rows_on_line: ClassVar[type[ScoresOnLine]] = ScoresOnLine

@@ -55,20 +55,9 @@ class HeldOut:
     ) -> HeldOut:
         """Return the constraints on the held-out rows, with what they chose on the training rows.
 
-        Parameters
-        ----------
-        constraints : sequence of Constraint
-            Their tolerances are set.
-        problem : Problem
-            The constraints on the training rows.
-        training, held_out : TrainingData
-            The rows.
-        rows : ndarray of int or None
-            The positions of the held-out rows in X, if these are in memory.
-        model : Model
-            The model on the held-out rows.
-        unconstrained : FreeScores
-            The model without constraints, on the held-out rows.
+        The tolerances of the constraints are set, and `problem` has them on the training rows.
+        `rows` are the positions of the held-out rows in X, if these are in memory; `model` and
+        `unconstrained` have the scores of these rows.
         """
         parts, claims, before = [], [], []
         bound = iter(problem.constraints)
@@ -175,21 +164,11 @@ def hold_out(
 ) -> tuple[TrainingData, TrainingData, Array]:
     """Return the rows to train on, the held-out rows, and the positions of the latter.
 
-    The share is taken of every group. Labels are left to chance, so that given their number the
-    held-out rows of a group are a sample from the population of that group, and counts in them are
-    binomial. Where the constraints are on other sets of rows (several attributes one by one, a
-    group against all rows), or groups have few rows, the rows are drawn from all rows.
-
-    Parameters
-    ----------
-    data : TrainingData
-        All rows.
-    share : float or "auto"
-        The share that is held out, in (0, 1); "auto" takes that of `expected_share`.
-    random_state : int, RandomState or None
-        Chooses the rows.
-    constraints : sequence of Constraint
-        What is tested.
+    The share is taken of every group; "auto" takes that of `expected_share`. Labels are left to
+    chance, so that given their number the held-out rows of a group are a sample from the population
+    of that group, and counts in them are binomial. Where the constraints are on other sets of rows
+    (several attributes one by one, a group against all rows), or groups have few rows, the rows are
+    drawn from all rows.
     """
     claims = claims_on_all(constraints, data)
     if isinstance(share, str):

@@ -61,14 +61,8 @@ class SoftLabels:
         """Return soft labels from the scores of a model that was fitted without constraints.
 
         The probabilities are those of a logistic regression on the scores with an intercept for
-        every group, which is shrunk: labels of few rows change it little.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores.
-        y, codes, weight
-            See above.
+        every group, which is shrunk: labels of few rows change it little. For `y`, `codes` and
+        `weight` see the class.
         """
         members = _members(codes)
         X = sp.csr_array(sp.hstack([sp.csr_array(scores[:, None]), members]))
@@ -78,12 +72,9 @@ class SoftLabels:
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.
 
-        Parameters
-        ----------
-        problem : Problem
-            The constraints. True and false positive rates and error rates are averages over the
-            rows of a label in some groups; selection rates and others have no such estimate. Rates
-            of groups of one label have none either: there are no more rows of these groups.
+        True and false positive rates and error rates are averages over the rows of a label in some
+        groups; selection rates and others have no such estimate. Rates of groups of one label have
+        none either: there are no more rows of these groups.
         """
         model, softened_parts = problem.objective.model, []
         for part in problem.constraints:
@@ -161,12 +152,8 @@ def has_few_rows(problem: Problem) -> bool:
 def effective_rows(term: CellMeans, squares: Array | None = None) -> Array:
     """Return the effective number of rows of every cell, infinity where it has none.
 
-    Parameters
-    ----------
-    term : CellMeans
-        The cells.
-    squares : ndarray of shape (n_rows,) or None, default=None
-        Where rows stand for several: the sum of their squared weights, over their squared sum.
+    Where rows stand for several, `squares` are the sum of their squared weights, over their squared
+    sum.
     """
     cells = term.cells
     each = np.ones(term.n_rows) if squares is None else squares
@@ -215,14 +202,7 @@ def expected_gaps(
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps of all rates of decisions that constraints compare.
 
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the model.
-    labels : SoftLabels or None
-        The probabilities of the labels.
-    squares : ndarray of shape (n_rows,) or None, default=None
-        Where rows stand for several: the sum of their squared weights, over their squared sum.
+    The labels have probabilities, if they are given; for `squares` see :func:`effective_rows`.
     """
     decided, gaps = at.decided, []
     for part in decided.problem.constraints:

@@ -91,13 +91,7 @@ class Certificate:
 
 
 def check_testable(constraints: Sequence[Constraint]) -> None:
-    """Check that held-out rows can test the constraints.
-
-    Raises
-    ------
-    ValueError
-        With the reason, if they cannot test one of them.
-    """
+    """Raise a ValueError with the reason if held-out rows cannot test the constraints."""
     for constraint in constraints:
         if constraint.cannot_be_tested:
             raise ValueError(

@@ -234,15 +234,7 @@ class DecisionSearch:
         return self.accuracy_unconstrained - self.accuracy
 
     def result(self, at: Evaluation, first: Result) -> Result:
-        """Return a result for this model, with the status and trace of the fit on scores.
-
-        Parameters
-        ----------
-        at : Evaluation
-            The problem with the surrogate, at this model.
-        first : Result
-            The fit on scores.
-        """
+        """Return a result for this model, with the status and trace of `first`, that on scores."""
         if self.constant:  # thresholds of ranks that suit other scores say nothing
             problem = at.problem
             at = problem.at(problem.start_at(at.w[: problem.objective.model.n_parameters]))

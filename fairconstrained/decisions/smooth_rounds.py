@@ -76,16 +76,8 @@ class SmoothRounds:
     decisions. With constraints on rankings multipliers follow the shifted constraints, and the loss
     is added to the share of errors instead of the price: scores may have to move far.
 
-    Parameters
-    ----------
-    search : CandidateSearch
-        The constraints on decisions.
-    start : Candidate
-        The model.
-    n_rounds : int
-        The rounds in which the widths shrink.
-    anchor : float
-        Times variables over rows, what it costs to move the scores by their spread.
+    `search` has the constraints on decisions. The widths shrink in `n_rounds` rounds. `anchor`,
+    times variables over rows, is what it costs to move the scores by their spread.
     """
 
     def __init__(
@@ -257,15 +249,7 @@ def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
 
 
 def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
-    """Return a function of rates with a surrogate that is steeper by a factor; others unchanged.
-
-    Parameters
-    ----------
-    part : CompositeFunction
-        The function.
-    factor : float
-        What the surrogate's scale is divided by.
-    """
+    """Return rates with their surrogate's scale divided by a factor; other functions unchanged."""
     return replace(part, term=_steeper(part.term, factor))
 
 

@@ -95,23 +95,9 @@ class ThresholdChoices:
     ) -> ThresholdChoices:
         """Return the choices of the thresholds of a problem.
 
-        Parameters
-        ----------
-        problem : Problem
-            Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`.
-        y : ndarray of shape (n_rows,)
-            The labels, -1 or +1.
-        sample_weight : ndarray of shape (n_rows,)
-            The weights of the rows.
-        limits : tuple of float
-            The thresholds that select no row and all rows.
-        fixed : mapping from int to float
-            Thresholds that are given.
-
-        Raises
-        ------
-        ValueError
-            If a constraint is not a function of the decisions.
+        Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`. The limits are the
+        thresholds that select no row and all rows; `fixed` thresholds are given. A constraint that
+        is not a function of the decisions raises a ValueError.
         """
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)

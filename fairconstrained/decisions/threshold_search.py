@@ -204,13 +204,8 @@ class BandSearch:
     Boxes are divided, those of the largest bound first, until none of them can have better choices
     than the best ones found. Only levels that are rates of some group count.
 
-    Parameters
-    ----------
-    choices : ThresholdChoices
-        See :func:`can_be_searched`.
-    resolution : float
-        Choices that add less than this to the accuracy are not looked for, for instance the weight
-        of a row.
+    For the choices see :func:`can_be_searched`. Those that add less than the `resolution`, for
+    instance the weight of a row, to the accuracy are not looked for.
     """
 
     def __init__(self, choices: ThresholdChoices, resolution: float):

@@ -69,14 +69,8 @@ def routed_params(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the inner classifier's `fit` gets, and what the splitter's `split` gets.
 
-    Parameters
-    ----------
-    estimator : FairThresholds
-        It routes metadata where that is enabled.
-    fit_params : mapping
-        Further arguments of its `fit`.
-    **given : object
-        Weights and groups, which the classifier gets if it takes them; None stands for nothing.
+    The estimator routes metadata where that is enabled. Weights and groups (`given`) are for
+    classifiers that take them; None stands for nothing.
     """
     splits = hasattr(estimator.cv, "split")
     if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
@@ -331,10 +325,7 @@ class ThresholdFit:
 def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
     """Return an estimator's constraints with its kappa where they have none.
 
-    Raises
-    ------
-    ValueError
-        If groups are needed and there are none, or a constraint brings rows of its own.
+    A ValueError says that there are no groups, or that a constraint brings rows of its own.
     """
     constraints = constraints_of(estimator, data)
     if estimator.per_group and data.groups is None:
@@ -358,13 +349,7 @@ def _is_prefit(estimator: Any) -> bool:
 
 
 def check_threshold_options(estimator: Any) -> None:
-    """Check the options that nothing else looks at.
-
-    Raises
-    ------
-    ValueError, TypeError
-        With the argument's name, what was found and what is valid.
-    """
+    """Check the options that nothing else looks at; errors name the argument and what is valid."""
     named = isinstance(estimator.cv, str) and estimator.cv == "prefit"
     needed = "predict" if named else "fit"
     if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):

@@ -39,12 +39,7 @@ class ThresholdPredictions(BaseEstimator):
 
     @property
     def groups_at_prediction(self) -> bool:
-        """Whether the groups are passed to `predict`: thresholds differ and X does not hold them.
-
-        Returns
-        -------
-        needed : bool
-        """
+        """Whether `predict` takes the groups: thresholds differ and X does not hold them."""
         return bool(self.per_group) and self.sensitive_columns is None
 
     @property
@@ -153,10 +148,7 @@ class ThresholdPredictions(BaseEstimator):
     def _seen(self, X: Any, *, reset: bool = False) -> Any:
         """Return what the classifier sees of X; with `reset` also set what is known of its columns.
 
-        Raises
-        ------
-        ValueError
-            If there are no rows, or no features are left.
+        Without rows or features there is a ValueError.
         """
         columns = SensitiveColumns.of(self)
         (X,) = indexable(columns.table(self, X))

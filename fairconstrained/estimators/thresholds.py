@@ -87,19 +87,8 @@ def is_probability(estimator: Any) -> bool:
 def score_convention(estimator: Any, data: TrainingData) -> ScoreConvention:
     """Return how the scores of a fit are related to those that users see.
 
-    Rankers show the scores of the favourable label, and have no threshold.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its `threshold` is read.
-    data : TrainingData
-        The rows, with the convention of the order of the labels.
-
-    Raises
-    ------
-    ValueError
-        If the threshold is not valid.
+    The threshold is the estimator's, which is checked. Rankers show the scores of the favourable
+    label, and have no threshold.
     """
     if not isinstance(estimator, ClassifierMixin):
         return ScoreConvention()
@@ -109,12 +98,8 @@ def score_convention(estimator: Any, data: TrainingData) -> ScoreConvention:
 def score_threshold(estimator: Any) -> float:
     """Return the score above which an estimator decides for the favourable class.
 
-    It is 0 where the threshold depends on the scores.
-
-    Raises
-    ------
-    ValueError
-        If the threshold is not valid, or needs an intercept and there is none.
+    It is 0 where the threshold depends on the scores. A threshold that is not valid, or that needs
+    an intercept where there is none, raises a ValueError.
     """
     threshold = estimator.threshold
     if threshold is None:
@@ -146,12 +131,8 @@ def score_threshold(estimator: Any) -> float:
 def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:
     """Return the fitted attributes that say which class is favourable, and where it is decided.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its `threshold` and `loss` are read; rankers have no threshold.
-    data : TrainingData
-        The rows, with the names of the classes and the threshold on scores.
+    The estimator has `threshold` and `loss`, if it is no ranker; `data` has the names of the
+    classes and the threshold on scores.
     """
     if data.several_classes:
         return {}

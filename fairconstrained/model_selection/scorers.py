@@ -41,18 +41,8 @@ class FairnessScorer:
 
     Parameters
     ----------
-    metric : callable
-        ``metric(y_true, y_pred, *, sensitive_features=...)``.
-    response_method : str or sequence of str
-        What `y_pred` is.
-    greater_is_better : bool
-        Whether a large value is good; if not, the score is its negative.
-    sensitive_columns : list, str, int, callable or None
-        Where the groups are in X.
-    requested : str
-        What the groups are called where they are passed.
-    options : mapping
-        Further arguments of the metric.
+    metric, response_method, greater_is_better, sensitive_columns, requested, options
+        See :func:`make_fairness_scorer`.
     """
 
     metric: Callable[..., float]

@@ -35,10 +35,9 @@ class KKT:
         \max\{1, \sum_j \lambda_j\}`, which bounds what the objective owes to constraints that are
         met too well or not well enough. The multipliers of a problem without an interior may be
         unbounded: what is violated counts at most as itself.
-    violation : float
-        :math:`\max\{0, \max_j g_j(w)\}`.
-    scale : float
-        The factor of the tolerance on the first two, see :func:`objective_scale`.
+    violation, scale : float
+        :math:`\max\{0, \max_j g_j(w)\}`, and the factor of the tolerance on the first two, see
+        :func:`objective_scale`.
     """
 
     stationarity: float

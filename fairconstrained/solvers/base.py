@@ -122,13 +122,7 @@ class Run:
 
 
 def check_point(argument: str, w: Any, problem: Problem) -> None:
-    """Check that a point is one finite number for each variable of a problem.
-
-    Raises
-    ------
-    ValueError
-        Names the argument and what was found.
-    """
+    """Raise a ValueError unless a point is one finite number for each variable of a problem."""
     n = problem.n_variables
     with suppress(TypeError, ValueError):
         if np.shape(w) == (n,) and np.all(np.isfinite(np.asarray(w, dtype=float))):

@@ -330,18 +330,9 @@ def _hinge(width: float) -> ScalarFunction:
 class LargerRates(OnCells, FunctionAverages):
     r"""The convex functions :math:`\max\{r^+ - l, r^-\}` of averages of two convex functions.
 
-    Parameters
-    ----------
-    cells : CSC of shape (n_cells, n_rows)
-        See :class:`OnCells`.
-    function, minus : ScalarFunction
-        The convex functions, whose averages are :math:`r^+` and :math:`r^-`.
-    level : float
-        l.
-    span : float
-        The unit of the width that `smoothed` is given.
-    width : float, default=0.0
-        The width over which the kink of the maximum is rounded.
+    `function` and `minus` are the convex functions, whose averages over `cells` (see
+    :class:`OnCells`) are :math:`r^+` and :math:`r^-`, and l is the `level`. The kink of the maximum
+    is rounded over the `width`; `smoothed` is given it in the unit of the `span`.
     """
 
     function: ScalarFunction
