@@ -271,11 +271,6 @@ class IntersectionalLossParity(_LossConstraint):
 
         With ``combine="marginal"`` these are the rows with at least one known attribute. Such a row
         counts in the mean over all rows, and in the groups of its known attributes.
-
-        Parameters
-        ----------
-        groups : Groups
-            See :meth:`Constraint.known_rows`.
         """
         return np.any([attribute.known for attribute in groups.separate], axis=0)
 

@@ -134,24 +134,13 @@ class MinorityRate(FieldParameters, Constraint):
         """Return the constraint with the share and the minority of the term.
 
         Other rows may lack the minority: nothing is asked of them then.
-
-        Parameters
-        ----------
-        term : Term
-            See :meth:`Constraint.as_bound`.
         """
         bound = super().as_bound(term)
         bound._in_training_rows = True
         return bound
 
     def known_rows(self, groups: Groups) -> Array:
-        """Return which rows the constraint is on: those with a known value of its attribute.
-
-        Parameters
-        ----------
-        groups : Groups
-            See :meth:`Constraint.known_rows`.
-        """
+        """Return which rows the constraint is on: those with a known value of its attribute."""
         return self._attribute(groups).known
 
     def _attribute(self, groups: Groups) -> Groups:

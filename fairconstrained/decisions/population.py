@@ -179,18 +179,10 @@ class Margins:
 
     @classmethod
     def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> Margins:
-        """Return the margins at the rates of a model on the training rows.
+        """Return the margins at the rates of the model w on the training rows.
 
-        Parameters
-        ----------
-        held_out : HeldOut
-            The statements.
-        problem : Problem
-            The constraints on the training rows; further ones, without statements, have no margins.
-        w : ndarray of shape (n_variables,)
-            The model.
-        delta : float
-            The error of the test.
+        `delta` is the error of the test. Further constraints of the problem, without statements,
+        have no margins.
         """
         parts, table = problem.constraints, [np.zeros((0, 3))]
         each = zip(parts, scores_of(parts, w), held_out.training, held_out.claims, strict=False)
@@ -211,23 +203,14 @@ class Margins:
     def shifts(self, deviations: float) -> Array:
         """Return the margins at which each gap is accepted up to so many standard deviations.
 
-        Parameters
-        ----------
-        deviations : float
-            The normal quantile of the probability; it is raised for several groups.
+        These are the normal quantile of the probability, and are raised for several groups.
         """
         several = max(0.5 * len(self.noise), 1.0)  # of two opposite constraints one is active
         quantile = norm.isf(norm.sf(deviations) / several)
         return np.minimum(self.width + quantile * self.noise, _MAX_MARGIN * self.room)
 
     def rows_needed(self, n_rows: int) -> int | None:
-        """Return about how many rows a model that is not constant would need, None if unknown.
-
-        Parameters
-        ----------
-        n_rows : int
-            The rows that there are.
-        """
+        """Return about how many rows a model that is not constant would need, None if unknown."""
         asked = self.room > 0.0
         if not np.any(asked):
             return None

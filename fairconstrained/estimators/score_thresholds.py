@@ -337,12 +337,8 @@ class FairThresholds(
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
+        X, y, sample_weight
+            See :meth:`FairLogisticClassifier.score`.
         sensitive_features : array-like or DataFrame or None, default=None
             The groups of the rows, see `predict`.
 
@@ -353,8 +349,7 @@ class FairThresholds(
         Raises
         ------
         ValueError
-            See `predict`; or lengths differ, or pandas objects have the same row labels in another
-            order.
+            See `predict` and :meth:`FairLogisticClassifier.score`.
         """
         check_same_rows(X=X, y=y, sample_weight=sample_weight)
         decided = self.predict(X, sensitive_features)

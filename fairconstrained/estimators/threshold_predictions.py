@@ -80,9 +80,7 @@ class ThresholdPredictions(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        sensitive_features : array-like or DataFrame or None, default=None
+        X, sensitive_features
             See `predict`.
 
         Returns

@@ -96,7 +96,6 @@ class ConvergenceDisplay:
         line_kw : mapping or None, default=None
             Additional properties of the lines.
 
-
         Raises
         ------
         ValueError

@@ -129,7 +129,6 @@ class GroupRateDisplay(style.AxesDisplay):
         kappa : float or None, default=None
             The largest gap allowed, marked as a band along the diagonal.
 
-
         Raises
         ------
         ValueError

@@ -20,21 +20,14 @@ _KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 
 @dataclass(frozen=True, eq=False)
 class ShardedLinearModel(LinearModel):
-    r"""A linear model with one output whose rows are in shards; `X` has their columns and no rows.
+    """A linear model with one output whose rows are in shards; `X` has their columns and no rows.
 
     Terms on it have one row per atom: rows of an atom have the same label and the same groups. What
     evaluations need are sums over all rows, computed shard by shard; scores are not collected.
 
-    Parameters
-    ----------
-    shards : Shards
-        The rows.
-    totals : ndarray of shape (n_all_atoms,)
-        The total weight of each atom.
-    atoms : ndarray of int of shape (n_atoms,)
-        The atoms that terms on the model have as rows, all of them or some.
-    X, fit_intercept, n_outputs, shift, scale, mean_squares
-        See :class:`~fairconstrained.models.linear.LinearModel`.
+    `totals` have the total weight of each atom. `atoms` are those that terms on the model have as
+    rows, all of them or some. All else is as in
+    :class:`~fairconstrained.models.linear.LinearModel`.
     """
 
     shards: Shards = field(kw_only=True)

@@ -41,23 +41,9 @@ _SHORT = Status.ITERATION_LIMIT, Status.PASS_LIMIT, Status.STALLED
 class Run:
     """The loop: it measures with the clock stopped, keeps the best point, decides to stop.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is minimised.
-    start : Start
-        What the run starts from.
-    callback : callable or None
-        Called with every measured iterate; a true answer stops the run, perhaps with a status.
-
-    Attributes
-    ----------
-    kept : Measured or None
-        The best point so far; at the end the result.
-    last : Measured or None
-        The last iterate.
-    trace : Trace
-        The measures of all iterates.
+    The callback is called with every measured iterate; a true answer stops the run, perhaps with a
+    status. `kept` is the best point so far, at the end the result; `last` is the last iterate, and
+    `trace` has the measures of all.
     """
 
     def __init__(self, problem: Problem, start: Start, callback: Callback | None = None):

@@ -29,19 +29,10 @@ _AUXILIARY = 1e-2
 class Curvature:
     r"""The matrix B of the model :math:`\langle g, s \rangle + \tfrac12 s^\top B s`.
 
-    This one is a multiple of the identity (Barzilai and Borwein): steps into a domain are
-    projections. The shift stretches it, by 1 + shift.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether B is the Hessian of the Lagrangian, so that it has to be computed again.
-    projects : bool
-        Whether steps into a domain are projections; others are for points inside of it.
-    extra : ndarray or float
-        What is added to g.
-    matrix : ndarray of shape (n_variables, n_variables) or None
-        B without shift, where it is computed.
+    This one is a multiple of the identity (Barzilai and Borwein). The shift stretches it, by 1 +
+    shift. If it is `exact`, B is the Hessian of the Lagrangian, so that it has to be computed
+    again. If it `projects`, steps into a domain are projections; others are for points inside of
+    it. `extra` is added to g, and `matrix` is B without shift, where it is computed.
     """
 
     exact, projects = False, True
@@ -89,12 +80,8 @@ class ExactCurvature(Curvature):
 
     It may be indefinite at a minimum, but not along the active constraints: with their gradients R
     and values c, :math:`\tfrac{\gamma}{2} \|R s + c\|^2` makes it positive and leaves the solution
-    of the subproblem as it is. A shift is the second resort, since it shortens steps.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_variables, n_variables) or None, default=None
-        The matrix of a problem nearby, which is used for the first step.
+    of the subproblem as it is. A shift is the second resort, since it shortens steps. The first
+    step uses the `matrix` of a problem nearby, if it is given.
     """
 
     exact, projects = True, False

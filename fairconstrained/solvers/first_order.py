@@ -70,13 +70,9 @@ class FirstOrderSolver(Solver, kw_only=True):
 class Constants(NamedTuple):
     """What the steps of a method are made from.
 
-    Attributes
-    ----------
-    curvature : float
-        L, the largest curvature of the objective, or of the Lagrangian with given multipliers; the
-        slope for one without curvature.
-    slope : float
-        M, the largest singular value of the constraints' Jacobian; 1 without constraints.
+    `curvature`, L, is the largest one of the objective, or of the Lagrangian with given
+    multipliers; the slope for one without curvature. `slope`, M, is the largest singular value of
+    the constraints' Jacobian; 1 without constraints.
     """
 
     curvature: float

@@ -309,10 +309,8 @@ class LagrangianDescentAscent(FirstOrderSolver):
 
         Three hidden layers of 100 units on the features of the constraints (for intersectional
         groups their three thresholds), 100 constraints per step, Adagrad with rate 0.1; the
-        multipliers follow the zero-one rates, the weights the surrogates with steps of 0.1.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        multipliers follow the zero-one rates, the weights the surrogates with steps of 0.1. For the
+        printed coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------
@@ -351,13 +349,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
             yield ((at, model.multipliers(theta, features)) for at in rows.answers(drawn.at))
 
     def _features(self, problem: Problem) -> Matrix:
-        """Return the features of the constraints.
-
-        Raises
-        ------
-        ValueError
-            If those that are given are not a row of finite numbers per constraint.
-        """
+        """Return the features of the constraints, a row of finite numbers each; else raise."""
         if self.features is None:
             return constraint_features(problem)
         try:

@@ -168,11 +168,8 @@ class ExactPenalty(SQP):
         """Return the exact penalty method of the comparison in IPC, section 4.
 
         The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the
-        algorithm nor their values are printed. This is the cited article's method with a
-        linear model and a quadratic regularisation.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        algorithm nor their values are printed. This is the cited article's method with a linear
+        model and a quadratic regularisation. For the printed coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------

@@ -93,10 +93,8 @@ class ThreeSEcon(FirstOrderSolver):
     def paper(cls, *, stochastic: bool = False, **options: Any) -> Self:
         """Return the method alone: nu = 1e-5 and steps of 0.01 are those of the paper.
 
-        `iterate` yields the printed iterates; of the measured ones `minimize` returns the best.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        `iterate` yields the printed iterates; of the measured ones `minimize` returns the best. For
+        the printed coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------
@@ -216,10 +214,8 @@ class OnlineStochastic(FirstOrderSolver):
         after 10,000 steps. The default takes steps from the measured curvature.
 
         `iterate` yields the printed iterates, with all rows each after the last point; of the
-        measured ones `minimize` returns the best.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        measured ones `minimize` returns the best. For the printed coordinates see
+        :meth:`PLADA.paper`.
 
         Parameters
         ----------
@@ -319,10 +315,7 @@ class ConEx(FirstOrderSolver):
         little where M exceeds 0.45, and the iterates then oscillate. The default measures M.
 
         `iterate` yields the last point and the printed answer so far in turn; of these `minimize`
-        returns the best.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        returns the best. For the printed coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------

@@ -187,10 +187,8 @@ class IPC(SuccessiveSolver, kw_only=True):
 
         With this oracle the method takes :math:`O(\epsilon^{-4})` subgradients to a nearly
         epsilon-stationary point (theorems 1 and 2), which is out of reach for the default tolerance
-        of 1e-4. The default oracle uses that the functions are smooth (Remark 2).
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        of 1e-4. The default oracle uses that the functions are smooth (Remark 2). For the printed
+        coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------
@@ -293,10 +291,7 @@ class IDCA(SuccessiveSolver, kw_only=True):
         steps grows with the inverse square of that: the default tolerance of 1e-4 cannot be met.
         `tol` is therefore that of the steps, too: the answer is the best point that violates the
         constraints by at most that much. The default oracle uses that majorants are smooth or can
-        be rounded.
-
-        Estimators give it scaled columns, with a `domain` as well. In the printed coordinates it
-        solves a :class:`Problem` of ``LinearModel(X, fit_intercept=False)`` by `minimize`.
+        be rounded. For the printed coordinates see :meth:`PLADA.paper`.
 
         Parameters
         ----------
