@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -147,7 +147,7 @@ class Churn(_OfAllRows):
 
     def __sklearn_clone__(self) -> Self:
         """Return a copy with the same given model, which stays fitted."""
-        return copy(self)
+        return deepcopy(self, {id(self.previous): self.previous})
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the given model's decisions as labels."""

@@ -160,21 +160,21 @@ class DaskLinearClassifier:
         return local
 
     def to_sklearn(self: Any, *, sensitive: str = "zero") -> ClassifierMixin:
-        """Return scikit-learn's linear classifier, as `to_local` does."""
+        """Return scikit-learn's linear classifier, as that of `to_local` does."""
         plain: ClassifierMixin = self.to_local().to_sklearn(sensitive=sensitive)
         return plain
 
     def decision_function(self: Any, X: Collection) -> Collection:
-        """Return the scores, lazily.
+        """Return the scores that the model of `to_local` returns, lazily.
 
-        An array for an array, a series for a frame, as `to_local` returns it.
+        They are a dask array for an array, and a dask series for a frame.
         """
         return _data.lazily(self.to_local(), "decision_function", X, np.dtype(float))
 
     def predict(self: Any, X: Collection) -> Collection:
-        """Return the class of each row, lazily.
+        """Return the class of each row that the model of `to_local` returns, lazily.
 
-        An array for an array, a series for a frame, as `to_local` returns it.
+        They are a dask array for an array, and a dask series for a frame.
         """
         local = self.to_local()
         return _data.lazily(local, "predict", X, local.classes_.dtype)
@@ -272,14 +272,15 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     local = LocalFairLogisticClassifier
 
     def predict_proba(self, X: Collection) -> Collection:
-        """Return the probabilities of the classes, lazily.
+        """Return the probabilities that the model of `to_local` returns, lazily.
 
-        A column per class, of an array or a frame, as `to_local` returns it.
+        They are a dask array for an array, and a dask dataframe for a frame, with a column for each
+        of `classes_`.
         """
         return _data.lazily(self.to_local(), "predict_proba", X, np.dtype(float), by_class=True)
 
     def predict_log_proba(self, X: Collection) -> Collection:
-        """Return the logarithms of the probabilities, lazily."""
+        """Return the logarithms of the probabilities, see `predict_proba`."""
         return _data.lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
 
 

@@ -115,7 +115,7 @@ def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array
     if missing:
         raise ValueError(
             f"{name} has missing values (NaN or None) in {missing} of {n_rows} rows: every row "
-            f"needs one. Leave these rows out of {rows} and of everything that goes with it."
+            f"needs a value. Leave these rows out of {rows} and of everything that goes with it."
         )
     listed = y if isinstance(y, list | tuple) else labels.tolist() if labels.dtype == object else []
     if len({isinstance(label, str) for label in listed}) > 1:

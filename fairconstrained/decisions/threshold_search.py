@@ -80,9 +80,8 @@ class ThresholdTask:
         bound = np.inf
         if not unconstrained.met:
             weight = self.sample_weight
-            equal = (
-                np.ptp(weight) <= 1e-9 * weight.max()
-            )  # the least difference is then that of a row
+            # The least difference of two accuracies that counts: of equal weights that of a row.
+            equal = np.ptp(weight) <= 1e-9 * weight.max()
             resolution = 0.999 / len(weight) if equal else ROUNDING
             positions, bound = _constrained(choices, free, resolution)
             bound += unconstrained.accuracy - choices.correct(free)  # the constant part of both

@@ -90,7 +90,6 @@ class GroupedRows:
         """
 
         def decorate(measure: Callable[..., Result]) -> Callable[..., Result]:
-            @wraps(measure)
             def metric(
                 y_true: ArrayLike,
                 y_pred: ArrayLike,
@@ -104,11 +103,13 @@ class GroupedRows:
                 rows = cls.check(*given, **options)
                 return measure(rows.counted() if options.get("scores") else rows, **others)
 
-            *shared, _ = signature(metric, follow_wrapped=False).parameters.values()
-            _, *others = signature(measure).parameters.values()
+            *shared, _ = signature(metric).parameters.values()
+            of_rows = signature(measure)
+            _, *others = of_rows.parameters.values()
             named = [each.replace(kind=each.KEYWORD_ONLY) for each in others]
-            vars(metric)["__signature__"] = Signature([*shared, *named])
-            return metric
+            returned = {"return_annotation": of_rows.return_annotation}
+            vars(metric)["__signature__"] = Signature([*shared, *named], **returned)
+            return wraps(measure)(metric)
 
         return decorate
 

@@ -206,7 +206,7 @@ class _Run:
         at, model, curvature = self.at, self.model, self.curvature
         used = curvature.shifted(self.shift)
         step = model.solve(curvature, self.cap, self.multipliers)
-        if not curvature.projects and self._leaves(step):
+        if self._leaves(step):
             curvature = self.curvature = Curvature()
             used = curvature.shifted(0.0)
             step = model.solve(curvature, self.cap, self.multipliers)
@@ -243,9 +243,10 @@ class _Run:
         return accepted
 
     def _leaves(self, step: Step) -> bool:
-        """Return whether a step ends outside of the domain."""
+        """Return whether a step that is no projection ends outside of the domain."""
         w = self.at.w + step.s
-        return not np.array_equal(self.at.problem.domain.project(w), w)
+        inside = self.curvature.projects or np.array_equal(self.at.problem.domain.project(w), w)
+        return not inside
 
     def _accept(self, trial: Evaluation, step: Step, shift: float) -> None:
         """Take the point after a step; the next step has a shift."""

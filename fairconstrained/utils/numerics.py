@@ -254,8 +254,8 @@ def _on_face(Q: Array, b: Array, total: float | None) -> tuple[Array, float]:
 
 def some_of(whole: Any, names: Sequence[str], rows: Array) -> dict[str, Any]:
     """Return some rows of the attributes that have rows, without those that are None."""
-    every = {name: part for name in names if (part := getattr(whole, name)) is not None}
+    parts = {name: part for name in names if (part := getattr(whole, name)) is not None}
     return {
         name: part[rows] if hasattr(part, "__getitem__") else part.take(rows)
-        for name, part in every.items()
+        for name, part in parts.items()
     }

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
@@ -14,6 +15,7 @@ from fairconstrained import (
     fairness_report,
     make_biased_classification,
 )
+from fairconstrained.functions import Sigmoid
 
 X, Y, GROUPS = make_biased_classification(1500, 4, gap=0.5, random_state=0)
 Y = np.array(["no", "yes"])[Y]
@@ -93,3 +95,10 @@ def test_searches_keep_the_given_model() -> None:
         FairLogisticClassifier(Churn(PREVIOUS)), {"kappa": [0.05, 0.1]}, cv=2, error_score="raise"
     )
     assert search.fit(X, Y).best_estimator_.constraint.previous is PREVIOUS
+
+
+def test_copies_share_the_given_model_only() -> None:
+    given = Churn(PREVIOUS, surrogate=Sigmoid(0.5))
+    copied = clone(given).set_params(surrogate__scale=2.0)
+    assert copied.previous is PREVIOUS
+    assert given.surrogate.scale == 0.5

@@ -1,6 +1,7 @@
 """Tests of fairconstrained.metrics against definitions in plain loops, and other libraries."""
 
 import inspect
+import pickle
 import warnings
 from itertools import combinations
 
@@ -32,6 +33,15 @@ OF_GROUPS = [  # test_ranking_metrics.py has those within queries
     and one is not metrics.predictive_parity_difference  # of predictions, see test_calibration.py
 ]
 each = pytest.mark.parametrize("metric", OF_GROUPS, ids=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.__name__)
+def test_metrics_are_pickled_and_say_what_they_take_and_return(metric) -> None:
+    assert pickle.loads(pickle.dumps(metric)) is metric
+    signature = inspect.signature(metric)
+    assert list(signature.parameters)[:2] == ["y_true", "y_pred"]
+    kinds = [parameter.annotation for parameter in signature.parameters.values()]
+    assert signature.empty not in [*kinds, signature.return_annotation]
 
 
 def columns(table):
