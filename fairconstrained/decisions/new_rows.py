@@ -202,7 +202,8 @@ def expected_gaps(
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps of all rates of decisions that constraints compare.
 
-    The labels have probabilities, if they are given; for `squares` see :func:`effective_rows`.
+    `labels` has the probabilities of the labels, if these are known; for `squares` see
+    :func:`effective_rows`.
     """
     decided, gaps = at.decided, []
     for part in decided.problem.constraints:

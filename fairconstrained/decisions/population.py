@@ -203,7 +203,7 @@ class Margins:
     def shifts(self, deviations: float) -> Array:
         """Return the margins at which each gap is accepted up to so many standard deviations.
 
-        These are the normal quantile of the probability, and are raised for several groups.
+        `deviations` is the normal quantile of the probability. It is raised for several groups.
         """
         several = max(0.5 * len(self.noise), 1.0)  # of two opposite constraints one is active
         quantile = norm.isf(norm.sf(deviations) / several)
