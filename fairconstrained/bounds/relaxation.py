@@ -84,10 +84,10 @@ class Relaxation:
     @cached_property
     def pieces(self) -> Pieces:
         """Where envelopes are straight."""
-        side = np.where(self.c > self.n, 1.0, np.where(self.c < -self.n, -1.0, 0.0))
+        side = np.where(np.abs(self.c) > self.n, np.sign(self.c), 0.0)
         share = np.full(len(side), 0.5)  # sigmoid(t), mirrored for side = -1
         np.divide(self.n, np.abs(self.c), out=share, where=side != 0.0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # where losses are subtracted
             t = np.log(share) - np.log1p(-share)
         if self.box is not None:
             return self._pieces_in_box(side, t)

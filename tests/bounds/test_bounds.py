@@ -20,7 +20,7 @@ from fairconstrained.bounds.relaxation import Relaxation
 from fairconstrained.bounds.several_classes import class_bound
 from fairconstrained.bounds.table_relaxation import TableRelaxation
 from fairconstrained.bounds.tables import Tables
-from fairconstrained.constraints import BoundedGroupLoss, ROCParity
+from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 from fairconstrained.functions.surrogates import Sigmoid
 
 CONSTRAINTS = [
@@ -279,6 +279,15 @@ def test_certify_goes_further_and_keeps_what_it_proved(capsys):
         model.certify(X, y, sensitive_features=groups, seconds=0.0)
     decided = FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
     assert "enforce='decision'" in str(decided.certify(X, y, sensitive_features=groups))
+
+
+def test_losses_that_are_subtracted_have_bounds_without_a_warning():
+    source = np.random.default_rng(0)
+    X, percentages = source.integers(0, 2, (600, 3)).astype(float), source.random((600, 2)).round(1)
+    y = (source.random(600) < 0.05 * (1.0 + X[:, 0] + percentages[:, 0])).astype(int)
+    parity = IntersectionalLossParity(0.0, loss="logistic", membership="thresholds", thresholds=3)
+    model = FairLogisticClassifier(parity).fit(X, y, sensitive_features=percentages)
+    assert "not above zero" in model.optimality_gap_reason_
 
 
 @pytest.mark.parametrize(
