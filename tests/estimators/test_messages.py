@@ -42,7 +42,7 @@ def test_labels_in_a_column_of_objects():
 
 
 def test_missing_queries():
-    with raises(ValueError, "query has missing values", "in 1 of 200 rows", "needs one"):
+    with raises(ValueError, "query has missing values", "in 1 of 200 rows", "needs a value"):
         query = np.append(np.nan, QUERY[1:])
         FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
 
