@@ -86,8 +86,8 @@ class Node:
 class Branching:
     """The search for a bound over boxes of coefficients, from the best bound without boxes.
 
-    It ends at the `target`, or where `over` says so of the bound so far. Bounds are compared with
-    the `objective`.
+    The search ends when the bound reaches the `target`, or when ``over(bound)`` is true. Bounds are
+    compared with the `objective`.
     """
 
     def __init__(

@@ -211,8 +211,8 @@ def _in_closed_form(part: CompositeFunction) -> bool:
 class _Search:
     """The search for multipliers with a large bound: Newton's method on the dual.
 
-    It ends at the gap `stop` to the `objective`, after reading `most` rows, or where `over` says so
-    of the bound so far.
+    The search ends when the gap to the `objective` is at most `stop`, when `most` rows were read,
+    or when ``over(bound)`` is true.
     """
 
     def __init__(

@@ -160,7 +160,7 @@ class DaskLinearClassifier:
         return local
 
     def to_sklearn(self: Any, *, sensitive: str = "zero") -> ClassifierMixin:
-        """Return scikit-learn's linear classifier, as that of `to_local` does."""
+        """Return a linear classifier of scikit-learn: what the model of `to_local` converts to."""
         plain: ClassifierMixin = self.to_local().to_sklearn(sensitive=sensitive)
         return plain
 

@@ -189,7 +189,7 @@ class Growth:
         self.elsewhere = None if held is None else self._elsewhere(held, problem)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
-        # As with LightGBM's own estimators, fits without a random_state are alike.
+        # As in LightGBM, fits without a random_state are equal.
         source = check_random_state(self.estimator.random_state or 0)
         self.booster = self._booster(space, source.randint(2**31 - 1))
         self.lagrangian = ScoreLagrangian(

@@ -64,10 +64,10 @@ def choose_groups(
     order = np.argsort(-values, kind="stable")  # nan last
     if len(order) <= limit:
         return Choice(order, np.empty(0, dtype=int))
-    known = order[~np.isnan(values[order])]
-    highest, lowest, side = known[:1], known[-1:], max(1, 3 * limit // 8) - 1
+    measured = order[~np.isnan(values[order])]
+    highest, lowest, side = measured[:1], measured[-1:], max(1, 3 * limit // 8) - 1
     by_low, by_high = (
-        known[np.argsort(-(values if limits is None else limits)[known], kind="stable")]
+        measured[np.argsort(-(values if limits is None else limits)[measured], kind="stable")]
         for limits in (low, high)
     )
     by_low, by_high = by_low[by_low != highest][:side], by_high[by_high != lowest]
