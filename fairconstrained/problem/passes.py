@@ -15,7 +15,6 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores, of_distribution
 from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
-from fairconstrained.terms.cell_means import MeansPullback
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.numerics import same_values, score_below_share
 from fairconstrained.utils.typing import Array
@@ -141,8 +140,9 @@ class ModelPass:
     def _on_scores(self, of: TermPass, table: Array) -> Jacobian:
         """Return the gradients of sums of statistics in the scores and in the term's variables."""
         pullback, n = cast("base.Pullback", of.pullback), len(table)
-        if isinstance(pullback, MeansPullback):  # all at once: few rows cost less than the calls
-            return pullback(table)[0], np.zeros((n, 0))
+        if isinstance(pullback, FactoredPullback):  # all at once: a row costs less than a call
+            on_scores, on_own = pullback(table)
+            return on_scores, on_own if on_own.size else np.zeros((n, 0))
         pulled = [pullback(weights) for weights in table]
         on_scores = np.reshape([back for back, _ in pulled], (n, *self.scores.shape))
         return on_scores, np.reshape([on_own for _, on_own in pulled], (n, of.term.n_auxiliary))

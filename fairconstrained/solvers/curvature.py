@@ -219,9 +219,10 @@ class QuasiNewtonCurvature(Curvature):
             self._oldest, self.n_stored = (k + 1) % self.n_pairs, n
 
 
-_MOST = 50  # constraints that are linearised at first: each may cost a backward pass
+_MOST = 50  # constraints with multipliers that are linearised: each may cost a backward pass
+_NEAR = 16  # others that are linearised at first; of 800 rates at thresholds ten stay active
 _FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
-_ENTERING = 32  # constraints of each part that enter the working set at a time; most leave again
+_ENTERING = 16  # constraints of each part that enter the working set at a time; most leave again
 _ROUNDS = 40  # in which constraints enter
 FIRST_WIDTH = 0.1  # below the largest value: later widths are twice the change by a step
 _PROJECTIONS = 200  # of a step into a domain; most take ten
@@ -269,7 +270,7 @@ class Linearised:
         if at.problem.n_constraints <= _FEW:
             self.near = np.arange(at.problem.n_constraints)
         else:
-            self.near = np.union1d(positive, at.largest(at.violation - self.width, _MOST))
+            self.near = np.union1d(positive, at.largest(at.violation - self.width, _NEAR))
         self.rows, self.gradient = at.constraint_gradients(self.near), at.gradient()
 
     def solve(

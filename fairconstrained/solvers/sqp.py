@@ -235,8 +235,9 @@ class _Run:
         if accepted:
             self._accept(trial, step, curvature.lowered(used) if ratio > _GOOD else used)
         if not curvature.exact and np.isfinite(trial.objective):
-            # after the point is taken: gradients of few statistics are one product with X
-            change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
+            # After the point is taken: gradients of few statistics are one product with X. The
+            # image of the step is the negative gradient of the Lagrangian before it.
+            change = trial.gradient(step.multipliers) + step.image
             curvature.update(taken.s, change, taken.image)
         if not accepted:
             self._reject(step, used)

@@ -240,7 +240,15 @@ class Term(ABC):
 
 
 class FactoredPullback:
-    """A pullback through few sums over rows: a Jacobian is one product with the rows."""
+    """A pullback through few sums over rows: a Jacobian is one product with the rows.
+
+    It is called with weights of the statistics, or with a table of them, and returns a row for
+    every row of the table.
+    """
+
+    @abstractmethod
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """See :meth:`Term.forward`."""
 
     def basis(self) -> list[SparseMatrix] | None:
         """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows), in parts.

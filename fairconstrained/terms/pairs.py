@@ -160,7 +160,7 @@ class MomentsPullback(FactoredPullback):
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return A' (u_mu + 2 s u_q)."""
-        on_mean, on_square = map(self.term._spread, u.reshape(2, -1))
+        on_mean, on_square = map(self.term._spread, np.split(u, 2, axis=-1))
         return on_mean + 2.0 * self.scores * on_square, NO_AUXILIARY
 
     def basis(self) -> list[SparseMatrix]:

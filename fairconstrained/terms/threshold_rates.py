@@ -126,11 +126,12 @@ class _RatesPullback(FactoredPullback):
         """Return sum_kj u_kjc A_ki phi'(s_i - theta_j), or of phi'', by rows i and columns c."""
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
-        weights = u.reshape(self.shape)
-        on_thresholds = NO_AUXILIARY
+        weights = u.reshape(-1, *self.shape)
+        on_thresholds = np.zeros((len(weights), 0))
         if self.free:
-            on_thresholds = -np.sum(weights * self.averages(1), axis=0)
-        return self._pull(weights[:, :, None], 1)[:, 0], on_thresholds
+            on_thresholds = -np.sum(weights * self.averages(1), axis=1)
+        back = self._pull(np.moveaxis(weights, 0, -1), 1).T
+        return (back, on_thresholds) if u.ndim > 1 else (back[0], on_thresholds[0])
 
     def second_derivatives(self, u: Array) -> Array:
         return self._pull(u.reshape(*self.shape, 1), 2)[:, 0]
