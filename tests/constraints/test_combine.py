@@ -22,48 +22,49 @@ def fitted(X, y, groups=None, sample_weight=None, **options):
     return FairLogisticClassifier(**options).fit(X, y, sample_weight, sensitive_features=groups)
 
 
-class TestMarginal:
-    def test_every_attribute_is_fair_and_the_intersections_need_not_be(self):
-        rates = fitted(X, Y, GROUPS, combine="marginal").predict_proba(X)[:, 1]
-        for column in GROUPS:
-            of_groups = pd.Series(rates).groupby(GROUPS[column].to_numpy()).mean()
-            assert np.ptp(of_groups) == pytest.approx(0.02, abs=1e-3)
-        of_cells = pd.Series(rates).groupby([GROUPS["sex"], GROUPS["old"]]).mean()
-        assert np.ptp(of_cells) > 0.03
+def test_every_attribute_is_fair_and_the_intersections_need_not_be():
+    rates = fitted(X, Y, GROUPS, combine="marginal").predict_proba(X)[:, 1]
+    for column in GROUPS:
+        of_groups = pd.Series(rates).groupby(GROUPS[column].to_numpy()).mean()
+        assert np.ptp(of_groups) == pytest.approx(0.02, abs=1e-3)
+    of_cells = pd.Series(rates).groupby([GROUPS["sex"], GROUPS["old"]]).mean()
+    assert np.ptp(of_cells) > 0.03
 
-    @pytest.mark.parametrize(
-        "name", sorted(set(constraints.CLASSIFIER_CONSTRAINTS) - {"bounded_group_loss"})
-    )
-    def test_every_constraint_takes_it(self, name):
-        options = {"minority": "sex=f"} if name == "minority_rate" else {}
-        constraint = constraints.CLASSIFIER_CONSTRAINTS[name](**options)
-        classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal", kappa=0.2)
-        assert classifier.violation_ <= 1e-4
-        assert len(classifier.groups_) == 4
 
-    @pytest.mark.cases(4)
-    @pytest.mark.parametrize(
-        "constraint",
-        [
-            constraints.DemographicParity(0.05),
-            constraints.MinorityRate(0.48, minority="old=True"),
-            constraints.IntersectionalLossParity(0.05),
-            constraints.IntersectionalLossParity(0.05, membership="columns"),
-        ],
+@pytest.mark.parametrize(
+    "name", sorted(set(constraints.CLASSIFIER_CONSTRAINTS) - {"bounded_group_loss"})
+)
+def test_every_constraint_takes_it(name):
+    options = {"minority": "sex=f"} if name == "minority_rate" else {}
+    constraint = constraints.CLASSIFIER_CONSTRAINTS[name](**options)
+    classifier = fitted(X, Y, GROUPS, constraint=constraint, combine="marginal", kappa=0.2)
+    assert classifier.violation_ <= 1e-4
+    assert len(classifier.groups_) == 4
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        constraints.DemographicParity(0.05),
+        constraints.MinorityRate(0.48, minority="old=True"),
+        constraints.IntersectionalLossParity(0.05),
+        constraints.IntersectionalLossParity(0.05, membership="columns"),
+    ],
+)
+def test_a_missing_value_of_one_attribute_changes_no_other(constraint):
+    X, y, table = DATA
+    table = table.assign(sex=table["sex"] == "f").astype(object)
+    part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
+    options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
+    clf, w = FairLogisticClassifier(constraint, **options), np.linspace(-1.0, 1.0, 5)
+    found, expected = (
+        clf.bind(X, y, None, groups).problem.at(w).constraints for groups in (part, table)
     )
-    def test_a_missing_value_of_one_attribute_changes_no_other(self, constraint):
-        X, y, table = DATA
-        table = table.assign(sex=table["sex"] == "f").astype(object)
-        part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
-        options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
-        clf, w = FairLogisticClassifier(constraint, **options), np.linspace(-1.0, 1.0, 5)
-        found, expected = (
-            clf.bind(X, y, None, groups).problem.at(w).constraints for groups in (part, table)
-        )
-        assert len(found) == len(expected)
-        assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
-        if len(found) > 1:
-            assert abs(found[0] - expected[0]) > 1e-4
+    assert len(found) == len(expected)
+    assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
+    if len(found) > 1:
+        assert abs(found[0] - expected[0]) > 1e-4
 
 
 @pytest.fixture
@@ -72,55 +73,48 @@ def parts():
     return X[:250], Y[:250], X[250:], GROUPS["sex"].to_numpy()[250:]
 
 
-class TestReferenceRows:
-    """The rows that `MinorityRate` is about are read as X is."""
+# The rows that `MinorityRate` is about are read as X is.
 
-    def share(self, classifier, X, members):
-        """Return the minority's share of the positive decisions, by probabilities."""
-        rates = classifier.predict_proba(X)[:, 1]
-        return rates[members].sum() / rates.sum()
 
-    def test_the_training_rows_are_the_default(self):
-        sex = GROUPS["sex"]
-        same = {"solver": "augmented-lagrangian"}  # there are no Hessians of two sets of rows
-        default = fitted(X, Y, sex, constraint=constraints.MinorityRate(0.48, minority="f"), **same)
-        rule = constraints.MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
-        assert_allclose(default.coef_, fitted(X, Y, constraint=rule, **same).coef_, atol=1e-8)
-        assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
+def share(classifier, X, members):
+    """Return the minority's share of the positive decisions, by probabilities."""
+    rates = classifier.predict_proba(X)[:, 1]
+    return rates[members].sum() / rates.sum()
 
-    @pytest.mark.cases(6)
-    @pytest.mark.parametrize(
-        ("make", "message"),
-        [
-            (
-                lambda Z, sex: {"reference": Z[:, :3], "reference_groups": sex},
-                r"^reference: X has 3 features.*4",
-            ),
-            (
-                lambda Z, sex: {"reference": Z, "reference_groups": sex[1:]},
-                "reference_groups has 149 rows, reference has 150",
-            ),
-            (
-                lambda Z, sex: {"reference": Z},
-                r"no groups: pass reference_groups.*sensitive_columns",
-            ),
-            (
-                lambda Z, sex: {"reference_groups": sex},
-                "reference_groups are given without reference",
-            ),
-            (lambda Z, sex: {}, "needs groups"),
-            (
-                lambda Z, sex: {
-                    "reference": Z,
-                    "reference_groups": np.where(sex == "f", None, sex),
-                },
-                "reference_groups has missing values",
-            ),
-        ],
-    )
-    def test_rows_and_groups_that_do_not_fit(self, parts, make, message):
-        X, y, Z, sex = parts
-        given = make(Z, sex)
-        groups = y if given.keys() == {"reference_groups"} else None
-        with pytest.raises(ValueError, match=message):
-            fitted(X, y, groups, constraint=constraints.MinorityRate(**given))
+
+def test_the_training_rows_are_the_reference_rows_by_default():
+    sex = GROUPS["sex"]
+    same = {"solver": "augmented-lagrangian"}  # there are no Hessians of two sets of rows
+    default = fitted(X, Y, sex, constraint=constraints.MinorityRate(0.48, minority="f"), **same)
+    rule = constraints.MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
+    assert_allclose(default.coef_, fitted(X, Y, constraint=rule, **same).coef_, atol=1e-8)
+    assert share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda Z, sex: {"reference": Z[:, :3], "reference_groups": sex},
+            r"^reference: X has 3 features.*4",
+        ),
+        (
+            lambda Z, sex: {"reference": Z, "reference_groups": sex[1:]},
+            "reference_groups has 149 rows, reference has 150",
+        ),
+        (lambda Z, sex: {"reference": Z}, r"no groups: pass reference_groups.*sensitive_columns"),
+        (lambda Z, sex: {"reference_groups": sex}, "reference_groups are given without reference"),
+        (lambda Z, sex: {}, "needs groups"),
+        (
+            lambda Z, sex: {"reference": Z, "reference_groups": np.where(sex == "f", None, sex)},
+            "reference_groups has missing values",
+        ),
+    ],
+)
+def test_reference_rows_and_groups_that_do_not_fit(parts, make, message):
+    X, y, Z, sex = parts
+    given = make(Z, sex)
+    groups = y if given.keys() == {"reference_groups"} else None
+    with pytest.raises(ValueError, match=message):
+        fitted(X, y, groups, constraint=constraints.MinorityRate(**given))

@@ -117,50 +117,48 @@ def test_a_cell_without_rows_is_named_and_nothing_is_asked_of_it(against):
     assert_is(term, scores, expected | by_definition(negatives, phi, y, groups, weight))
 
 
-class TestRatios:
-    @given(seed=SEEDS, ratio=st.floats(0.05, 1.0))
-    def test_it_holds_exactly_where_no_gap_is_above_one_less_the_ratio(self, seed, ratio):
-        y, groups, weight, scores = data(seed)
-        zero_one = constraints.DisparateImpact(ratio).bind(y, groups, weight).zero_one()
-        holds = zero_one.value(scores) <= 1e-12
-        assert_array_equal(holds, zero_one.gap(scores) <= 1.0 - ratio + 1e-9)
-        assert_array_equal(zero_one.gap(-np.abs(scores)), 0.0)  # rates of zero
-
-    def test_kappa_or_ratio(self):
-        y, groups, weight, _ = data(5)
-        with pytest.raises(ValueError, match=r"EqualizedOdds: kappa=0.1 .* ratio=0.8.*one of them"):
-            constraints.EqualizedOdds(0.1, ratio=0.8).bind(y, groups, weight)
-        assert constraints.EqualizedOdds(ratio=0.8).with_defaults(kappa=0.3).kappa is None
+@given(seed=SEEDS, ratio=st.floats(0.05, 1.0))
+def test_a_ratio_holds_exactly_where_no_gap_is_above_one_less_it(seed, ratio):
+    y, groups, weight, scores = data(seed)
+    zero_one = constraints.DisparateImpact(ratio).bind(y, groups, weight).zero_one()
+    holds = zero_one.value(scores) <= 1e-12
+    assert_array_equal(holds, zero_one.gap(scores) <= 1.0 - ratio + 1e-9)
+    assert_array_equal(zero_one.gap(-np.abs(scores)), 0.0)  # rates of zero
 
 
-class TestBalancedRate:
-    @AGAINST
-    @given(seed=SEEDS, beta=st.floats(0.2, 3.0))
-    def test_values_and_gaps(self, against, seed, beta):
-        y, groups, weight, scores = data(seed)
-        term = constraints.BalancedRate(1.2, beta, against=against).bind(y, groups, weight)
-        positive = by_group(Sigmoid().value(scores), groups, weight)
-        negative = by_group(Sigmoid().value(-scores), groups, weight)
-        expected = [positive[a] + beta * negative[b] for a, b in sides(positive, against)]
-        assert_allclose(term.gap(scores), expected, rtol=1e-12)
-        assert_allclose(term.value(scores), np.array(expected) - 1.2, rtol=1e-10, atol=1e-12)
+def test_kappa_or_ratio():
+    y, groups, weight, _ = data(5)
+    with pytest.raises(ValueError, match=r"EqualizedOdds: kappa=0.1 .* ratio=0.8.*one of them"):
+        constraints.EqualizedOdds(0.1, ratio=0.8).bind(y, groups, weight)
+    assert constraints.EqualizedOdds(ratio=0.8).with_defaults(kappa=0.3).kappa is None
 
 
-class TestBoundedGroupLoss:
-    @given(seed=SEEDS, n_groups=st.integers(1, 6), loss=st.sampled_from([Logistic(), Hinge()]))
-    def test_values_decisions_and_names(self, seed, n_groups, loss):
-        y, groups, weight, scores = data(seed, n_groups)
-        scores[:7] = 0.0
-        term = constraints.BoundedGroupLoss(0.6, loss=loss).bind(y, groups, weight)
-        errors = ((scores > 0) != (y > 0)).astype(float)
-        for tested, losses in ((term, loss.value(y * scores)), (term.zero_one(), errors)):
-            means = by_group(losses, groups, weight)
-            del means["all"]
-            expected = {f"loss({k}) <= 0.6": (mean - 0.6, mean) for k, mean in means.items()}
-            assert_is(tested, scores, expected)
-        assert term.convex
-        if isinstance(loss, Hinge):  # which bounds the errors
-            assert np.all(term.zero_one().gap(scores) <= term.gap(scores) + 1e-12)
+@AGAINST
+@given(seed=SEEDS, beta=st.floats(0.2, 3.0))
+def test_values_and_gaps_of_balanced_rates(against, seed, beta):
+    y, groups, weight, scores = data(seed)
+    term = constraints.BalancedRate(1.2, beta, against=against).bind(y, groups, weight)
+    positive = by_group(Sigmoid().value(scores), groups, weight)
+    negative = by_group(Sigmoid().value(-scores), groups, weight)
+    expected = [positive[a] + beta * negative[b] for a, b in sides(positive, against)]
+    assert_allclose(term.gap(scores), expected, rtol=1e-12)
+    assert_allclose(term.value(scores), np.array(expected) - 1.2, rtol=1e-10, atol=1e-12)
+
+
+@given(seed=SEEDS, n_groups=st.integers(1, 6), loss=st.sampled_from([Logistic(), Hinge()]))
+def test_values_decisions_and_names_of_bounded_losses(seed, n_groups, loss):
+    y, groups, weight, scores = data(seed, n_groups)
+    scores[:7] = 0.0
+    term = constraints.BoundedGroupLoss(0.6, loss=loss).bind(y, groups, weight)
+    errors = ((scores > 0) != (y > 0)).astype(float)
+    for tested, losses in ((term, loss.value(y * scores)), (term.zero_one(), errors)):
+        means = by_group(losses, groups, weight)
+        del means["all"]
+        expected = {f"loss({k}) <= 0.6": (mean - 0.6, mean) for k, mean in means.items()}
+        assert_is(tested, scores, expected)
+    assert term.convex
+    if isinstance(loss, Hinge):  # which bounds the errors
+        assert np.all(term.zero_one().gap(scores) <= term.gap(scores) + 1e-12)
 
 
 ACTIVE = {
@@ -193,37 +191,37 @@ def test_the_solution_is_scipys_and_the_constraint_is_active(name):
     assert result.multipliers.max() > 1e-3
 
 
-class TestInAnEstimator:
-    @pytest.fixture(scope="class")
-    @staticmethod
-    def rows():
-        return make_biased_classification(400, 4, gap=0.4, random_state=0)
+@pytest.fixture(scope="module")
+def rows():
+    return make_biased_classification(400, 4, gap=0.4, random_state=0)
 
-    def test_the_gap_of_a_ratio_is_the_shortfall(self, rows):
-        X, y, groups = rows
-        rule = FairLogisticClassifier("disparate_impact", kappa=0.0).fit(
-            X, y, sensitive_features=groups
-        )
-        rates = [rule.predict_proba(X)[groups == k, 1].mean() for k in (0, 1)]
-        decided = [rule.predict(X)[groups == k].mean() for k in (0, 1)]
-        assert rule.gap_ == pytest.approx(0.2, abs=1e-3)
-        assert rates[0] / rates[1] == pytest.approx(0.8, abs=1e-3)
-        assert rule.decision_gap_ == pytest.approx(1.0 - decided[0] / decided[1])
 
-    def test_numeric_columns_become_overlapping_groups(self, rows):
-        X, y, _ = rows
-        constraint = constraints.IntersectionalLossParity(
-            0.05, loss="logistic", membership="thresholds", thresholds=5
-        )
-        classifier = FairLogisticClassifier(constraint, sensitive_columns=[0, 1]).fit(X, y)
-        assert classifier.result_.converged
-        assert len(classifier.multipliers_) > 10
-        losses = Logistic().value((2 * y - 1) * classifier.decision_function(X))
-        cuts = [np.linspace(x.min(), x.max(), 5, endpoint=False) for x in X[:, :2].T]
-        groups = [(X[:, 0] > a) & (X[:, 1] > b) for a, b in product(*cuts)]
-        excess = [losses[rows].mean() - losses.mean() for rows in groups if rows.mean() > 0.01]
-        assert len(excess) == len(classifier.multipliers_)
-        assert max(excess) == pytest.approx(0.05, abs=1e-4)
+def test_the_gap_of_a_ratio_is_the_shortfall(rows):
+    X, y, groups = rows
+    rule = FairLogisticClassifier("disparate_impact", kappa=0.0).fit(
+        X, y, sensitive_features=groups
+    )
+    rates = [rule.predict_proba(X)[groups == k, 1].mean() for k in (0, 1)]
+    decided = [rule.predict(X)[groups == k].mean() for k in (0, 1)]
+    assert rule.gap_ == pytest.approx(0.2, abs=1e-3)
+    assert rates[0] / rates[1] == pytest.approx(0.8, abs=1e-3)
+    assert rule.decision_gap_ == pytest.approx(1.0 - decided[0] / decided[1])
+
+
+def test_numeric_columns_become_overlapping_groups(rows):
+    X, y, _ = rows
+    constraint = constraints.IntersectionalLossParity(
+        0.05, loss="logistic", membership="thresholds", thresholds=5
+    )
+    classifier = FairLogisticClassifier(constraint, sensitive_columns=[0, 1]).fit(X, y)
+    assert classifier.result_.converged
+    assert len(classifier.multipliers_) > 10
+    losses = Logistic().value((2 * y - 1) * classifier.decision_function(X))
+    cuts = [np.linspace(x.min(), x.max(), 5, endpoint=False) for x in X[:, :2].T]
+    groups = [(X[:, 0] > a) & (X[:, 1] > b) for a, b in product(*cuts)]
+    excess = [losses[rows].mean() - losses.mean() for rows in groups if rows.mean() > 0.01]
+    assert len(excess) == len(classifier.multipliers_)
+    assert max(excess) == pytest.approx(0.05, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -150,83 +150,86 @@ def test_the_result_does_not_depend_on_the_partitions(rows, chunks, order):
 SURE = {"enforce": "decision", "confidence": 0.9, "random_state": 0, "kappa": 0.1}
 
 
-class TestConfidence:
-    def fitted(self, rows, chunks=400, weighted=False, **options):
-        X, y, weight, groups = (da.from_array(part, chunks=chunks) for part in rows)
-        model = FairLogisticClassifier(**{**SURE, **options})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantDecisionWarning)
-            warnings.simplefilter("ignore", InputWarning)  # kappa is not the tolerance of all
-            model.fit(X, y, weight if weighted else None, sensitive_features=groups)
-        return model, model.held_out_rows(X).compute()
+def fitted(rows, chunks=400, weighted=False, **options):
+    X, y, weight, groups = (da.from_array(part, chunks=chunks) for part in rows)
+    model = FairLogisticClassifier(**{**SURE, **options})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        warnings.simplefilter("ignore", InputWarning)  # kappa is not the tolerance of all
+        model.fit(X, y, weight if weighted else None, sensitive_features=groups)
+    return model, model.held_out_rows(X).compute()
 
-    @pytest.mark.cases(1)
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("name", TESTABLE)
-    def test_the_certificate_is_that_of_the_held_out_rows_in_memory(self, rows, name, weighted):
-        options = {"constraint": constraint(name), "kappa": 0.3}
-        rows = fewer(rows, name)
-        model, held = self.fitted(rows, weighted=weighted, holdout=0.5, **options)
-        X, y, weight, groups = rows
-        weight = weight if weighted else np.ones(len(y))
-        certificate, local = model.certificate_, model.to_local()
-        assert certificate.n_held_out == held.sum()
-        assert certificate.confidence == 0.9
-        in_memory = fairconstrained.FairLogisticClassifier(options["constraint"], 0.3)
-        data = in_memory.bind(X[held], y[held], weight[held], sensitive_features=groups[held]).data
-        kept = in_memory.bind(X[~held], y[~held], weight[~held], sensitive_features=groups[~held])
-        bound = [
-            one.as_bound(part.term)
-            for one, part in zip(kept.constraints, kept.problem.constraints, strict=True)
-        ]
-        claims = claims_on_all(bound, data)
-        assert [one.name for one in claims] == certificate.names
-        scores = local.decision_function(X[held])
-        scores = scores if data.positions is None else scores[data.positions]  # few rows: sorted
-        limits = np.array([one.limit(scores, 0.1) for one in claims])
-        if certificate.n_accepted:
-            between = 0.02 if name == "partial_dp" else 1e-9
-            assert np.all(certificate.bounds >= limits - 1e-9)
-            np.testing.assert_allclose(certificate.bounds, limits, atol=between)
-            assert certificate.certified
 
-    def test_the_draw_depends_on_seed_and_partition_only(self, rows):
-        rows = [part[:450] for part in rows]
-        options = {"kappa": 0.9, "chunks": 150}  # few steps of the search
-        first, held = self.fitted(rows, **options)
-        again, same = self.fitted(rows, **options)
-        np.testing.assert_array_equal(same, held)
-        np.testing.assert_array_equal(again.coef_, first.coef_)
-        weight = np.where(np.arange(450) < 150, 0.0, 1.0)
-        weighted = (*rows[:2], weight, rows[3])
-        model, other = self.fitted(weighted, weighted=True, random_state=1, **options)
-        assert np.any(other != held)
-        assert len({tuple(held[start : start + 150]) for start in (0, 150, 300)}) == 3
-        assert model.certificate_.n_held_out == np.sum(other & (weight > 0.0))
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", TESTABLE)
+def test_the_certificate_is_that_of_the_held_out_rows_in_memory(rows, name, weighted):
+    options = {"constraint": constraint(name), "kappa": 0.3}
+    rows = fewer(rows, name)
+    model, held = fitted(rows, weighted=weighted, holdout=0.5, **options)
+    X, y, weight, groups = rows
+    weight = weight if weighted else np.ones(len(y))
+    certificate, local = model.certificate_, model.to_local()
+    assert certificate.n_held_out == held.sum()
+    assert certificate.confidence == 0.9
+    in_memory = fairconstrained.FairLogisticClassifier(options["constraint"], 0.3)
+    data = in_memory.bind(X[held], y[held], weight[held], sensitive_features=groups[held]).data
+    kept = in_memory.bind(X[~held], y[~held], weight[~held], sensitive_features=groups[~held])
+    bound = [
+        one.as_bound(part.term)
+        for one, part in zip(kept.constraints, kept.problem.constraints, strict=True)
+    ]
+    claims = claims_on_all(bound, data)
+    assert [one.name for one in claims] == certificate.names
+    scores = local.decision_function(X[held])
+    scores = scores if data.positions is None else scores[data.positions]  # few rows: sorted
+    limits = np.array([one.limit(scores, 0.1) for one in claims])
+    if certificate.n_accepted:
+        between = 0.02 if name == "partial_dp" else 1e-9
+        assert np.all(certificate.bounds >= limits - 1e-9)
+        np.testing.assert_allclose(certificate.bounds, limits, atol=between)
+        assert certificate.certified
 
-    def test_rows_are_named_after_a_fit_with_confidence(self, rows):
-        X, y, _, groups = (part[:300] for part in rows)
-        table = pd.DataFrame(X).add_prefix("x").assign(label=y, group=groups)
-        table.index = pd.Index(np.arange(300) + 7)
-        frame = dd.from_pandas(table, npartitions=3)
-        features = frame.drop(columns=["label", "group"])
-        given = {"y": frame["label"], "sensitive_features": frame["group"]}
-        model = FairLogisticClassifier(kappa=0.9).fit(features, **given)
-        with pytest.raises(NotFittedError):
-            model.held_out_rows(features)
-        model.set_params(**{**SURE, "kappa": 0.9}).fit(features, **given)
-        held = model.held_out_rows(features).compute()
-        assert held.index.tolist() == table.index.tolist()
-        assert held.sum() == model.certificate_.n_held_out
-        with pytest.raises(TypeError, match="X must be a dask array"):
-            model.held_out_rows(X)
 
-    def test_few_rows(self):
-        X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
-        parts = [da.from_array(np.asarray(part), chunks=20) for part in (X, y, groups)]
-        model = FairLogisticClassifier(**{**SURE, "kappa": 0.01})
-        with pytest.warns(ConstantDecisionWarning, match="too few to show"):
-            model.fit(parts[0], parts[1], sensitive_features=parts[2])
-        assert model.decision_search_.constant
-        with pytest.raises(ValueError, match="none are left for training, or none are held out"):
-            model.set_params(holdout=1e-9).fit(parts[0], parts[1], sensitive_features=parts[2])
+def test_the_draw_depends_on_seed_and_partition_only(rows):
+    rows = [part[:450] for part in rows]
+    options = {"kappa": 0.9, "chunks": 150}  # few steps of the search
+    first, held = fitted(rows, **options)
+    again, same = fitted(rows, **options)
+    np.testing.assert_array_equal(same, held)
+    np.testing.assert_array_equal(again.coef_, first.coef_)
+    weight = np.where(np.arange(450) < 150, 0.0, 1.0)
+    weighted = (*rows[:2], weight, rows[3])
+    model, other = fitted(weighted, weighted=True, random_state=1, **options)
+    assert np.any(other != held)
+    assert len({tuple(held[start : start + 150]) for start in (0, 150, 300)}) == 3
+    assert model.certificate_.n_held_out == np.sum(other & (weight > 0.0))
+
+
+def test_rows_are_named_after_a_fit_with_confidence(rows):
+    X, y, _, groups = (part[:300] for part in rows)
+    table = pd.DataFrame(X).add_prefix("x").assign(label=y, group=groups)
+    table.index = pd.Index(np.arange(300) + 7)
+    frame = dd.from_pandas(table, npartitions=3)
+    features = frame.drop(columns=["label", "group"])
+    given = {"y": frame["label"], "sensitive_features": frame["group"]}
+    model = FairLogisticClassifier(kappa=0.9).fit(features, **given)
+    with pytest.raises(NotFittedError):
+        model.held_out_rows(features)
+    model.set_params(**{**SURE, "kappa": 0.9}).fit(features, **given)
+    held = model.held_out_rows(features).compute()
+    assert held.index.tolist() == table.index.tolist()
+    assert held.sum() == model.certificate_.n_held_out
+    with pytest.raises(TypeError, match="X must be a dask array"):
+        model.held_out_rows(X)
+
+
+def test_few_held_out_rows():
+    X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
+    parts = [da.from_array(np.asarray(part), chunks=20) for part in (X, y, groups)]
+    model = FairLogisticClassifier(**{**SURE, "kappa": 0.01})
+    with pytest.warns(ConstantDecisionWarning, match="too few to show"):
+        model.fit(parts[0], parts[1], sensitive_features=parts[2])
+    assert model.decision_search_.constant
+    with pytest.raises(ValueError, match="none are left for training, or none are held out"):
+        model.set_params(holdout=1e-9).fit(parts[0], parts[1], sensitive_features=parts[2])

@@ -89,35 +89,36 @@ def test_messages(case):
         fitted(groups, **options)
 
 
-class TestIgnore:
-    """Rows whose group is missing count in the loss, and in no constraint."""
+# Rows whose group is missing count in the loss, and in no constraint.
 
-    def test_the_constraint_is_on_the_known_rows(self):
-        clf = fitted(SEX, groups_missing="ignore_in_constraint")
-        assert_array_equal(clf.groups_, ["f", "m"])
-        assert gap(clf, SEX) == pytest.approx(0.02, abs=1e-4)
-        left_out = FairLogisticClassifier(kappa=0.02, tol=1e-6)
-        left_out.fit(X[KNOWN], Y[KNOWN], sensitive_features=SEX[KNOWN])
-        assert np.abs(clf.coef_ - left_out.coef_).max() > 1e-3
-        loose = fitted(SEX, groups_missing="ignore_in_constraint", kappa=1.0)
-        assert_allclose(loose.coef_, fitted(None, constraint=None).coef_, atol=1e-4)
-        strict = fitted(SEX, groups_missing="ignore_in_constraint", kappa=0.1, enforce="decision")
-        assert gap(strict, SEX, strict.predict(X)) <= 0.1
 
-    @pytest.mark.parametrize("name", sorted({*CLASSIFIER_CONSTRAINTS} - {"coverage", "churn"}))
-    def test_is_the_term_of_the_known_rows(self, name):
-        options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            clf = FairLogisticClassifier(name, **options).fit(X, Y, sensitive_features=SEX)
-        assert np.isfinite(clf.gap_)
-        if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
-            made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(
-                kappa=0.3, surrogate="sigmoid", loss="logistic"
-            )
-            term = made.bind(np.where(Y[KNOWN] == 1, 1.0, -1.0), SEX[KNOWN], np.ones(KNOWN.sum()))
-            gap = term.gap(clf.decision_function(X)[KNOWN]).max(initial=0.0)
-            assert clf.gap_ == pytest.approx(gap)
+def test_ignored_rows_count_in_the_loss_and_in_no_constraint():
+    clf = fitted(SEX, groups_missing="ignore_in_constraint")
+    assert_array_equal(clf.groups_, ["f", "m"])
+    assert gap(clf, SEX) == pytest.approx(0.02, abs=1e-4)
+    left_out = FairLogisticClassifier(kappa=0.02, tol=1e-6)
+    left_out.fit(X[KNOWN], Y[KNOWN], sensitive_features=SEX[KNOWN])
+    assert np.abs(clf.coef_ - left_out.coef_).max() > 1e-3
+    loose = fitted(SEX, groups_missing="ignore_in_constraint", kappa=1.0)
+    assert_allclose(loose.coef_, fitted(None, constraint=None).coef_, atol=1e-4)
+    strict = fitted(SEX, groups_missing="ignore_in_constraint", kappa=0.1, enforce="decision")
+    assert gap(strict, SEX, strict.predict(X)) <= 0.1
+
+
+@pytest.mark.parametrize("name", sorted({*CLASSIFIER_CONSTRAINTS} - {"coverage", "churn"}))
+def test_the_gap_is_that_of_the_term_of_the_known_rows(name):
+    options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = FairLogisticClassifier(name, **options).fit(X, Y, sensitive_features=SEX)
+    assert np.isfinite(clf.gap_)
+    if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
+        made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(
+            kappa=0.3, surrogate="sigmoid", loss="logistic"
+        )
+        term = made.bind(np.where(Y[KNOWN] == 1, 1.0, -1.0), SEX[KNOWN], np.ones(KNOWN.sum()))
+        gap = term.gap(clf.decision_function(X)[KNOWN]).max(initial=0.0)
+        assert clf.gap_ == pytest.approx(gap)
 
 
 @pytest.mark.parametrize("dtype", [float, "Int64"])

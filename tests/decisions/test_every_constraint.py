@@ -84,43 +84,43 @@ def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_group
     assert f"KKT residual {result.kkt_residual:.2e}" in str(result)
 
 
-class TestRounding:
-    """A bound of zero difference, which constant decisions meet up to rounding."""
-
-    @pytest.mark.parametrize(
-        "constraint",
-        [
-            DemographicParity(0.0),
-            DemographicParity(ratio=1.0),
-            constraints.EqualizedOdds(0.0),
-            constraints.DisparateImpact(1.0),
-            constraints.IntraGroupAUCParity(0.0),
-            constraints.InterGroupAUCParity(0.0),
-        ],
-    )
-    @pytest.mark.parametrize("rate", [0.07, 0.93])
-    def test_at_least_the_majority(self, constraint, rate):
-        X, y, groups = imbalanced(120, rate=rate)
-        weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
-        clf = FairLogisticClassifier(constraint, enforce="decision")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantDecisionWarning)
-            clf.fit(X, y, weight, sensitive_features=groups)
-        majority = max(np.average(y, weights=weight), 1.0 - np.average(y, weights=weight))
-        assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
-        assert clf.decision_search_.accuracy >= majority - ROUNDING
+# A bound of zero difference, which constant decisions meet up to rounding.
 
 
-class TestRankings:
-    """Constraints on rankings are met by constant decisions with scores that rank rows."""
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        DemographicParity(0.0),
+        DemographicParity(ratio=1.0),
+        constraints.EqualizedOdds(0.0),
+        constraints.DisparateImpact(1.0),
+        constraints.IntraGroupAUCParity(0.0),
+        constraints.InterGroupAUCParity(0.0),
+    ],
+)
+@pytest.mark.parametrize("rate", [0.07, 0.93])
+def test_a_bound_of_zero_is_met_by_the_majority_at_least(constraint, rate):
+    X, y, groups = imbalanced(120, rate=rate)
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
+    clf = FairLogisticClassifier(constraint, enforce="decision")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        clf.fit(X, y, weight, sensitive_features=groups)
+    majority = max(np.average(y, weights=weight), 1.0 - np.average(y, weights=weight))
+    assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
+    assert clf.decision_search_.accuracy >= majority - ROUNDING
 
-    @pytest.mark.parametrize("name", RANKINGS)
-    def test_the_better_loss_among_equally_accurate_models(self, name):
-        X, y, groups = imbalanced()
-        clf = fitted(name, X, y, groups, kappa=0.2, random_state=0)
-        assert clf.decision_search_.met
-        assert clf.score(X, y) >= 1.0 - y.mean() - ROUNDING
-        share = y.mean()
-        entropy = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
-        assert clf.objective_ < entropy - 1e-3
-        assert np.any(clf.coef_) and roc_auc_score(y, clf.decision_function(X)) > 0.6
+
+# Constraints on rankings are met by constant decisions with scores that rank rows.
+
+
+@pytest.mark.parametrize("name", RANKINGS)
+def test_the_better_loss_among_equally_accurate_models(name):
+    X, y, groups = imbalanced()
+    clf = fitted(name, X, y, groups, kappa=0.2, random_state=0)
+    assert clf.decision_search_.met
+    assert clf.score(X, y) >= 1.0 - y.mean() - ROUNDING
+    share = y.mean()
+    entropy = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+    assert clf.objective_ < entropy - 1e-3
+    assert np.any(clf.coef_) and roc_auc_score(y, clf.decision_function(X)) > 0.6

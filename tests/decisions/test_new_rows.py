@@ -162,121 +162,119 @@ def unfitted():
     return X, signs, groups, data
 
 
-class TestHoldOut:
-    def test_a_share_of_every_cell(self):
-        X, signs, groups, data = unfitted()
-        kept, held, rows = split(data, 0.25, 0)
+def test_a_share_of_every_cell_is_held_out():
+    X, signs, groups, data = unfitted()
+    kept, held, rows = split(data, 0.25, 0)
+    assert len(kept.y) + len(held.y) == 500
+    assert_array_equal(held.X, X[rows])
+    for group, label in product((0, 1), (-1, 1)):
+        size = np.sum((groups == group) & (signs == label))
+        mine = np.sum((held.groups.codes == group) & (held.y == label))
+        assert mine == round(0.25 * size)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "groups_by_chance"),
+    [
+        (DemographicParity(0.1), False),
+        (DemographicParity(0.1, against="overall"), True),
+        (constraints.ErrorRateParity(0.1), False),
+    ],
+)
+def test_labels_and_groups_by_chance_where_all_rows_are_compared_with(constraint, groups_by_chance):
+    X, _, groups, data = unfitted()
+    sizes, positives = set(), set()
+    for seed in range(5):
+        kept, held, rows = hold_out(data, 0.4, seed, [constraint])
         assert len(kept.y) + len(held.y) == 500
         assert_array_equal(held.X, X[rows])
-        for group, label in product((0, 1), (-1, 1)):
-            size = np.sum((groups == group) & (signs == label))
-            mine = np.sum((held.groups.codes == group) & (held.y == label))
-            assert mine == round(0.25 * size)
+        sizes.add(tuple(np.bincount(held.groups.codes)))
+        positives.add(int(np.sum(held.y > 0)))
+    assert len(positives) > 1 and (len(sizes) > 1) == groups_by_chance
+    assert groups_by_chance or sizes == {tuple(np.round(0.4 * np.bincount(groups)))}
 
-    @pytest.mark.parametrize(
-        ("constraint", "groups_by_chance"),
-        [
-            (DemographicParity(0.1), False),
-            (DemographicParity(0.1, against="overall"), True),
-            (constraints.ErrorRateParity(0.1), False),
-        ],
+
+def test_held_out_rows_are_named_and_the_rest_is_what_is_measured(usual):
+    clf = usual
+    X, y, groups = draw(4000, 0)
+    rest = np.setdiff1d(np.arange(4000), clf.holdout_indices_)
+    assert abs(len(rest) - 2000) <= 1 and clf.certificate_.n_held_out == 4000 - len(rest)
+    decisions = clf.predict(X)
+    gap = abs(np.subtract(*(decisions[rest][groups[rest] == g].mean() for g in (0, 1))))
+    assert clf.decision_gap_ == pytest.approx(gap)
+    assert clf.decision_search_.accuracy == pytest.approx(clf.score(X[rest], y[rest]))
+    held = clf.holdout_indices_
+    gap = abs(np.subtract(*(decisions[held][groups[held] == g].mean() for g in (0, 1))))
+    assert gap < clf.certificate_.bounds.max() + 0.12 <= 0.12
+
+
+def test_too_few_held_out_rows():
+    with pytest.warns(ConstantDecisionWarning, match="150 rows held out.*about [0-9]+ in all"):
+        clf = fitted(300)
+    certificate = clf.certificate_
+    assert certificate.certified and certificate.n_accepted == 0
+    assert 60 <= certificate.smallest <= 75 and 1000 < certificate.rows_needed < 5000
+    assert isinstance(certificate.rows_needed, int)
+    assert np.unique(clf.predict(draw(1000, 5)[0])).size == 1
+
+
+def test_a_cell_without_rows_to_split():
+    X, y, groups = draw(2000, 0)
+    groups = groups.astype("U5")
+    groups[7] = "alone"
+    clf = FairLogisticClassifier(kappa=0.12, enforce="decision", confidence=0.9)
+    with pytest.warns() as caught:
+        clf.fit(X, y, sensitive_features=groups)
+    assert any("are too few" in str(one.message) for one in caught)
+    certificate = clf.certificate_
+    assert certificate.smallest == 0 and clf.decision_search_.constant
+    assert certificate.rows_needed is None and certificate.certified
+
+
+@pytest.mark.parametrize("constraint", ["group_auc", constraints.MinorityRate()])
+def test_constraints_that_cannot_be_tested(constraint):
+    with pytest.raises(ValueError, match=r"rates of predictions .* is not one .*at None"):
+        fitted(400, constraint=constraint)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        DemographicParity(0.15, against="overall"),
+        DisparateImpact(0.6),
+        constraints.ErrorRateParity(0.1),
+        constraints.BoundedGroupLoss(0.25),
+        constraints.IntersectionalLossParity(0.06),
+        constraints.ROCParity(0.2, n_thresholds=30),
+        constraints.PartialDemographicParity(0.5, n_ranks=4),
+        constraints.WeakPartialDemographicParity(0.5),
+        [DemographicParity(0.2), constraints.ErrorRateParity(0.15)],
+    ],
+    ids=lambda one: repr(one)[:32],
+)
+def test_every_constraint_is_certified_and_holds_in_the_population(constraint):
+    clf = fitted(6000, constraint=constraint)
+    certificate = clf.certificate_
+    assert certificate.n_accepted >= 1 and certificate.certified
+    assert not clf.decision_search_.constant
+    assert len(certificate.bounds) == len(certificate.names) and certificate.bounds.max() <= 0
+    X, y, groups = draw(100_000, 77)
+    scores, labels = clf.decision_function(X), np.where(y == 1, 1.0, -1.0)
+    for one in constraint if isinstance(constraint, list) else [constraint]:
+        if getattr(one, "n_thresholds", None) is not None:
+            one = constraints.ROCParity(one.kappa, thresholds=np.linspace(-4.0, 4.0, 50))
+        term = one.bind(labels, groups, np.ones(len(y)))
+        assert term.zero_one().value(scores).max() <= 0.01
+
+
+def test_without_a_certificate_constant_predictions_may_violate():
+    """Error rates of constant predictions differ between groups: the certificate says no."""
+    X, y, groups = draw(300, 0)
+    y = np.where(groups == 1, np.arange(300) % 10 == 0, np.arange(300) % 2).astype(int)
+    clf = FairLogisticClassifier(
+        constraints.ErrorRateParity(0.02), enforce="decision", confidence=0.99, random_state=0
     )
-    def test_labels_and_groups_by_chance_where_all_rows_are_compared_with(
-        self, constraint, groups_by_chance
-    ):
-        X, _, groups, data = unfitted()
-        sizes, positives = set(), set()
-        for seed in range(5):
-            kept, held, rows = hold_out(data, 0.4, seed, [constraint])
-            assert len(kept.y) + len(held.y) == 500
-            assert_array_equal(held.X, X[rows])
-            sizes.add(tuple(np.bincount(held.groups.codes)))
-            positives.add(int(np.sum(held.y > 0)))
-        assert len(positives) > 1 and (len(sizes) > 1) == groups_by_chance
-        assert groups_by_chance or sizes == {tuple(np.round(0.4 * np.bincount(groups)))}
-
-    def test_it_is_named_and_the_rest_is_what_is_measured(self, usual):
-        clf = usual
-        X, y, groups = draw(4000, 0)
-        rest = np.setdiff1d(np.arange(4000), clf.holdout_indices_)
-        assert abs(len(rest) - 2000) <= 1 and clf.certificate_.n_held_out == 4000 - len(rest)
-        decisions = clf.predict(X)
-        gap = abs(np.subtract(*(decisions[rest][groups[rest] == g].mean() for g in (0, 1))))
-        assert clf.decision_gap_ == pytest.approx(gap)
-        assert clf.decision_search_.accuracy == pytest.approx(clf.score(X[rest], y[rest]))
-        held = clf.holdout_indices_
-        gap = abs(np.subtract(*(decisions[held][groups[held] == g].mean() for g in (0, 1))))
-        assert gap < clf.certificate_.bounds.max() + 0.12 <= 0.12
-
-
-class TestCertificate:
-    def test_too_few_rows(self):
-        with pytest.warns(ConstantDecisionWarning, match="150 rows held out.*about [0-9]+ in all"):
-            clf = fitted(300)
-        certificate = clf.certificate_
-        assert certificate.certified and certificate.n_accepted == 0
-        assert 60 <= certificate.smallest <= 75 and 1000 < certificate.rows_needed < 5000
-        assert isinstance(certificate.rows_needed, int)
-        assert np.unique(clf.predict(draw(1000, 5)[0])).size == 1
-
-    def test_a_cell_without_rows_to_split(self):
-        X, y, groups = draw(2000, 0)
-        groups = groups.astype("U5")
-        groups[7] = "alone"
-        clf = FairLogisticClassifier(kappa=0.12, enforce="decision", confidence=0.9)
-        with pytest.warns() as caught:
-            clf.fit(X, y, sensitive_features=groups)
-        assert any("are too few" in str(one.message) for one in caught)
-        certificate = clf.certificate_
-        assert certificate.smallest == 0 and clf.decision_search_.constant
-        assert certificate.rows_needed is None and certificate.certified
-
-
-class TestMessages:
-    @pytest.mark.parametrize("constraint", ["group_auc", constraints.MinorityRate()])
-    def test_constraints_that_cannot_be_tested(self, constraint):
-        with pytest.raises(ValueError, match=r"rates of predictions .* is not one .*at None"):
-            fitted(400, constraint=constraint)
-
-
-class TestEveryConstraint:
-    @pytest.mark.cases(1)
-    @pytest.mark.parametrize(
-        "constraint",
-        [
-            DemographicParity(0.15, against="overall"),
-            DisparateImpact(0.6),
-            constraints.ErrorRateParity(0.1),
-            constraints.BoundedGroupLoss(0.25),
-            constraints.IntersectionalLossParity(0.06),
-            constraints.ROCParity(0.2, n_thresholds=30),
-            constraints.PartialDemographicParity(0.5, n_ranks=4),
-            constraints.WeakPartialDemographicParity(0.5),
-            [DemographicParity(0.2), constraints.ErrorRateParity(0.15)],
-        ],
-        ids=lambda one: repr(one)[:32],
-    )
-    def test_it_is_certified_and_holds_in_the_population(self, constraint):
-        clf = fitted(6000, constraint=constraint)
-        certificate = clf.certificate_
-        assert certificate.n_accepted >= 1 and certificate.certified
-        assert not clf.decision_search_.constant
-        assert len(certificate.bounds) == len(certificate.names) and certificate.bounds.max() <= 0
-        X, y, groups = draw(100_000, 77)
-        scores, labels = clf.decision_function(X), np.where(y == 1, 1.0, -1.0)
-        for one in constraint if isinstance(constraint, list) else [constraint]:
-            if getattr(one, "n_thresholds", None) is not None:
-                one = constraints.ROCParity(one.kappa, thresholds=np.linspace(-4.0, 4.0, 50))
-            term = one.bind(labels, groups, np.ones(len(y)))
-            assert term.zero_one().value(scores).max() <= 0.01
-
-    def test_without_a_certificate_constant_predictions_may_violate(self):
-        """Error rates of constant predictions differ between groups: the certificate says no."""
-        X, y, groups = draw(300, 0)
-        y = np.where(groups == 1, np.arange(300) % 10 == 0, np.arange(300) % 2).astype(int)
-        clf = FairLogisticClassifier(
-            constraints.ErrorRateParity(0.02), enforce="decision", confidence=0.99, random_state=0
-        )
-        with pytest.warns(ConstantDecisionWarning):
-            clf.fit(X, y, sensitive_features=groups)
-        assert not clf.certificate_.certified and np.all(np.isinf(clf.certificate_.bounds))
+    with pytest.warns(ConstantDecisionWarning):
+        clf.fit(X, y, sensitive_features=groups)
+    assert not clf.certificate_.certified and np.all(np.isinf(clf.certificate_.bounds))

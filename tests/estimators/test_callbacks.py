@@ -96,27 +96,28 @@ def test_tasks_of_folds_and_points(numbers, name, n_jobs):
     assert_array_equal(without.fit(table, y).predict(table), clf.predict(table))
 
 
-class TestCallbacks:
-    def test_one_task_per_outer_iteration(self):
-        recorder = Recorder()
-        classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
-        classifier.fit(X, Y, sensitive_features=GROUPS)
-        tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
-        assert classifier.n_iter_ > 1
-        assert recorder.calls == ["setup", "begin fit", *tasks, "end fit", "teardown"]
-        assert_array_equal(recorder.decisions["fit"], classifier.predict(X))
+def test_one_task_per_outer_iteration():
+    recorder = Recorder()
+    classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
+    classifier.fit(X, Y, sensitive_features=GROUPS)
+    tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
+    assert classifier.n_iter_ > 1
+    assert recorder.calls == ["setup", "begin fit", *tasks, "end fit", "teardown"]
+    assert_array_equal(recorder.decisions["fit"], classifier.predict(X))
 
-    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_a_callback_can_stop(self):
-        classifier = FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
-        classifier.fit(X, Y, sensitive_features=GROUPS)
-        assert classifier.result_.status.name == "STOPPED"
-        assert classifier.n_iter_ == len(classifier.result_.trace) == 1
 
-    def test_an_error_ends_the_progress_bar(self):
-        stop = Recorder()
-        stop.on_fit_task_end = lambda estimator, context: 1 / 0
-        classifier = FairLogisticClassifier().set_callbacks(callback.ProgressBar(), stop)
-        with pytest.raises(ZeroDivisionError):
-            classifier.fit(X, Y, sensitive_features=GROUPS)
-        assert monitors() == [] and stop.calls[-1] == "teardown"
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_can_stop():
+    classifier = FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
+    classifier.fit(X, Y, sensitive_features=GROUPS)
+    assert classifier.result_.status.name == "STOPPED"
+    assert classifier.n_iter_ == len(classifier.result_.trace) == 1
+
+
+def test_an_error_ends_the_progress_bar():
+    stop = Recorder()
+    stop.on_fit_task_end = lambda estimator, context: 1 / 0
+    classifier = FairLogisticClassifier().set_callbacks(callback.ProgressBar(), stop)
+    with pytest.raises(ZeroDivisionError):
+        classifier.fit(X, Y, sensitive_features=GROUPS)
+    assert monitors() == [] and stop.calls[-1] == "teardown"

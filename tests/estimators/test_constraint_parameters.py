@@ -20,87 +20,85 @@ def fitted(*args, **options):
     return FairLogisticClassifier(*args, **options).fit(X, Y, sensitive_features=GROUPS)
 
 
-class TestByName:
-    @pytest.mark.parametrize("name", CONSTRAINTS)
-    def test_the_parameters_of_all_constraints(self, name):
-        clf = FairLogisticClassifier(name)
-        nested = {
-            key.removeprefix("constraint__"): value
-            for key, value in clf.get_params().items()
-            if key.startswith("constraint__")
-        }
-        assert nested == CONSTRAINTS[name]().get_params()
-        assert CONSTRAINTS[name]().tolerance in nested
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_the_parameters_of_all_constraints(name):
+    clf = FairLogisticClassifier(name)
+    nested = {
+        key.removeprefix("constraint__"): value
+        for key, value in clf.get_params().items()
+        if key.startswith("constraint__")
+    }
+    assert nested == CONSTRAINTS[name]().get_params()
+    assert CONSTRAINTS[name]().tolerance in nested
 
 
-class TestLists:
-    def test_they_have_nested_parameters(self):
-        clf = FairLogisticClassifier(["demographic_parity", EqualizedOdds(0.2)])
-        params = clf.get_params()
-        assert params["constraint__0"] == "demographic_parity"
-        assert params["constraint__0__kappa"] is None and params["constraint__1__kappa"] == 0.2
-        assert not [name for name in clf.get_params(deep=False) if "__" in name]
-
-    def test_setting_them_leaves_the_list_that_was_given(self):
-        given = ["demographic_parity", "equalized_odds"]
-        clf = FairLogisticClassifier(given)
-        clf.set_params(constraint__0__kappa=0.1, constraint__1=DisparateImpact(0.5))
-        assert given == ["demographic_parity", "equalized_odds"]
-        assert clf.constraint[0].kappa == 0.1 and clf.constraint[1].ratio == 0.5
-        copied = clone(clf)
-        assert copied.constraint is not clf.constraint
-        assert copied.constraint[0].kappa == 0.1 and copied.constraint[0] is not clf.constraint[0]
-
-    @pytest.mark.parametrize("nothing", [[], ()])
-    def test_an_empty_one_is_an_error(self, nothing):
-        with pytest.raises(ValueError, match=r"constraint=.* names no constraint.*pass None"):
-            fitted(nothing)
+def test_lists_have_nested_parameters():
+    clf = FairLogisticClassifier(["demographic_parity", EqualizedOdds(0.2)])
+    params = clf.get_params()
+    assert params["constraint__0"] == "demographic_parity"
+    assert params["constraint__0__kappa"] is None and params["constraint__1__kappa"] == 0.2
+    assert not [name for name in clf.get_params(deep=False) if "__" in name]
 
 
-class TestMessages:
-    @pytest.mark.parametrize(
-        ("constraint", "name", "said"),
-        [
-            ("disparate_impact", "constraint__kappa", "Invalid parameter .kappa. for Disparate"),
-            (None, "constraint__ratio", "constraint=None is not a constraint"),
-            ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
-            (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
-            (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
-            (["demographic_parity"], "constraint__0__c", "Invalid parameter .c. for Demographic"),
-            ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
-        ],
-    )
-    def test_invalid_parameters(self, constraint, name, said):
-        with pytest.raises(ValueError, match=said):
-            FairLogisticClassifier(constraint).set_params(**{name: 0.1})
+def test_setting_parameters_leaves_the_list_that_was_given():
+    given = ["demographic_parity", "equalized_odds"]
+    clf = FairLogisticClassifier(given)
+    clf.set_params(constraint__0__kappa=0.1, constraint__1=DisparateImpact(0.5))
+    assert given == ["demographic_parity", "equalized_odds"]
+    assert clf.constraint[0].kappa == 0.1 and clf.constraint[1].ratio == 0.5
+    copied = clone(clf)
+    assert copied.constraint is not clf.constraint
+    assert copied.constraint[0].kappa == 0.1 and copied.constraint[0] is not clf.constraint[0]
 
 
-class TestUnusedKappa:
-    @pytest.mark.parametrize(
-        ("constraint", "own"),
-        [
-            ("disparate_impact", "constraint__ratio"),
-            ("minority_rate", "constraint__c"),
-            (DemographicParity(0.2), "constraint__kappa"),
-            (DemographicParity(ratio=0.8), "constraint__ratio"),
-            (BalancedRate(1.2), "constraint__r"),
-            (["disparate_impact", DemographicParity(0.2)], "constraint__0__ratio"),
-        ],
-        ids=repr,
-    )
-    def test_it_warns(self, constraint, own):
-        with pytest.warns(InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
-            fitted(constraint, kappa=0.2)
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_an_empty_list_is_an_error(nothing):
+    with pytest.raises(ValueError, match=r"constraint=.* names no constraint.*pass None"):
+        fitted(nothing)
 
-    def test_with_the_least_unfairness_as_the_goal(self):
-        with pytest.warns(InputWarning, match="kappa=0.2 is not used: goal='fairness'"):
-            fitted(goal="fairness", kappa=0.2)
 
-    @pytest.mark.parametrize(
-        "constraint",
-        ["disparate_impact", DemographicParity(0.2), None, BalancedRate(1.2)],
-        ids=repr,
-    )
-    def test_the_default_and_none_do_not(self, constraint):
-        fitted(constraint)
-        fitted(constraint, kappa=None)
+@pytest.mark.parametrize(
+    ("constraint", "name", "said"),
+    [
+        ("disparate_impact", "constraint__kappa", "Invalid parameter .kappa. for Disparate"),
+        (None, "constraint__ratio", "constraint=None is not a constraint"),
+        ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
+        (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
+        (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
+        (["demographic_parity"], "constraint__0__c", "Invalid parameter .c. for Demographic"),
+        ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
+    ],
+)
+def test_invalid_parameters(constraint, name, said):
+    with pytest.raises(ValueError, match=said):
+        FairLogisticClassifier(constraint).set_params(**{name: 0.1})
+
+
+@pytest.mark.parametrize(
+    ("constraint", "own"),
+    [
+        ("disparate_impact", "constraint__ratio"),
+        ("minority_rate", "constraint__c"),
+        (DemographicParity(0.2), "constraint__kappa"),
+        (DemographicParity(ratio=0.8), "constraint__ratio"),
+        (BalancedRate(1.2), "constraint__r"),
+        (["disparate_impact", DemographicParity(0.2)], "constraint__0__ratio"),
+    ],
+    ids=repr,
+)
+def test_an_unused_kappa_warns(constraint, own):
+    with pytest.warns(InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
+        fitted(constraint, kappa=0.2)
+
+
+def test_the_least_unfairness_uses_no_kappa():
+    with pytest.warns(InputWarning, match="kappa=0.2 is not used: goal='fairness'"):
+        fitted(goal="fairness", kappa=0.2)
+
+
+@pytest.mark.parametrize(
+    "constraint", ["disparate_impact", DemographicParity(0.2), None, BalancedRate(1.2)], ids=repr
+)
+def test_the_default_kappa_and_none_do_not_warn(constraint):
+    fitted(constraint)
+    fitted(constraint, kappa=None)

@@ -42,38 +42,39 @@ def fitted(data, sample_weight=None, **options):
     return classifier.fit(X, y, sample_weight, sensitive_features=groups)
 
 
-class TestAttributes:
-    def test_predictions_agree(self):
-        X, classifier = DATA[0], fitted(DATA)
-        score = classifier.decision_function(X)
-        assert_allclose(score, X @ classifier.coef_[0] + classifier.intercept_, atol=1e-12)
-        assert_array_equal(classifier.predict(X), (score > 0).astype(int))
-        assert_allclose(classifier.predict_proba(X)[:, 1], expit(score), atol=1e-12)
-        logs = classifier.predict_log_proba(X)
-        assert_allclose(np.exp(logs), classifier.predict_proba(X), atol=1e-12)
+def test_predictions_agree():
+    X, classifier = DATA[0], fitted(DATA)
+    score = classifier.decision_function(X)
+    assert_allclose(score, X @ classifier.coef_[0] + classifier.intercept_, atol=1e-12)
+    assert_array_equal(classifier.predict(X), (score > 0).astype(int))
+    assert_allclose(classifier.predict_proba(X)[:, 1], expit(score), atol=1e-12)
+    logs = classifier.predict_log_proba(X)
+    assert_allclose(np.exp(logs), classifier.predict_proba(X), atol=1e-12)
 
-    @pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.3])
-    @pytest.mark.parametrize("constraint", ["demographic_parity", None])
-    def test_objective(self, constraint, alpha):
-        X, y, groups = DATA
-        X = X * [1.0, 100.0, 0.01, 1.0, 1.0] + 3.0
-        classifier = fitted((X, y, groups), constraint=constraint, alpha=alpha)
-        assert_allclose(classifier.feature_scale_, X.std(axis=0))
-        size = np.sum((classifier.feature_scale_ * classifier.coef_) ** 2)
-        expected = log_loss(y, classifier.predict_proba(X)) + alpha / 2 * size
-        assert classifier.objective_ == pytest.approx(expected, rel=1e-9)
 
-    def test_feature_scale(self):
-        X, y, groups = DATA
-        two_valued = np.where(X[:, 0] > 0, 3.0, -1.0)
-        constant = np.full(len(y), -7.0)
-        rare = np.where(X[:, 1] > 1.0, X[:, 1], 0.0)
-        X = np.column_stack([X, two_valued, constant, 0.0 * constant, rare])
-        scale = fitted((X, y, groups)).feature_scale_
-        assert_allclose(scale[5:], [4.0, 7.0, 1.0, np.sqrt(np.mean(rare[rare > 0.0] ** 2))])
-        assert_allclose(fitted((sp.csr_array(X), y, groups)).feature_scale_, scale)
-        inside = fitted((X, y, groups), domain=L1Ball(2.0))
-        assert_array_equal(inside.feature_scale_, np.ones(9))
+@pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.3])
+@pytest.mark.parametrize("constraint", ["demographic_parity", None])
+def test_the_objective_is_loss_and_penalty(constraint, alpha):
+    X, y, groups = DATA
+    X = X * [1.0, 100.0, 0.01, 1.0, 1.0] + 3.0
+    classifier = fitted((X, y, groups), constraint=constraint, alpha=alpha)
+    assert_allclose(classifier.feature_scale_, X.std(axis=0))
+    size = np.sum((classifier.feature_scale_ * classifier.coef_) ** 2)
+    expected = log_loss(y, classifier.predict_proba(X)) + alpha / 2 * size
+    assert classifier.objective_ == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_scale_of_features():
+    X, y, groups = DATA
+    two_valued = np.where(X[:, 0] > 0, 3.0, -1.0)
+    constant = np.full(len(y), -7.0)
+    rare = np.where(X[:, 1] > 1.0, X[:, 1], 0.0)
+    X = np.column_stack([X, two_valued, constant, 0.0 * constant, rare])
+    scale = fitted((X, y, groups)).feature_scale_
+    assert_allclose(scale[5:], [4.0, 7.0, 1.0, np.sqrt(np.mean(rare[rare > 0.0] ** 2))])
+    assert_allclose(fitted((sp.csr_array(X), y, groups)).feature_scale_, scale)
+    inside = fitted((X, y, groups), domain=L1Ball(2.0))
+    assert_array_equal(inside.feature_scale_, np.ones(9))
 
 
 @pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
@@ -90,48 +91,48 @@ class TestGaps:
         assert gap > 0.0
 
 
-class TestOptimality:
-    @pytest.mark.parametrize("fit_intercept", [True, False])
-    @pytest.mark.parametrize("alpha", [1e-3, 0.1])
-    def test_unconstrained_is_logistic_regression(self, alpha, fit_intercept):
-        X, y, _ = DATA
-        X = StandardScaler().fit_transform(X)
-        options = {"alpha": alpha, "fit_intercept": fit_intercept}
-        ours = FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
-        theirs = LogisticRegression(
-            C=1 / (len(y) * alpha), fit_intercept=fit_intercept, tol=1e-10, max_iter=1000
-        ).fit(X, y)
-        assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
-        assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
-
-    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-    def test_multipliers_are_the_price_of_kappa(self, constraint):
-        options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
-        kappa, step = 0.03, 1e-3
-        low, middle, high = (
-            fitted(DATA, kappa=kappa + change, **options) for change in (-step, 0.0, step)
-        )
-        slope = (high.objective_ - low.objective_) / (2 * step)
-        assert slope < 0
-        assert middle.multipliers_.sum() == pytest.approx(-slope, rel=0.02)
-
-    def test_the_tolerance_is_kept(self):
-        for tol in (1e-2, 1e-4, 1e-6):
-            classifier = fitted(DATA, tol=tol)
-            assert classifier.violation_ <= tol and classifier.kkt_residual_ <= tol
-            assert classifier.result_.solver.tol == tol
-        solver = IPC(tol=1e-3)
-        assert fitted(DATA, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_unconstrained_is_logistic_regression(alpha, fit_intercept):
+    X, y, _ = DATA
+    X = StandardScaler().fit_transform(X)
+    options = {"alpha": alpha, "fit_intercept": fit_intercept}
+    ours = FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
+    theirs = LogisticRegression(
+        C=1 / (len(y) * alpha), fit_intercept=fit_intercept, tol=1e-10, max_iter=1000
+    ).fit(X, y)
+    assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
 
 
-class TestWarmStart:
-    def test_it_survives_another_problem(self, five_groups):
-        classifier = fitted(DATA, warm_start=True)
-        X, y, groups = five_groups
-        classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
-        assert classifier.coef_.shape == (1, 6) and classifier.result_.converged
-        classifier.set_params(constraint=None, fit_intercept=False).fit(X, y)
-        assert classifier.intercept_ == 0.0 and classifier.result_.converged
-        classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
-        classifier.fit(X, y, sensitive_features=groups)
-        assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_multipliers_are_the_price_of_kappa(constraint):
+    options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
+    kappa, step = 0.03, 1e-3
+    low, middle, high = (
+        fitted(DATA, kappa=kappa + change, **options) for change in (-step, 0.0, step)
+    )
+    slope = (high.objective_ - low.objective_) / (2 * step)
+    assert slope < 0
+    assert middle.multipliers_.sum() == pytest.approx(-slope, rel=0.02)
+
+
+def test_the_tolerance_is_kept():
+    for tol in (1e-2, 1e-4, 1e-6):
+        classifier = fitted(DATA, tol=tol)
+        assert classifier.violation_ <= tol and classifier.kkt_residual_ <= tol
+        assert classifier.result_.solver.tol == tol
+    solver = IPC(tol=1e-3)
+    assert fitted(DATA, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
+
+
+def test_a_warm_start_survives_another_problem(five_groups):
+    classifier = fitted(DATA, warm_start=True)
+    X, y, groups = five_groups
+    classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
+    assert classifier.coef_.shape == (1, 6) and classifier.result_.converged
+    classifier.set_params(constraint=None, fit_intercept=False).fit(X, y)
+    assert classifier.intercept_ == 0.0 and classifier.result_.converged
+    classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
+    classifier.fit(X, y, sensitive_features=groups)
+    assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9

@@ -47,45 +47,48 @@ def test_missing_queries():
         FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
 
 
-class TestWarnings:
-    def test_groups_may_be_infinite(self):
-        assert fit(groups=np.where(GROUPS, np.inf, 1.0)).groups_.tolist() == [1.0, np.inf]
+def test_groups_may_be_infinite():
+    assert fit(groups=np.where(GROUPS, np.inf, 1.0)).groups_.tolist() == [1.0, np.inf]
 
-    def test_one_group_only(self):
-        with pytest.warns(VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
-            alone = fit(groups=np.zeros(200, dtype=int))
-        free = fit(constraint=None)
-        np.testing.assert_allclose(alone.coef_, free.coef_, atol=1e-6)
-        assert alone.result_.converged and alone.violation_ == 0.0
 
-    @pytest.mark.parametrize("constraint", ["equalized_odds", "intra_group_auc"])
-    def test_cells_without_rows_have_the_names_of_groups_and_labels(self, constraint):
-        groups = np.where((Y == 0) & (np.arange(200) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
-        with pytest.warns(VacuousConstraintWarning) as found:
-            clf = fit(y=np.where(Y, "yes", "no"), groups=groups, constraint=constraint)
-        said = " ".join(str(one.message) for one in found)
-        assert "'group c | label yes' has no rows" in said and "label +1" not in said
-        assert all(one.filename == __file__ for one in found)
-        assert clf.result_.converged
-        # of rates two groups have positives, and three have negatives
-        assert len(clf.multipliers_) == (8 if constraint == "equalized_odds" else 2)
+def test_one_group_only_warns():
+    with pytest.warns(VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
+        alone = fit(groups=np.zeros(200, dtype=int))
+    free = fit(constraint=None)
+    np.testing.assert_allclose(alone.coef_, free.coef_, atol=1e-6)
+    assert alone.result_.converged and alone.violation_ == 0.0
 
-    def test_too_few_iterations(self):
-        with pytest.warns(ConvergenceWarning) as found:
-            classifier = fit(kappa=1.0, max_iter=1, tol=1e-8)
-        (message,) = (str(one.message) for one in found)
-        assert message == classifier.result_.message and found[0].filename == __file__
-        for word in ("iteration limit", "1 iterations", "objective", "KKT residual", "max_iter"):
-            assert word in message
-        assert classifier.predict(X).shape == (200,)
 
-    def test_no_fair_model(self):
-        opposite = np.where(GROUPS > 0, 1.0, -1.0)[:, None]
-        with pytest.warns(InfeasibleConstraintWarning, match="least violation is 0.4") as found:
-            classifier = fit(opposite, domain=Box(1.0, 2.0), fit_intercept=False)
-        assert classifier.coef_ == pytest.approx(1.0)  # the least unfair one
-        assert "raise kappa" in str(found[0].message)
-        assert classifier.result_.status.name == "INFEASIBLE"
+@pytest.mark.parametrize("constraint", ["equalized_odds", "intra_group_auc"])
+def test_cells_without_rows_have_the_names_of_groups_and_labels(constraint):
+    groups = np.where((Y == 0) & (np.arange(200) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
+    with pytest.warns(VacuousConstraintWarning) as found:
+        clf = fit(y=np.where(Y, "yes", "no"), groups=groups, constraint=constraint)
+    said = " ".join(str(one.message) for one in found)
+    assert "'group c | label yes' has no rows" in said and "label +1" not in said
+    assert all(one.filename == __file__ for one in found)
+    assert clf.result_.converged
+    # of rates two groups have positives, and three have negatives
+    assert len(clf.multipliers_) == (8 if constraint == "equalized_odds" else 2)
+
+
+def test_too_few_iterations_warn():
+    with pytest.warns(ConvergenceWarning) as found:
+        classifier = fit(kappa=1.0, max_iter=1, tol=1e-8)
+    (message,) = (str(one.message) for one in found)
+    assert message == classifier.result_.message and found[0].filename == __file__
+    for word in ("iteration limit", "1 iterations", "objective", "KKT residual", "max_iter"):
+        assert word in message
+    assert classifier.predict(X).shape == (200,)
+
+
+def test_no_fair_model_warns():
+    opposite = np.where(GROUPS > 0, 1.0, -1.0)[:, None]
+    with pytest.warns(InfeasibleConstraintWarning, match="least violation is 0.4") as found:
+        classifier = fit(opposite, domain=Box(1.0, 2.0), fit_intercept=False)
+    assert classifier.coef_ == pytest.approx(1.0)  # the least unfair one
+    assert "raise kappa" in str(found[0].message)
+    assert classifier.result_.status.name == "INFEASIBLE"
 
 
 @pytest.mark.parametrize("model", ["layers", "boosted", "classifier"])

@@ -81,62 +81,63 @@ class TestEveryEstimator:
         assert _requests(estimator, "predict") == groups
 
 
-class TestThresholdsOfGroups:
-    """Thresholds of every group: the groups reach `predict`, `score` and the library's scorers."""
+# Thresholds of every group: the groups reach `predict`, `score` and the library's scorers.
 
-    @pytest.fixture
-    def clf(self):
-        return FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
 
-    @pytest.mark.usefixtures("routing")
-    def test_cross_validation_and_search(self, clf):
-        scoring = {
-            "gap": make_fairness_scorer(demographic_parity_difference),
-            "accuracy": make_fairness_scorer(
-                lambda y, decided, *, sensitive_features: accuracy_score(y, decided),
-                greater_is_better=True,
-            ),
-        }
-        model, rows = make_pipeline(StandardScaler(), clf), {"sensitive_features": GROUPS}
-        found = cross_validate(model, X, Y, cv=KFold(2), scoring=scoring, params=rows)
-        own = cross_validate(model, X, Y, cv=KFold(2), params=rows)
-        for k, (train, test) in enumerate(KFold(2).split(X)):
-            fitted = clone(model).fit(X[train], Y[train], sensitive_features=GROUPS[train])
-            decided = fitted.predict(X[test], sensitive_features=GROUPS[test])
-            right = accuracy_score(Y[test], decided)
-            assert found["test_accuracy"][k] == own["test_score"][k] == pytest.approx(right)
-            groups = GROUPS[test]
-            gap = demographic_parity_difference(Y[test], decided, sensitive_features=groups)
-            assert found["test_gap"][k] == pytest.approx(-gap)
-        grid = {"fairthresholds__kappa": [0.02]}
-        search = GridSearchCV(model, grid, scoring=scoring, refit="accuracy", cv=2)
-        search.fit(X, Y, **rows)
-        scorer = scoring["gap"]
-        decided = search.best_estimator_.predict(X, sensitive_features=GROUPS)
-        gap = demographic_parity_difference(Y, decided, sensitive_features=GROUPS)
-        assert scorer(search, X, Y, sensitive_features=GROUPS) == pytest.approx(-gap)
+@pytest.fixture
+def clf():
+    return FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_reach_cross_validation_and_search(clf):
+    scoring = {
+        "gap": make_fairness_scorer(demographic_parity_difference),
+        "accuracy": make_fairness_scorer(
+            lambda y, decided, *, sensitive_features: accuracy_score(y, decided),
+            greater_is_better=True,
+        ),
+    }
+    model, rows = make_pipeline(StandardScaler(), clf), {"sensitive_features": GROUPS}
+    found = cross_validate(model, X, Y, cv=KFold(2), scoring=scoring, params=rows)
+    own = cross_validate(model, X, Y, cv=KFold(2), params=rows)
+    for k, (train, test) in enumerate(KFold(2).split(X)):
+        fitted = clone(model).fit(X[train], Y[train], sensitive_features=GROUPS[train])
+        decided = fitted.predict(X[test], sensitive_features=GROUPS[test])
+        right = accuracy_score(Y[test], decided)
+        assert found["test_accuracy"][k] == own["test_score"][k] == pytest.approx(right)
+        groups = GROUPS[test]
+        gap = demographic_parity_difference(Y[test], decided, sensitive_features=groups)
+        assert found["test_gap"][k] == pytest.approx(-gap)
+    grid = {"fairthresholds__kappa": [0.02]}
+    search = GridSearchCV(model, grid, scoring=scoring, refit="accuracy", cv=2)
+    search.fit(X, Y, **rows)
+    scorer = scoring["gap"]
+    decided = search.best_estimator_.predict(X, sensitive_features=GROUPS)
+    gap = demographic_parity_difference(Y, decided, sensitive_features=GROUPS)
+    assert scorer(search, X, Y, sensitive_features=GROUPS) == pytest.approx(-gap)
 
 
 def weighted_gap_of_queries(y, scores, *, sensitive_features, query, sample_weight=None):
     return 0.0
 
 
-class TestRequestsOfScorers:
-    def test_all_that_the_metric_takes_is_requested(self):
-        scorer = make_fairness_scorer(metrics.query_parity_difference, quantile=0.5)
-        assert scorer.requests == {"sensitive_features": True, "query": True}
-        scorer = make_fairness_scorer(weighted_gap_of_queries, greater_is_better=False)
-        asked = {"sensitive_features": True, "query": True, "sample_weight": True}
-        assert scorer.requests == asked
-        assert scorer.set_score_request(sensitive_features=True, query="q") is scorer
-        assert scorer.get_metadata_routing().score.requests == {**asked, "query": "q"}
+def test_all_that_the_metric_takes_is_requested():
+    scorer = make_fairness_scorer(metrics.query_parity_difference, quantile=0.5)
+    assert scorer.requests == {"sensitive_features": True, "query": True}
+    scorer = make_fairness_scorer(weighted_gap_of_queries, greater_is_better=False)
+    asked = {"sensitive_features": True, "query": True, "sample_weight": True}
+    assert scorer.requests == asked
+    assert scorer.set_score_request(sensitive_features=True, query="q") is scorer
+    assert scorer.get_metadata_routing().score.requests == {**asked, "query": "q"}
 
-    def test_groups_in_columns_are_not_requested(self):
-        scorer = make_fairness_scorer(demographic_parity_difference, sensitive_columns=[0])
-        with pytest.raises(ValueError, match=r"groups of its own, sensitive_columns=\[0\]"):
-            scorer.set_score_request(sensitive_features=True)
-        with pytest.raises(ValueError, match="takes no query"):
-            scorer.set_score_request(query=True)
+
+def test_groups_in_columns_are_not_requested():
+    scorer = make_fairness_scorer(demographic_parity_difference, sensitive_columns=[0])
+    with pytest.raises(ValueError, match=r"groups of its own, sensitive_columns=\[0\]"):
+        scorer.set_score_request(sensitive_features=True)
+    with pytest.raises(ValueError, match="takes no query"):
+        scorer.set_score_request(query=True)
 
 
 IDS = np.arange(len(Y)) // 4
@@ -146,33 +147,34 @@ WITH_SPLITTERS = {
 }
 
 
-class TestSplitters:
-    """The splitter of `cv` gets what it asks for, with routing and without."""
+# The splitter of `cv` gets what it asks for, with routing and without.
 
-    @pytest.mark.cases(2)
-    @pytest.mark.parametrize("name", WITH_SPLITTERS)
-    @pytest.mark.parametrize("weight", [None, (np.arange(len(Y)) % 5 > 0) * 1.0], ids=["", "w"])
-    @pytest.mark.parametrize("routed", [False, True])
-    def test_groups_split_the_rows(self, name, weight, routed, request):
-        rows = {"sensitive_features": GROUPS, "sample_weight": weight}
-        if routed:
-            request.getfixturevalue("routing")
-        make = WITH_SPLITTERS[name]
-        model = make(GroupKFold(3)).fit(X, Y, **rows, groups=IDS)
-        kept = slice(None) if weight is None or name == "cv" else np.flatnonzero(weight)
-        some = np.arange(len(Y))[kept]
-        splits = GroupKFold(3).split(X[some], Y[some], IDS[some])
-        by_hand = make([(some[train], some[test]) for train, test in splits]).fit(X, Y, **rows)
-        np.testing.assert_array_equal(model.predict(X), by_hand.predict(X))
-        if name == "thresholds":
-            assert model.threshold_ == by_hand.threshold_
-        else:
-            found = model.cv_results_["mean_test_loss"]
-            np.testing.assert_array_equal(found, by_hand.cv_results_["mean_test_loss"])
 
-    @pytest.mark.parametrize("name", WITH_SPLITTERS)
-    def test_messages(self, name):
-        with pytest.raises(ValueError, match=r"needs groups to split the rows by: pass them to"):
-            WITH_SPLITTERS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
-        with pytest.raises(TypeError, match="grups"):
-            WITH_SPLITTERS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("name", WITH_SPLITTERS)
+@pytest.mark.parametrize("weight", [None, (np.arange(len(Y)) % 5 > 0) * 1.0], ids=["", "w"])
+@pytest.mark.parametrize("routed", [False, True])
+def test_groups_split_the_rows(name, weight, routed, request):
+    rows = {"sensitive_features": GROUPS, "sample_weight": weight}
+    if routed:
+        request.getfixturevalue("routing")
+    make = WITH_SPLITTERS[name]
+    model = make(GroupKFold(3)).fit(X, Y, **rows, groups=IDS)
+    kept = slice(None) if weight is None or name == "cv" else np.flatnonzero(weight)
+    some = np.arange(len(Y))[kept]
+    splits = GroupKFold(3).split(X[some], Y[some], IDS[some])
+    by_hand = make([(some[train], some[test]) for train, test in splits]).fit(X, Y, **rows)
+    np.testing.assert_array_equal(model.predict(X), by_hand.predict(X))
+    if name == "thresholds":
+        assert model.threshold_ == by_hand.threshold_
+    else:
+        found = model.cv_results_["mean_test_loss"]
+        np.testing.assert_array_equal(found, by_hand.cv_results_["mean_test_loss"])
+
+
+@pytest.mark.parametrize("name", WITH_SPLITTERS)
+def test_splitters_that_need_groups(name):
+    with pytest.raises(ValueError, match=r"needs groups to split the rows by: pass them to"):
+        WITH_SPLITTERS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(TypeError, match="grups"):
+        WITH_SPLITTERS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)

@@ -131,24 +131,23 @@ class TestConfidence:
         assert_array_equal(decided == 1, clf.predict_proba(X)[:, 1] > clf.threshold_)
 
 
-class TestPaths:
-    def test_every_model_selects_the_share_and_meets_its_bound(self):
-        clf = FairLogisticClassifier(threshold=SelectionRate(0.2))
-        path = fairness_path(
-            clf, X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05, 0.02],
-            X_val=X, y_val=Y, sensitive_features_val=GROUPS,
-        )  # fmt: skip
-        frame = path.to_frame()
-        for k, kappa in enumerate(path.kappas):
-            model = path.estimator_at(k)
-            decided = model.predict(X)
-            assert decided.mean() == pytest.approx(0.2, abs=1.0 / len(X))
-            assert model.gap_ <= kappa + 1e-4
-            alone = FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
-            alone.fit(X, Y, sensitive_features=GROUPS)
-            assert model.threshold_ == pytest.approx(alone.threshold_, abs=2e-3)
-            assert model.objective_ == pytest.approx(alone.objective_, abs=2e-3)
-            assert frame["train_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
-            assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
-            assert frame["val_decision_gap"].iloc[k] == pytest.approx(model.decision_gap_)
-        assert len({path.estimator_at(k).threshold_ for k in range(3)}) == 3
+def test_every_model_of_a_path_selects_the_share_and_meets_its_bound():
+    clf = FairLogisticClassifier(threshold=SelectionRate(0.2))
+    path = fairness_path(
+        clf, X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05, 0.02],
+        X_val=X, y_val=Y, sensitive_features_val=GROUPS,
+    )  # fmt: skip
+    frame = path.to_frame()
+    for k, kappa in enumerate(path.kappas):
+        model = path.estimator_at(k)
+        decided = model.predict(X)
+        assert decided.mean() == pytest.approx(0.2, abs=1.0 / len(X))
+        assert model.gap_ <= kappa + 1e-4
+        alone = FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
+        alone.fit(X, Y, sensitive_features=GROUPS)
+        assert model.threshold_ == pytest.approx(alone.threshold_, abs=2e-3)
+        assert model.objective_ == pytest.approx(alone.objective_, abs=2e-3)
+        assert frame["train_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
+        assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, Y))
+        assert frame["val_decision_gap"].iloc[k] == pytest.approx(model.decision_gap_)
+    assert len({path.estimator_at(k).threshold_ for k in range(3)}) == 3

@@ -53,15 +53,14 @@ def one_hot(labels):
     return (np.asarray(labels)[:, None] == NAMES).astype(float)
 
 
-class TestWithoutConstraints:
-    def test_it_is_multinomial_logistic_regression(self):
-        Z = StandardScaler().fit_transform(X)
-        mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8).fit(Z, Y)
-        theirs = LogisticRegression(C=1.0 / (1e-3 * N), tol=1e-10, max_iter=1000).fit(Z, Y)
-        assert_allclose(mine.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
-        assert_allclose(mine.coef_, theirs.coef_, atol=1e-5)
-        assert mine.coef_.shape == (3, 4)
-        assert mine.intercept_.shape == (3,)
+def test_without_constraints_it_is_multinomial_logistic_regression():
+    Z = StandardScaler().fit_transform(X)
+    mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8).fit(Z, Y)
+    theirs = LogisticRegression(C=1.0 / (1e-3 * N), tol=1e-10, max_iter=1000).fit(Z, Y)
+    assert_allclose(mine.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
+    assert_allclose(mine.coef_, theirs.coef_, atol=1e-5)
+    assert mine.coef_.shape == (3, 4)
+    assert mine.intercept_.shape == (3,)
 
 
 @pytest.mark.parametrize("name", BY_CLASS)
@@ -90,26 +89,25 @@ def test_options_of_two_classes(option):
         fitted(enforce=enforce, **option)
 
 
-class TestDemographicParity:
-    def test_the_certificate_is_that_of_the_lagrangian(self):
-        """The gradient of loss plus multipliers times gaps, by finite differences, is zero."""
-        clf = fitted(tol=1e-7)
-        first, second = (k == GROUPS for k in (0, 1))
+def test_the_certificate_is_that_of_the_lagrangian():
+    """The gradient of loss plus multipliers times gaps, by finite differences, is zero."""
+    clf = fitted(tol=1e-7)
+    first, second = (k == GROUPS for k in (0, 1))
 
-        def lagrangian(w):
-            coef, level = w[:12].reshape(3, 4), w[12:]
-            scores = X @ (coef / clf.feature_scale_).T + level
-            loss = -np.mean(log_softmax(scores, axis=1)[one_hot(Y) > 0])
-            probabilities = softmax(scores, axis=1)
-            gap = probabilities[first].mean(axis=0) - probabilities[second].mean(axis=0)
-            values = np.column_stack([gap, -gap]).ravel() - 0.02
-            return loss + 0.5 * clf.alpha * coef.ravel() @ coef.ravel() + clf.multipliers_ @ values
+    def lagrangian(w):
+        coef, level = w[:12].reshape(3, 4), w[12:]
+        scores = X @ (coef / clf.feature_scale_).T + level
+        loss = -np.mean(log_softmax(scores, axis=1)[one_hot(Y) > 0])
+        probabilities = softmax(scores, axis=1)
+        gap = probabilities[first].mean(axis=0) - probabilities[second].mean(axis=0)
+        values = np.column_stack([gap, -gap]).ravel() - 0.02
+        return loss + 0.5 * clf.alpha * coef.ravel() @ coef.ravel() + clf.multipliers_ @ values
 
-        at = np.append((clf.coef_ * clf.feature_scale_).ravel(), clf.intercept_)
-        steps = 1e-5 * np.eye(len(at))
-        gradient = [(lagrangian(at + s) - lagrangian(at - s)) / 2e-5 for s in steps]
-        assert_allclose(gradient, 0.0, atol=1e-5)
-        assert clf.multipliers_.max() > 1e-3
+    at = np.append((clf.coef_ * clf.feature_scale_).ravel(), clf.intercept_)
+    steps = 1e-5 * np.eye(len(at))
+    gradient = [(lagrangian(at + s) - lagrangian(at - s)) / 2e-5 for s in steps]
+    assert_allclose(gradient, 0.0, atol=1e-5)
+    assert clf.multipliers_.max() > 1e-3
 
 
 RATES = [
@@ -136,23 +134,21 @@ def test_bounds_on_predictions_are_met(constraint):
         assert_allclose(clf.decision_gap_, gap, atol=1e-9)
 
 
-class TestPredictions:
-    def test_the_largest_probability_is_predicted(self):
-        clf = fitted()
-        assert clf.decision_function(X).shape == (N, 3)
-        assert_allclose(clf.predict_proba(X), softmax(clf.decision_function(X), axis=1))
-        assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X))
-        assert_array_equal(clf.predict(X), clf.classes_[clf.predict_proba(X).argmax(axis=1)])
+def test_the_largest_probability_is_predicted():
+    clf = fitted()
+    assert clf.decision_function(X).shape == (N, 3)
+    assert_allclose(clf.predict_proba(X), softmax(clf.decision_function(X), axis=1))
+    assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X))
+    assert_array_equal(clf.predict(X), clf.classes_[clf.predict_proba(X).argmax(axis=1)])
 
 
-class TestInvariance:
-    def test_weights_are_repetitions(self):
-        weight = np.random.default_rng(0).integers(0, 4, N)
-        rows = np.repeat(np.arange(N), weight)
-        weighted = FairLogisticClassifier(kappa=0.02, tol=1e-7)
-        weighted.fit(X, Y, weight, sensitive_features=GROUPS)
-        repeated = fitted(X=X[rows], y=Y[rows], groups=GROUPS[rows], tol=1e-7)
-        assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
+def test_weights_are_repetitions():
+    weight = np.random.default_rng(0).integers(0, 4, N)
+    rows = np.repeat(np.arange(N), weight)
+    weighted = FairLogisticClassifier(kappa=0.02, tol=1e-7)
+    weighted.fit(X, Y, weight, sensitive_features=GROUPS)
+    repeated = fitted(X=X[rows], y=Y[rows], groups=GROUPS[rows], tol=1e-7)
+    assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])

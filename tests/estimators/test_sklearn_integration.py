@@ -6,14 +6,13 @@ from fairconstrained.solvers import IPC, AugmentedLagrangian
 X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
 
 
-class TestParameters:
-    def test_fit_changes_no_object(self):
-        constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
-        said = repr((constraint, solver))
-        classifier = FairLogisticClassifier(constraint, kappa=0.3, solver=solver, max_iter=7)
-        classifier.fit(X, Y, sensitive_features=GROUPS)
-        assert repr((constraint, solver)) == said and constraint.kappa is None
-        assert classifier.result_.solver.max_iter == 7
+def test_fit_changes_no_object():
+    constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
+    said = repr((constraint, solver))
+    classifier = FairLogisticClassifier(constraint, kappa=0.3, solver=solver, max_iter=7)
+    classifier.fit(X, Y, sensitive_features=GROUPS)
+    assert repr((constraint, solver)) == said and constraint.kappa is None
+    assert classifier.result_.solver.max_iter == 7
 
 
 def test_verbose_prints_a_line_per_outer_iteration(capsys):

@@ -31,101 +31,108 @@ def chosen():
     return clf.fit(X, Y, sensitive_features=GROUPS)
 
 
-class TestCV:
-    def test_results_are_those_of_the_folds(self, chosen):
-        results = chosen.cv_results_
-        params = results["params"][8]
-        assert params == {"kappa": chosen.kappas_[2], "alpha": 1e-2}
-        for k, (train, test) in enumerate(StratifiedKFold(3).split(X, Y)):
-            model = FairLogisticClassifier(**params)
-            model.fit(X[train], Y[train], sensitive_features=GROUPS[train])
-            decided = model.predict(X[test])
-            right = np.mean(decided == Y[test])
-            gap = rate_gap(None, decided, sensitive_features=GROUPS[test])
-            assert results[f"split{k}_test_accuracy"][8] == pytest.approx(right, abs=0.01)
-            assert results[f"split{k}_test_gap"][8] == pytest.approx(gap, abs=0.02)
-        splits = [results[f"split{k}_test_gap"] for k in range(3)]
-        assert_allclose(results["mean_test_gap"], np.mean(splits, axis=0))
-        assert_allclose(results["std_test_gap"], np.std(splits, axis=0))
-        assert results["rank_test_gap"][np.argmin(results["mean_test_gap"])] == 1
-        assert results["rank_test_accuracy"][np.argmax(results["mean_test_accuracy"])] == 1
-        assert len(pd.DataFrame(results)) == 12
+def test_results_are_those_of_the_folds(chosen):
+    results = chosen.cv_results_
+    params = results["params"][8]
+    assert params == {"kappa": chosen.kappas_[2], "alpha": 1e-2}
+    for k, (train, test) in enumerate(StratifiedKFold(3).split(X, Y)):
+        model = FairLogisticClassifier(**params)
+        model.fit(X[train], Y[train], sensitive_features=GROUPS[train])
+        decided = model.predict(X[test])
+        right = np.mean(decided == Y[test])
+        gap = rate_gap(None, decided, sensitive_features=GROUPS[test])
+        assert results[f"split{k}_test_accuracy"][8] == pytest.approx(right, abs=0.01)
+        assert results[f"split{k}_test_gap"][8] == pytest.approx(gap, abs=0.02)
+    splits = [results[f"split{k}_test_gap"] for k in range(3)]
+    assert_allclose(results["mean_test_gap"], np.mean(splits, axis=0))
+    assert_allclose(results["std_test_gap"], np.std(splits, axis=0))
+    assert results["rank_test_gap"][np.argmin(results["mean_test_gap"])] == 1
+    assert results["rank_test_accuracy"][np.argmax(results["mean_test_accuracy"])] == 1
+    assert len(pd.DataFrame(results)) == 12
 
-    def test_the_most_accurate_within_the_bound(self, chosen):
-        results = chosen.cv_results_
-        allowed = results["mean_test_gap"] <= 0.15
-        assert 0 < allowed.sum() < 12
-        best = results["mean_test_accuracy"][allowed].max()
-        assert allowed[chosen.best_index_]
-        assert results["mean_test_accuracy"][chosen.best_index_] == best
 
-    def test_the_knee(self):
-        results = {
-            "mean_test_accuracy": np.array([0.80, 0.79, 0.70, 0.60]),
-            "mean_test_gap": np.array([0.40, 0.10, 0.05, 0.0]),
-        }
-        assert knee(results) == 1
-        flat = {name: np.ones(3) for name in results}
-        assert knee(flat) == 0
+def test_the_most_accurate_within_the_bound(chosen):
+    results = chosen.cv_results_
+    allowed = results["mean_test_gap"] <= 0.15
+    assert 0 < allowed.sum() < 12
+    best = results["mean_test_accuracy"][allowed].max()
+    assert allowed[chosen.best_index_]
+    assert results["mean_test_accuracy"][chosen.best_index_] == best
 
-    def test_rules(self):
-        last = FairLogisticClassifierCV(n_kappas=3, cv=2, refit=lambda results: 2)
-        last.fit(X, Y, sensitive_features=GROUPS)
-        assert last.kappa_ == last.kappas_[2]
-        bent = FairLogisticClassifierCV(n_kappas=5, cv=2, refit="knee")
-        bent.fit(X, Y, sensitive_features=GROUPS)
-        assert bent.best_index_ == knee(bent.cv_results_)
 
-    def test_jobs_and_seeds(self):
-        options = {"n_kappas": 3, "cv": 2, "max_gap": 0.4}
-        one = FairLogisticClassifierCV(random_state=0, **options)
-        two = FairLogisticClassifierCV(random_state=0, n_jobs=2, **options)
-        with joblib.parallel_config("threading"):
-            for clf in (one, two):
-                clf.fit(X, Y, sensitive_features=GROUPS)
-        assert_array_equal(one.cv_results_["mean_test_gap"], two.cv_results_["mean_test_gap"])
-        other = clone(one).set_params(random_state=1).fit(X, Y, sensitive_features=GROUPS)
-        assert np.any(other.cv_results_["mean_test_gap"] != one.cv_results_["mean_test_gap"])
+def test_the_knee():
+    results = {
+        "mean_test_accuracy": np.array([0.80, 0.79, 0.70, 0.60]),
+        "mean_test_gap": np.array([0.40, 0.10, 0.05, 0.0]),
+    }
+    assert knee(results) == 1
+    flat = {name: np.ones(3) for name in results}
+    assert knee(flat) == 0
 
-    @pytest.mark.parametrize("position", [99, -1, 1.0, None, True])
-    def test_a_rule_returns_a_position(self, position):
-        clf = FairLogisticClassifierCV(kappas=[0.2, 0.1], cv=2, refit=lambda results: position)
-        with pytest.raises(ValueError, match=r"refit must return .* an integer from 0 to 1; got"):
+
+def test_rules_for_refit():
+    last = FairLogisticClassifierCV(n_kappas=3, cv=2, refit=lambda results: 2)
+    last.fit(X, Y, sensitive_features=GROUPS)
+    assert last.kappa_ == last.kappas_[2]
+    bent = FairLogisticClassifierCV(n_kappas=5, cv=2, refit="knee")
+    bent.fit(X, Y, sensitive_features=GROUPS)
+    assert bent.best_index_ == knee(bent.cv_results_)
+
+
+def test_jobs_and_seeds():
+    options = {"n_kappas": 3, "cv": 2, "max_gap": 0.4}
+    one = FairLogisticClassifierCV(random_state=0, **options)
+    two = FairLogisticClassifierCV(random_state=0, n_jobs=2, **options)
+    with joblib.parallel_config("threading"):
+        for clf in (one, two):
             clf.fit(X, Y, sensitive_features=GROUPS)
+    assert_array_equal(one.cv_results_["mean_test_gap"], two.cv_results_["mean_test_gap"])
+    other = clone(one).set_params(random_state=1).fit(X, Y, sensitive_features=GROUPS)
+    assert np.any(other.cv_results_["mean_test_gap"] != one.cv_results_["mean_test_gap"])
 
-    def test_a_fold_without_weight(self):
-        weight = np.ones(len(Y))
-        weight[:300] = 0.0
-        clf = FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
-        with pytest.raises(ValueError, match="sample_weight is zero for all test rows of fold 1"):
-            clf.fit(X, Y, weight, sensitive_features=GROUPS)
 
-    def test_rows_of_unknown_group(self):
-        """They count in the accuracy of a fold, and not in its gap."""
-        some = np.where(np.arange(len(Y)) % 7, np.array(["a", "b"])[GROUPS], None)
-        clf = FairLogisticClassifierCV(
-            kappas=[0.1], cv=2, max_gap=1.0, groups_missing="ignore_in_constraint"
-        ).fit(X, Y, sensitive_features=some)
-        for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
-            model = FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
-            model.fit(X[train], Y[train], sensitive_features=some[train])
-            decided, known = model.predict(X[test]), some[test] != None  # noqa: E711
-            gap = rate_gap(None, decided[known], sensitive_features=GROUPS[test][known])
-            right = np.mean(decided == Y[test])
-            assert clf.cv_results_[f"split{k}_test_gap"][0] == pytest.approx(gap, abs=0.01)
-            assert clf.cv_results_[f"split{k}_test_accuracy"][0] == pytest.approx(right, abs=0.005)
-        with pytest.raises(ValueError, match="groups_missing='own_group'"):
-            clone(clf).set_params(groups_missing="raise").fit(X, Y, sensitive_features=some)
-        own = clone(clf).set_params(groups_missing="own_group").fit(X, Y, sensitive_features=some)
-        assert own.groups_.tolist() == ["a", "b", "missing"]
+@pytest.mark.parametrize("position", [99, -1, 1.0, None, True])
+def test_a_rule_returns_a_position(position):
+    clf = FairLogisticClassifierCV(kappas=[0.2, 0.1], cv=2, refit=lambda results: position)
+    with pytest.raises(ValueError, match=r"refit must return .* an integer from 0 to 1; got"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
 
-    @pytest.mark.filterwarnings("ignore:No model that meets")
-    @pytest.mark.filterwarnings("ignore:no candidate has")
-    @pytest.mark.filterwarnings("ignore:iteration limit")  # the last fit, to all rows
-    def test_points_that_do_not_converge_are_counted(self):
-        clf = FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
-        with pytest.warns(ConvergenceWarning, match="4 of the 4 points of the paths"):
-            clf.fit(X, Y, sensitive_features=GROUPS)
+
+def test_a_fold_without_weight():
+    weight = np.ones(len(Y))
+    weight[:300] = 0.0
+    clf = FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
+    with pytest.raises(ValueError, match="sample_weight is zero for all test rows of fold 1"):
+        clf.fit(X, Y, weight, sensitive_features=GROUPS)
+
+
+def test_rows_of_unknown_group():
+    """They count in the accuracy of a fold, and not in its gap."""
+    some = np.where(np.arange(len(Y)) % 7, np.array(["a", "b"])[GROUPS], None)
+    clf = FairLogisticClassifierCV(
+        kappas=[0.1], cv=2, max_gap=1.0, groups_missing="ignore_in_constraint"
+    ).fit(X, Y, sensitive_features=some)
+    for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
+        model = FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
+        model.fit(X[train], Y[train], sensitive_features=some[train])
+        decided, known = model.predict(X[test]), some[test] != None  # noqa: E711
+        gap = rate_gap(None, decided[known], sensitive_features=GROUPS[test][known])
+        right = np.mean(decided == Y[test])
+        assert clf.cv_results_[f"split{k}_test_gap"][0] == pytest.approx(gap, abs=0.01)
+        assert clf.cv_results_[f"split{k}_test_accuracy"][0] == pytest.approx(right, abs=0.005)
+    with pytest.raises(ValueError, match="groups_missing='own_group'"):
+        clone(clf).set_params(groups_missing="raise").fit(X, Y, sensitive_features=some)
+    own = clone(clf).set_params(groups_missing="own_group").fit(X, Y, sensitive_features=some)
+    assert own.groups_.tolist() == ["a", "b", "missing"]
+
+
+@pytest.mark.filterwarnings("ignore:No model that meets")
+@pytest.mark.filterwarnings("ignore:no candidate has")
+@pytest.mark.filterwarnings("ignore:iteration limit")  # the last fit, to all rows
+def test_points_that_do_not_converge_are_counted():
+    clf = FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
+    with pytest.warns(ConvergenceWarning, match="4 of the 4 points of the paths"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_verbose_prints_paths_and_points(capsys):

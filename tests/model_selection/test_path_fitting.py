@@ -112,28 +112,28 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     assert path.data_passes[1] > right.data_passes[1]
 
 
-class TestPoints:
-    def test_validation_rows(self, path):
-        X, y, groups = (part[:400] for part in DATA)
-        for k in (0, 5, 11):
-            model = path.estimator_at(k)
-            decided, chance = model.predict(X), model.predict_proba(X)[:, 1]
-            assert path.validation["val_accuracy"][k] == pytest.approx(model.score(X, y))
-            gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
-            assert path.validation["val_decision_gap"][k] == pytest.approx(gap)
-            soft = abs(chance[groups == 0].mean() - chance[groups == 1].mean())
-            assert path.validation["val_gap"][k] == pytest.approx(soft)
-            loss = -np.log(model.predict_proba(X)[np.arange(400), y]).mean()
-            assert path.validation["val_loss"][k] == pytest.approx(loss)
+def test_validation_rows_are_measured(path):
+    X, y, groups = (part[:400] for part in DATA)
+    for k in (0, 5, 11):
+        model = path.estimator_at(k)
+        decided, chance = model.predict(X), model.predict_proba(X)[:, 1]
+        assert path.validation["val_accuracy"][k] == pytest.approx(model.score(X, y))
+        gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
+        assert path.validation["val_decision_gap"][k] == pytest.approx(gap)
+        soft = abs(chance[groups == 0].mean() - chance[groups == 1].mean())
+        assert path.validation["val_gap"][k] == pytest.approx(soft)
+        loss = -np.log(model.predict_proba(X)[np.arange(400), y]).mean()
+        assert path.validation["val_loss"][k] == pytest.approx(loss)
 
-    def test_sensitive_columns_and_interactions(self):
-        X, y, groups = (part[:400] for part in DATA)
-        table = np.column_stack([X, groups])
-        estimator = FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
-        path = fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
-        assert path.coefs.shape == (3, 2, 7) and path.intercepts.shape == (3, 2)
-        assert_allclose(path.validation["val_accuracy"], path.train_accuracy)
-        assert_allclose(path.validation["val_gap"], path.gaps, atol=1e-9)
+
+def test_sensitive_columns_and_interactions():
+    X, y, groups = (part[:400] for part in DATA)
+    table = np.column_stack([X, groups])
+    estimator = FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
+    path = fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
+    assert path.coefs.shape == (3, 2, 7) and path.intercepts.shape == (3, 2)
+    assert_allclose(path.validation["val_accuracy"], path.train_accuracy)
+    assert_allclose(path.validation["val_gap"], path.gaps, atol=1e-9)
 
 
 ARGUMENTS = [
@@ -161,35 +161,34 @@ BAD = [(FairLogisticClassifier(), *case) for case in ARGUMENTS]
 BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
 
 
-class TestMessages:
-    @pytest.mark.cases(len(BAD))
-    @pytest.mark.parametrize(("estimator", "options", "message"), BAD)
-    def test_bad_arguments(self, estimator, options, message):
-        with pytest.raises((ValueError, TypeError), match=message):
-            fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
-
-    def test_one_warning_for_all_points(self):
-        estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
-        with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
-            fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
-        assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
+@pytest.mark.cases(len(BAD))
+@pytest.mark.parametrize(("estimator", "options", "message"), BAD)
+def test_bad_arguments(estimator, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
 
 
-class TestPipelines:
-    @pytest.mark.parametrize("memory", [False, True])
-    def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, memory, tmp_path):
-        before, last = StandardScaler().fit(X[100:]), FairLogisticClassifier()
-        pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
-        path = held_out(DATA, pipeline, first=100, n_kappas=3)
-        scaled = before.transform(X), Y, GROUPS
-        expected = held_out(scaled, last, first=100, n_kappas=3)
-        assert_allclose(path.coefs, expected.coefs)
-        assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
-        one = path.estimator_at(1)
-        assert one.score(X[:100], Y[:100]) == path.validation["val_accuracy"][1]
-        assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
-        with pytest.raises(NotFittedError):
-            pipeline.predict(X)
+def test_one_warning_for_all_points():
+    estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
+        fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
+    assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_of_a_pipeline_it_is_the_path_of_the_last_step_on_what_the_others_make(memory, tmp_path):
+    before, last = StandardScaler().fit(X[100:]), FairLogisticClassifier()
+    pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
+    path = held_out(DATA, pipeline, first=100, n_kappas=3)
+    scaled = before.transform(X), Y, GROUPS
+    expected = held_out(scaled, last, first=100, n_kappas=3)
+    assert_allclose(path.coefs, expected.coefs)
+    assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
+    one = path.estimator_at(1)
+    assert one.score(X[:100], Y[:100]) == path.validation["val_accuracy"][1]
+    assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
+    with pytest.raises(NotFittedError):
+        pipeline.predict(X)
 
 
 def test_points_by_tolerance_and_by_position():

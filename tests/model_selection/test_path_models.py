@@ -42,26 +42,24 @@ def ranker_path():
     return followed(FairRanker())
 
 
-class TestNetworks:
-    def test_every_point_meets_its_bound_and_is_chosen_on_validation_rows(self, network_path):
-        assert set(network_path.statuses) == {"chosen on validation rows"}
-        assert network_path.violations.max() <= 1e-4
-        assert np.all(network_path.gaps <= network_path.kappas + 1e-4)
-        assert network_path.gaps[0] > 0.1 > 0.01 > network_path.gaps[-1]
-        assert network_path.objectives[-1] > network_path.objectives[0] + 0.05
+def test_every_point_meets_its_bound_and_is_chosen_on_validation_rows(network_path):
+    assert set(network_path.statuses) == {"chosen on validation rows"}
+    assert network_path.violations.max() <= 1e-4
+    assert np.all(network_path.gaps <= network_path.kappas + 1e-4)
+    assert network_path.gaps[0] > 0.1 > 0.01 > network_path.gaps[-1]
+    assert network_path.objectives[-1] > network_path.objectives[0] + 0.05
 
-    def test_points_are_fitted_estimators(self, network_path):
-        model = network_path.estimator_at(-1)
-        assert model.kappa == network_path.kappas[-1]
-        assert model.score(X[700:], Y[700:]) == pytest.approx(
-            network_path.validation["val_accuracy"][-1]
-        )
-        again = pickle.loads(pickle.dumps(network_path)).estimator_at(2)
-        assert_allclose(
-            again.decision_function(X), network_path.estimator_at(2).decision_function(X)
-        )
-        assert len(network_path.to_frame()) == 4
-        assert not hasattr(NETWORK, "weights_")
+
+def test_points_of_networks_are_fitted_estimators(network_path):
+    model = network_path.estimator_at(-1)
+    assert model.kappa == network_path.kappas[-1]
+    assert model.score(X[700:], Y[700:]) == pytest.approx(
+        network_path.validation["val_accuracy"][-1]
+    )
+    again = pickle.loads(pickle.dumps(network_path)).estimator_at(2)
+    assert_allclose(again.decision_function(X), network_path.estimator_at(2).decision_function(X))
+    assert len(network_path.to_frame()) == 4
+    assert not hasattr(NETWORK, "weights_")
 
 
 def followed(ranker):
@@ -70,26 +68,26 @@ def followed(ranker):
     return fairness_path(ranker, DOCUMENTS, RELEVANT, n_kappas=4, **rows)
 
 
-class TestRankers:
-    def test_points_are_those_of_single_fits(self, ranker_path):
-        assert set(ranker_path.statuses) == {"converged"}
-        for k in (1, 3):
-            single = FairRanker(kappa=ranker_path.kappas[k])
-            single.fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
-            assert ranker_path.objectives[k] == pytest.approx(single.objective_, abs=2e-4)
-            assert ranker_path.gaps[k] == pytest.approx(single.gap_, abs=2e-4)
+def test_points_of_rankers_are_those_of_single_fits(ranker_path):
+    assert set(ranker_path.statuses) == {"converged"}
+    for k in (1, 3):
+        single = FairRanker(kappa=ranker_path.kappas[k])
+        single.fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
+        assert ranker_path.objectives[k] == pytest.approx(single.objective_, abs=2e-4)
+        assert ranker_path.gaps[k] == pytest.approx(single.gap_, abs=2e-4)
 
-    def test_quality_is_the_ndcg(self, ranker_path):
-        model, (X_val, y_val, query_val, _) = ranker_path.estimator_at(1), OTHERS
-        ndcg = model.score(DOCUMENTS, RELEVANT, query=QUERY)
-        assert ranker_path.train_ndcg[1] == pytest.approx(ndcg)
-        assert ranker_path.validation["val_ndcg"][1] == pytest.approx(
-            model.score(X_val, y_val, query=query_val)
-        )
-        assert "val_accuracy" not in ranker_path.to_frame()
-        assert_allclose(ranker_path.to_frame()["train_ndcg"], ranker_path.train_ndcg)
-        with pytest.raises(AttributeError, match="train_ndcg, not accuracy"):
-            ranker_path.train_accuracy  # noqa: B018
+
+def test_the_quality_of_rankers_is_the_ndcg(ranker_path):
+    model, (X_val, y_val, query_val, _) = ranker_path.estimator_at(1), OTHERS
+    ndcg = model.score(DOCUMENTS, RELEVANT, query=QUERY)
+    assert ranker_path.train_ndcg[1] == pytest.approx(ndcg)
+    assert ranker_path.validation["val_ndcg"][1] == pytest.approx(
+        model.score(X_val, y_val, query=query_val)
+    )
+    assert "val_accuracy" not in ranker_path.to_frame()
+    assert_allclose(ranker_path.to_frame()["train_ndcg"], ranker_path.train_ndcg)
+    with pytest.raises(AttributeError, match="train_ndcg, not accuracy"):
+        ranker_path.train_accuracy  # noqa: B018
 
 
 RANKED = (DOCUMENTS, RELEVANT, {"query": QUERY, "sensitive_features": QUALITY})

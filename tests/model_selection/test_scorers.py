@@ -58,148 +58,151 @@ FAIRLEARN = [
 ]
 
 
-class TestNamesOfClasses:
-    @pytest.mark.parametrize("metric", FAIRLEARN, ids=lambda one: one.__name__)
-    @pytest.mark.parametrize("kind", NAMES)
-    def test_the_score_does_not_depend_on_them(self, kind, metric):
-        X, y, groups = DATA
-        names = np.array(NAMES[kind])
-        y = 1 - y if kind == "reversed" else y
-        scorer = make_fairness_scorer(metric)
-        plain = LogisticRegression().fit(X, names.argsort()[y])
-        renamed = LogisticRegression().fit(X, names[y])
-        expected = scorer(plain, X, names.argsort()[y], sensitive_features=groups)
-        found = scorer(renamed, X, names[y], sensitive_features=groups)
-        assert found == pytest.approx(expected, abs=1e-12)
-        assert 0.1 < abs(found) < 1.0
+@pytest.mark.parametrize("metric", FAIRLEARN, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("kind", NAMES)
+def test_the_score_does_not_depend_on_names_of_classes(kind, metric):
+    X, y, groups = DATA
+    names = np.array(NAMES[kind])
+    y = 1 - y if kind == "reversed" else y
+    scorer = make_fairness_scorer(metric)
+    plain = LogisticRegression().fit(X, names.argsort()[y])
+    renamed = LogisticRegression().fit(X, names[y])
+    expected = scorer(plain, X, names.argsort()[y], sensitive_features=groups)
+    found = scorer(renamed, X, names[y], sensitive_features=groups)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert 0.1 < abs(found) < 1.0
 
-    def test_measures_of_scores_and_a_named_positive_class(self):
-        names = np.array(["no", "yes"])[Y]
-        model = LogisticRegression().fit(X, names)
-        scores = model.decision_function(X)
-        for label in ("no", "yes"):
-            scorer = make_fairness_scorer(
-                metrics.intra_group_auc_difference,
-                response_method="decision_function",
-                pos_label=label,
-            )
-            expected = metrics.intra_group_auc_difference(
-                names, scores, sensitive_features=GROUPS, pos_label=label
-            )
-            assert scorer(model, X, names, sensitive_features=GROUPS) == pytest.approx(-expected)
 
-    def test_more_than_two_classes_are_left_as_they_are(self):
-        three = np.array(["a", "b", "c"])[Y + (X[:, 0] > 1)]
-        model = LogisticRegression().fit(X, three)
-        scorer = make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
-        expected = metrics.neyman_pearson_error(
-            three, model.predict(X), priority="a", sensitive_features=GROUPS
+def test_measures_of_scores_and_a_named_positive_class():
+    names = np.array(["no", "yes"])[Y]
+    model = LogisticRegression().fit(X, names)
+    scores = model.decision_function(X)
+    for label in ("no", "yes"):
+        scorer = make_fairness_scorer(
+            metrics.intra_group_auc_difference, response_method="decision_function", pos_label=label
         )
-        assert scorer(model, X, three, sensitive_features=GROUPS) == -expected
-
-    def test_an_unknown_label(self):
-        model = LogisticRegression().fit(X, Y)
-        with pytest.raises(ValueError, match=r"y_true has the label 2, .*classes \[0, 1\]"):
-            make_fairness_scorer(demographic_parity_difference)(
-                model, X, np.where(Y > 0, 2, 0), sensitive_features=GROUPS
-            )
+        expected = metrics.intra_group_auc_difference(
+            names, scores, sensitive_features=GROUPS, pos_label=label
+        )
+        assert scorer(model, X, names, sensitive_features=GROUPS) == pytest.approx(-expected)
 
 
-class TestDirection:
-    @pytest.mark.parametrize(
-        ("name", "greater_is_better"),
-        [
-            (name, greater_is_better)
-            for ending, greater_is_better in GREATER_IS_BETTER.items()
-            for name in dir(fairlearn.metrics)
-            if name.endswith(ending)
-        ],
+def test_more_than_two_classes_are_left_as_they_are():
+    three = np.array(["a", "b", "c"])[Y + (X[:, 0] > 1)]
+    model = LogisticRegression().fit(X, three)
+    scorer = make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
+    expected = metrics.neyman_pearson_error(
+        three, model.predict(X), priority="a", sensitive_features=GROUPS
     )
-    def test_it_is_inferred_for_fairlearn(self, name, greater_is_better):
-        scorer = make_fairness_scorer(getattr(fairlearn.metrics, name))
-        assert scorer.greater_is_better is greater_is_better
-
-    def test_it_is_required_of_other_functions(self):
-        def my_ratio(y_true, y_pred, *, sensitive_features):
-            return 1.0
-
-        for metric in (rate_gap, my_ratio, fairlearn.metrics.make_derived_metric):
-            with pytest.raises(
-                (ValueError, TypeError),
-                match=r"'greater_is_better'|greater_is_better must|'metric'|metric must",
-            ):
-                make_fairness_scorer(metric)
-        assert make_fairness_scorer(my_ratio, greater_is_better=True).greater_is_better
+    assert scorer(model, X, three, sensitive_features=GROUPS) == -expected
 
 
-class TestScorers:
-    def test_columns_of_x(self):
-        X, y, groups = DATA
-        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
-        clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
-        expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
-        theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
-        assert theirs(clf, table, y) == pytest.approx(-expected)
-        called = make_fairness_scorer(
-            rate_gap, greater_is_better=False, sensitive_columns=lambda X: X["sex"]
+def test_an_unknown_label():
+    model = LogisticRegression().fit(X, Y)
+    with pytest.raises(ValueError, match=r"y_true has the label 2, .*classes \[0, 1\]"):
+        make_fairness_scorer(demographic_parity_difference)(
+            model, X, np.where(Y > 0, 2, 0), sensitive_features=GROUPS
         )
-        assert called(clf, table, y) == pytest.approx(-expected)
-        kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
-        assert kept(clf, table, y) == pytest.approx(expected)
 
-    def test_weights_and_options(self):
-        clf = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
-        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(Y))
-        scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
+
+@pytest.mark.parametrize(
+    ("name", "greater_is_better"),
+    [
+        (name, greater_is_better)
+        for ending, greater_is_better in GREATER_IS_BETTER.items()
+        for name in dir(fairlearn.metrics)
+        if name.endswith(ending)
+    ],
+)
+def test_the_direction_is_inferred_for_fairlearn(name, greater_is_better):
+    scorer = make_fairness_scorer(getattr(fairlearn.metrics, name))
+    assert scorer.greater_is_better is greater_is_better
+
+
+def test_the_direction_is_required_of_other_functions():
+    def my_ratio(y_true, y_pred, *, sensitive_features):
+        return 1.0
+
+    for metric in (rate_gap, my_ratio, fairlearn.metrics.make_derived_metric):
+        with pytest.raises(
+            (ValueError, TypeError),
+            match=r"'greater_is_better'|greater_is_better must|'metric'|metric must",
+        ):
+            make_fairness_scorer(metric)
+    assert make_fairness_scorer(my_ratio, greater_is_better=True).greater_is_better
+
+
+def test_columns_of_x():
+    X, y, groups = DATA
+    table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
+    clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
+    expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
+    theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
+    assert theirs(clf, table, y) == pytest.approx(-expected)
+    called = make_fairness_scorer(
+        rate_gap, greater_is_better=False, sensitive_columns=lambda X: X["sex"]
+    )
+    assert called(clf, table, y) == pytest.approx(-expected)
+    kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
+    assert kept(clf, table, y) == pytest.approx(expected)
+
+
+def test_weights_and_options():
+    clf = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    weight = np.random.default_rng(0).uniform(0.1, 1.0, len(Y))
+    scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
+    expected = demographic_parity_difference(
+        Y, clf.predict(X), sensitive_features=GROUPS, sample_weight=weight, method="to_overall"
+    )
+    found = scorer(clf, X, Y, sensitive_features=GROUPS, sample_weight=weight)
+    assert found == pytest.approx(-expected)
+
+
+def test_messages():
+    clf = FairLogisticClassifier(None).fit(X, Y)
+    with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
+        make_gap_scorer(rate_gap)(clf, X, Y)
+    with pytest.raises(ValueError, match="groups are given twice"):
+        scorer = make_gap_scorer(rate_gap, sensitive_columns=[0])
+        scorer(clf, X, Y, sensitive_features=GROUPS)
+    with pytest.raises(TypeError, match="metric must take sensitive_features"):
+        make_fairness_scorer(lambda y_true, y_pred: 0.0)
+    assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
+
+
+# Weights reach every step of a pipeline, its score and its scorers, in one line.
+
+
+@pytest.fixture
+def weight():
+    return np.random.default_rng(0).uniform(0.1, 3.0, len(DATA[1]))
+
+
+def test_cross_validation_has_the_weighted_fits_and_scores(routing, weight):
+    clf = FairLogisticClassifier(kappa=0.05)
+    scaler = StandardScaler().set_fit_request(sample_weight=True)
+    gap = make_fairness_scorer(demographic_parity_difference)
+    accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+    scoring = {"gap": gap, "accuracy": accuracy}
+    found = cross_validate(
+        make_pipeline(scaler, clf), X, Y, cv=KFold(2), scoring=scoring,
+        params={"sensitive_features": GROUPS, "sample_weight": weight},
+    )  # fmt: skip
+    for k, (train, test) in enumerate(KFold(2).split(X)):
+        seen = scaler.fit(X[train], sample_weight=weight[train])
+        model = clone(clf).fit(
+            seen.transform(X[train]), Y[train], weight[train], sensitive_features=GROUPS[train]
+        )
+        decided = model.predict(seen.transform(X[test]))
+        options = {"sample_weight": weight[test]}
+        right = accuracy_score(Y[test], decided, **options)
+        assert found["test_accuracy"][k] == pytest.approx(right)
         expected = demographic_parity_difference(
-            Y, clf.predict(X), sensitive_features=GROUPS, sample_weight=weight, method="to_overall"
+            Y[test], decided, sensitive_features=GROUPS[test], **options
         )
-        found = scorer(clf, X, Y, sensitive_features=GROUPS, sample_weight=weight)
-        assert found == pytest.approx(-expected)
-
-    def test_messages(self):
-        clf = FairLogisticClassifier(None).fit(X, Y)
-        with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
-            make_gap_scorer(rate_gap)(clf, X, Y)
-        with pytest.raises(ValueError, match="groups are given twice"):
-            scorer = make_gap_scorer(rate_gap, sensitive_columns=[0])
-            scorer(clf, X, Y, sensitive_features=GROUPS)
-        with pytest.raises(TypeError, match="metric must take sensitive_features"):
-            make_fairness_scorer(lambda y_true, y_pred: 0.0)
-        assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
+        assert found["test_gap"][k] == pytest.approx(-expected)
 
 
-class TestRoutedWeights:
-    """Weights reach every step of a pipeline, its score and its scorers, in one line."""
-
-    @pytest.fixture
-    def weight(self):
-        return np.random.default_rng(0).uniform(0.1, 3.0, len(DATA[1]))
-
-    def test_cross_validation_has_the_weighted_fits_and_scores(self, routing, weight):
-        clf = FairLogisticClassifier(kappa=0.05)
-        scaler = StandardScaler().set_fit_request(sample_weight=True)
-        gap = make_fairness_scorer(demographic_parity_difference)
-        accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
-        scoring = {"gap": gap, "accuracy": accuracy}
-        found = cross_validate(
-            make_pipeline(scaler, clf), X, Y, cv=KFold(2), scoring=scoring,
-            params={"sensitive_features": GROUPS, "sample_weight": weight},
-        )  # fmt: skip
-        for k, (train, test) in enumerate(KFold(2).split(X)):
-            seen = scaler.fit(X[train], sample_weight=weight[train])
-            model = clone(clf).fit(
-                seen.transform(X[train]), Y[train], weight[train], sensitive_features=GROUPS[train]
-            )
-            decided = model.predict(seen.transform(X[test]))
-            options = {"sample_weight": weight[test]}
-            right = accuracy_score(Y[test], decided, **options)
-            assert found["test_accuracy"][k] == pytest.approx(right)
-            expected = demographic_parity_difference(
-                Y[test], decided, sensitive_features=GROUPS[test], **options
-            )
-            assert found["test_gap"][k] == pytest.approx(-expected)
-
-    def test_a_metric_without_weights_cannot_ask_for_them(self):
-        with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
-            make_gap_scorer(rate_gap).set_score_request(sample_weight=True)
+def test_a_metric_without_weights_cannot_ask_for_them():
+    with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
+        make_gap_scorer(rate_gap).set_score_request(sample_weight=True)

@@ -126,35 +126,34 @@ def found(rankers):
     return compare_rankers(rankers, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
-class TestGroups:
-    def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(self, rankers, rng):
-        groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
-        options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
-        found = compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, **options)
-        assert found.groups["rows"].sum() == groups.notna().sum()
-        expected = mean_ndcg(RELEVANT, rankers["after"].predict(DOCUMENTS), query=QUERY)
-        assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
-        with pytest.raises(ValueError, match="missing"):
-            compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
+def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(rankers, rng):
+    groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
+    options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
+    found = compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, **options)
+    assert found.groups["rows"].sum() == groups.notna().sum()
+    expected = mean_ndcg(RELEVANT, rankers["after"].predict(DOCUMENTS), query=QUERY)
+    assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="missing"):
+        compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
 
 
-class TestInterface:
-    def test_text_and_markdown(self, found):
-        text = str(found)
-        assert text.startswith(f"before, after on {len(RELEVANT)} rows of 15 queries")
-        assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
-        assert "| after | " in found.to_markdown()
-        assert found.to_frame("errors").equals(found.errors)
-        assert json.loads(found.to_json())["summary"][1]["kappa"] == 0.05
-        page = found.to_html()
-        assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
-        with pytest.raises(ValueError, match="table='nothing' is unknown"):
-            found.to_frame("nothing")
+def test_all_forms_of_a_comparison(found):
+    text = str(found)
+    assert text.startswith(f"before, after on {len(RELEVANT)} rows of 15 queries")
+    assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
+    assert "| after | " in found.to_markdown()
+    assert found.to_frame("errors").equals(found.errors)
+    assert json.loads(found.to_json())["summary"][1]["kappa"] == 0.05
+    page = found.to_html()
+    assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
+    with pytest.raises(ValueError, match="table='nothing' is unknown"):
+        found.to_frame("nothing")
 
-    def test_classifiers_are_refused(self):
-        classifier = LogisticRegression().fit(DOCUMENTS, RELEVANT)
-        with pytest.raises(ValueError, match="LogisticRegression is a classifier"):
-            compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
+
+def test_classifiers_are_refused():
+    classifier = LogisticRegression().fit(DOCUMENTS, RELEVANT)
+    with pytest.raises(ValueError, match="LogisticRegression is a classifier"):
+        compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
 @pytest.mark.parametrize(

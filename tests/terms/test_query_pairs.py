@@ -167,17 +167,16 @@ def test_pairs_within_are_all_pairs_sorted_by_query(rng):
     assert np.all(np.diff(queries[first]) >= 0)
 
 
-class TestQueriesWithoutPairs:
-    def test_their_numbers_are_in_the_warning(self):
-        y, groups, weight, query, scores = rows()
-        y = np.where(query == "q1", 1.0, y)  # no negatives
-        groups = np.where(query == "q2", "a", groups)  # no pairs across groups
-        with pytest.warns(VacuousConstraintWarning, match="asked of 2 of 5 queries") as found:
-            term = QueryParity(0.1).bind(y, groups, weight, query)
-        assert "1 have no rows with label +1 or none with label -1" in str(found[0].message)
-        assert "and 1 have no pairs of them across two groups" in str(found[0].message)
-        assert term.n_outputs == 6
-        assert np.isfinite(term.value(scores)).all()
+def test_numbers_of_queries_without_pairs_are_in_the_warning():
+    y, groups, weight, query, scores = rows()
+    y = np.where(query == "q1", 1.0, y)  # no negatives
+    groups = np.where(query == "q2", "a", groups)  # no pairs across groups
+    with pytest.warns(VacuousConstraintWarning, match="asked of 2 of 5 queries") as found:
+        term = QueryParity(0.1).bind(y, groups, weight, query)
+    assert "1 have no rows with label +1 or none with label -1" in str(found[0].message)
+    assert "and 1 have no pairs of them across two groups" in str(found[0].message)
+    assert term.n_outputs == 6
+    assert np.isfinite(term.value(scores)).all()
 
 
 def test_terms_on_the_same_rows_must_have_the_same_queries():

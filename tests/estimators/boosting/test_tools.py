@@ -20,41 +20,34 @@ from fairconstrained.utils.numerics import ROUNDING
 DATA = X, Y, GROUPS = rows()
 
 
-class TestDecisions:
-    def test_trees_whose_predictions_meet_the_bound_are_kept_as_they_are(self):
-        X, y, groups = data = rows(4000)
-        clf = fitted("error_rate_parity", data, kappa=0.05, enforce="decision", n_estimators=40)
-        search = clf.decision_search_
-        assert search.met and search.n_solves == 0
-        wrong = clf.predict(X) != y
-        assert abs(wrong[groups == 0].mean() - wrong[groups == 1].mean()) <= 0.05
-        assert 30 < clf.n_estimators_ <= 40
-        assert clf.result_.converged and "were not fitted again" in clf.result_.message
+def test_trees_whose_predictions_meet_the_bound_are_kept_as_they_are():
+    X, y, groups = data = rows(4000)
+    clf = fitted("error_rate_parity", data, kappa=0.05, enforce="decision", n_estimators=40)
+    search = clf.decision_search_
+    assert search.met and search.n_solves == 0
+    wrong = clf.predict(X) != y
+    assert abs(wrong[groups == 0].mean() - wrong[groups == 1].mean()) <= 0.05
+    assert 30 < clf.n_estimators_ <= 40
+    assert clf.result_.converged and "were not fitted again" in clf.result_.message
 
 
-class TestTools:
-    def test_path(self):
-        path = fairness_path(
-            small(), X, Y, sensitive_features=GROUPS, n_kappas=5,
-            X_val=X[:500], y_val=Y[:500], sensitive_features_val=GROUPS[:500],
-        )  # fmt: skip
-        assert set(path.statuses) == {"converged"}
-        assert np.all(np.diff(path.objectives) > -1e-6)
-        assert_allclose(path.gaps[1:], path.kappas[1:], atol=1e-4)
-        last = path.estimator_at(-1)
-        assert_allclose(
-            last.booster_.predict(X, raw_score=True), last.decision_function(X), atol=1e-12
-        )
-        trees = [
-            [
-                tree["tree_structure"]["split_feature"]
-                for tree in one.booster_.dump_model()["tree_info"]
-            ]
-            for one in path.estimators
-        ]
-        assert all(one == trees[0] for one in trees)
-        with pytest.raises(AttributeError, match="coef_"):
-            _ = path.coefs
+def test_a_path_refits_the_same_trees():
+    path = fairness_path(
+        small(), X, Y, sensitive_features=GROUPS, n_kappas=5,
+        X_val=X[:500], y_val=Y[:500], sensitive_features_val=GROUPS[:500],
+    )  # fmt: skip
+    assert set(path.statuses) == {"converged"}
+    assert np.all(np.diff(path.objectives) > -1e-6)
+    assert_allclose(path.gaps[1:], path.kappas[1:], atol=1e-4)
+    last = path.estimator_at(-1)
+    assert_allclose(last.booster_.predict(X, raw_score=True), last.decision_function(X), atol=1e-12)
+    trees = [
+        [tree["tree_structure"]["split_feature"] for tree in one.booster_.dump_model()["tree_info"]]
+        for one in path.estimators
+    ]
+    assert all(one == trees[0] for one in trees)
+    with pytest.raises(AttributeError, match="coef_"):
+        _ = path.coefs
 
 
 KAPPA = 0.05

@@ -45,106 +45,106 @@ def cells(scores, phi):
     return np.array(out)
 
 
-class TestAttributes:
-    def test_the_constraints_hold_and_bind(self, ranker):
-        assert ranker.result_.status.value == "converged"
-        assert ranker.violation_ <= 1e-4
-        assert ranker.multipliers_.shape == (24,)
-        assert ranker.multipliers_.max() > 1e-3
-        unconstrained = FairRanker(constraint=None).fit(X, Y, query=QUERY)
-        assert ranker.objective_ > unconstrained.objective_ + 1e-3
-        assert np.isnan(unconstrained.gap_)
-
-    def test_gaps_are_those_of_loops_over_pairs(self, ranker):
-        scores = ranker.predict(X)
-        assert_allclose(scores, X @ ranker.coef_)
-        proxies, errors = cells(scores, hinge), cells(scores, lambda t: (t < 0) + 0.5 * (t == 0))
-        assert ranker.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max(), abs=1e-9)
-        assert ranker.gap_ <= 0.1 + 1e-4
-        largest = np.abs(errors[:, 0] - errors[:, 1]).max()
-        assert ranker.decision_gap_ == pytest.approx(largest)
-        found = query_parity_difference(Y, scores, query=QUERY, sensitive_features=GROUPS)
-        assert found == pytest.approx(largest)
-
-    def test_the_certificate_is_recomputed_from_outside(self):
-        """With a smooth loss: the Lagrangian's gradient in the units of X, by loops."""
-        ranker = fitted(QueryParity(0.05, loss="logistic"), tol=1e-6)
-        assert ranker.result_.status.value == "converged"
-        coef, scale, scores = ranker.coef_, ranker.feature_scale_, ranker.predict(X)
-        gradient, loss, n_pairs = np.zeros(3), 0.0, 0
-        values, parts = [], []
-        for q in range(12):
-            sums = {(0, 1): np.zeros(3), (1, 0): np.zeros(3)}
-            means, counts = {(0, 1): 0.0, (1, 0): 0.0}, {(0, 1): 0, (1, 0): 0}
-            inside = np.flatnonzero(q == QUERY)
-            for i in inside[Y[inside] == 1]:
-                for j in inside[Y[inside] == 0]:
-                    apart, step = scores[i] - scores[j], (X[i] - X[j]) / scale
-                    slope = -step / (1.0 + np.exp(apart))
-                    value = np.log1p(np.exp(-apart))
-                    gradient, loss, n_pairs = gradient + slope, loss + value, n_pairs + 1
-                    kind = (GROUPS[i], GROUPS[j])
-                    if kind in sums:
-                        sums[kind], means[kind] = sums[kind] + slope, means[kind] + value
-                        counts[kind] += 1
-            ends = [(sums[k] / counts[k], means[k] / counts[k]) for k in ((0, 1), (1, 0))]
-            for sign in (1.0, -1.0):
-                parts.append(sign * (ends[0][0] - ends[1][0]))
-                values.append(sign * (ends[0][1] - ends[1][1]) - 0.05)
-        multipliers, weights = ranker.multipliers_, coef * scale
-        total = gradient / n_pairs + 1e-4 * weights + np.array(parts).T @ multipliers
-        assert np.linalg.norm(total) <= 1e-6
-        assert max(values) <= 1e-6
-        assert multipliers @ np.abs(values) <= 1e-6
-        objective = loss / n_pairs + 0.5e-4 * weights @ weights
-        assert ranker.objective_ == pytest.approx(objective, abs=1e-10)
-
-    def test_score_is_the_mean_ndcg(self, ranker):
-        expected = mean_ndcg(Y, ranker.predict(X), query=QUERY)
-        assert ranker.score(X, Y, query=QUERY) == pytest.approx(expected)
-        for y, query, named in ((Y[1:], QUERY, "y"), (Y, QUERY[1:], "query")):
-            with pytest.raises(ValueError, match=f"^{named} has .* rows, X has"):
-                ranker.score(X, y, query=query)
+def test_the_constraints_hold_and_bind(ranker):
+    assert ranker.result_.status.value == "converged"
+    assert ranker.violation_ <= 1e-4
+    assert ranker.multipliers_.shape == (24,)
+    assert ranker.multipliers_.max() > 1e-3
+    unconstrained = FairRanker(constraint=None).fit(X, Y, query=QUERY)
+    assert ranker.objective_ > unconstrained.objective_ + 1e-3
+    assert np.isnan(unconstrained.gap_)
 
 
-class TestInvariance:
-    def test_rows_need_not_be_sorted_and_labels_may_be_anything(self, ranker, rng):
-        order = rng.permutation(len(Y))
-        names = np.array([f"query {k}" for k in rng.permutation(12)])
-        other = clone(ranker).fit(
-            pd.DataFrame(X[order], columns=list("abc")),
-            np.array(["no", "yes"])[Y[order]],
-            query=names[QUERY[order]].tolist(),
-            sensitive_features=np.array(["low", "high"])[GROUPS[order]],
-        )
-        assert other.classes_.tolist() == ["no", "yes"]
-        assert other.objective_ == pytest.approx(ranker.objective_, abs=1e-4)
-        assert_allclose(other.coef_, ranker.coef_, atol=2e-3)
-        table = pd.DataFrame(X, columns=list("abc"))
-        score = other.score(table, np.array(["no", "yes"])[Y], query=QUERY)
-        assert score == pytest.approx(ranker.score(X, Y, query=QUERY), abs=1e-2)
+def test_gaps_are_those_of_loops_over_pairs(ranker):
+    scores = ranker.predict(X)
+    assert_allclose(scores, X @ ranker.coef_)
+    proxies, errors = cells(scores, hinge), cells(scores, lambda t: (t < 0) + 0.5 * (t == 0))
+    assert ranker.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max(), abs=1e-9)
+    assert ranker.gap_ <= 0.1 + 1e-4
+    largest = np.abs(errors[:, 0] - errors[:, 1]).max()
+    assert ranker.decision_gap_ == pytest.approx(largest)
+    found = query_parity_difference(Y, scores, query=QUERY, sensitive_features=GROUPS)
+    assert found == pytest.approx(largest)
 
 
-class TestArguments:
-    def test_queries_are_needed(self, ranker):
-        with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*metadata routing"):
-            FairRanker().fit(X, Y, sensitive_features=GROUPS)
-        with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*metadata routing"):
-            ranker.score(X, Y)
+def test_the_certificate_is_recomputed_from_outside():
+    """With a smooth loss: the Lagrangian's gradient in the units of X, by loops."""
+    ranker = fitted(QueryParity(0.05, loss="logistic"), tol=1e-6)
+    assert ranker.result_.status.value == "converged"
+    coef, scale, scores = ranker.coef_, ranker.feature_scale_, ranker.predict(X)
+    gradient, loss, n_pairs = np.zeros(3), 0.0, 0
+    values, parts = [], []
+    for q in range(12):
+        sums = {(0, 1): np.zeros(3), (1, 0): np.zeros(3)}
+        means, counts = {(0, 1): 0.0, (1, 0): 0.0}, {(0, 1): 0, (1, 0): 0}
+        inside = np.flatnonzero(q == QUERY)
+        for i in inside[Y[inside] == 1]:
+            for j in inside[Y[inside] == 0]:
+                apart, step = scores[i] - scores[j], (X[i] - X[j]) / scale
+                slope = -step / (1.0 + np.exp(apart))
+                value = np.log1p(np.exp(-apart))
+                gradient, loss, n_pairs = gradient + slope, loss + value, n_pairs + 1
+                kind = (GROUPS[i], GROUPS[j])
+                if kind in sums:
+                    sums[kind], means[kind] = sums[kind] + slope, means[kind] + value
+                    counts[kind] += 1
+        ends = [(sums[k] / counts[k], means[k] / counts[k]) for k in ((0, 1), (1, 0))]
+        for sign in (1.0, -1.0):
+            parts.append(sign * (ends[0][0] - ends[1][0]))
+            values.append(sign * (ends[0][1] - ends[1][1]) - 0.05)
+    multipliers, weights = ranker.multipliers_, coef * scale
+    total = gradient / n_pairs + 1e-4 * weights + np.array(parts).T @ multipliers
+    assert np.linalg.norm(total) <= 1e-6
+    assert max(values) <= 1e-6
+    assert multipliers @ np.abs(values) <= 1e-6
+    objective = loss / n_pairs + 0.5e-4 * weights @ weights
+    assert ranker.objective_ == pytest.approx(objective, abs=1e-10)
 
-    def test_classifiers_do_not_take_queries(self):
-        for options in ({"constraint": "query_parity"}, {"loss": "query_pairs"}):
-            with pytest.raises(ValueError, match="use FairRanker"):
-                FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+
+def test_the_score_is_the_mean_ndcg(ranker):
+    expected = mean_ndcg(Y, ranker.predict(X), query=QUERY)
+    assert ranker.score(X, Y, query=QUERY) == pytest.approx(expected)
+    for y, query, named in ((Y[1:], QUERY, "y"), (Y, QUERY[1:], "query")):
+        with pytest.raises(ValueError, match=f"^{named} has .* rows, X has"):
+            ranker.score(X, y, query=query)
 
 
-class TestInterface:
-    def test_a_warm_start_takes_fewer_iterations(self):
-        ranker = fitted(QueryParity(0.1, loss="logistic"), warm_start=True, solver="ipc")
-        first = ranker.result_.data_passes
-        ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
-        assert ranker.result_.converged
-        assert ranker.result_.data_passes < first
+def test_rows_need_not_be_sorted_and_labels_may_be_anything(ranker, rng):
+    order = rng.permutation(len(Y))
+    names = np.array([f"query {k}" for k in rng.permutation(12)])
+    other = clone(ranker).fit(
+        pd.DataFrame(X[order], columns=list("abc")),
+        np.array(["no", "yes"])[Y[order]],
+        query=names[QUERY[order]].tolist(),
+        sensitive_features=np.array(["low", "high"])[GROUPS[order]],
+    )
+    assert other.classes_.tolist() == ["no", "yes"]
+    assert other.objective_ == pytest.approx(ranker.objective_, abs=1e-4)
+    assert_allclose(other.coef_, ranker.coef_, atol=2e-3)
+    table = pd.DataFrame(X, columns=list("abc"))
+    score = other.score(table, np.array(["no", "yes"])[Y], query=QUERY)
+    assert score == pytest.approx(ranker.score(X, Y, query=QUERY), abs=1e-2)
+
+
+def test_queries_are_needed(ranker):
+    with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*metadata routing"):
+        FairRanker().fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*metadata routing"):
+        ranker.score(X, Y)
+
+
+def test_classifiers_do_not_take_queries():
+    for options in ({"constraint": "query_parity"}, {"loss": "query_pairs"}):
+        with pytest.raises(ValueError, match="use FairRanker"):
+            FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_a_warm_start_takes_fewer_iterations():
+    ranker = fitted(QueryParity(0.1, loss="logistic"), warm_start=True, solver="ipc")
+    first = ranker.result_.data_passes
+    ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+    assert ranker.result_.converged
+    assert ranker.result_.data_passes < first
 
 
 DOCUMENTS, RELEVANT, OF_DOCUMENTS, QUALITY = make_biased_ranking(25, 4, random_state=0)
