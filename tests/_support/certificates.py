@@ -37,6 +37,21 @@ def complementarity(multipliers: np.ndarray, constraints: np.ndarray) -> float:
     return float(multipliers @ below + multipliers @ above / max(1.0, multipliers.sum()))
 
 
+def residual(
+    multipliers: np.ndarray,
+    values: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    w: np.ndarray,
+    step: float = 1e-5,
+) -> float:
+    """Return the KKT residual from the values of the objective and the constraints alone."""
+
+    def lagrangian(w: np.ndarray) -> float:
+        objective, constraints = values(w)
+        return float(objective + multipliers @ constraints)
+
+    return max(stationarity(lagrangian, w, step), complementarity(multipliers, values(w)[1]))
+
+
 def slope_of_violation(at: Evaluation) -> float:
     """Return how far the largest violation is from a stationary value: 0 where it cannot fall."""
     return combined_violation(at, stationary_weights(at))[1]

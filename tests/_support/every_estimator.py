@@ -56,26 +56,18 @@ NEEDS = {"boost": "lightgbm", "network": "torch"}
 WITHOUT_GROUPS = {"Neyman-Pearson", "ranker, network without a constraint"}
 
 
-def generated_rows():
-    """Return rows of classifiers and of rankers, by whether they are for rankers."""
-    X, y, groups = make_biased_classification(n_samples=600, gap=0.3, random_state=0)
-    documents, relevant, query, quality = make_biased_ranking(20, 4, random_state=0)
-    return {
-        False: (X, y, {"sensitive_features": groups}),
-        True: (documents, relevant, {"sensitive_features": quality, "query": query}),
-    }
+X, Y, GROUPS = make_biased_classification(n_samples=600, gap=0.3, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(20, 4, random_state=0)
+OF_CLASSIFIERS = (X, Y, {"sensitive_features": GROUPS})
+OF_RANKERS = (DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUERY})
 
 
-def needed(name):
-    """Skip where a model needs a library that is missing."""
+def arguments(name):
+    """Return X, y and the further arguments of `fit`; skip where a library is missing."""
     for part, module in NEEDS.items():
         if part in name:
             pytest.importorskip(module, reason=f"{module} is not installed")
-
-
-def arguments(name, rows):
-    """Return X, y and the further arguments of `fit` of a model, of `generated_rows`."""
-    X, y, given = rows[isinstance(MODELS[name], FairRanker)]
+    X, y, given = OF_RANKERS if isinstance(MODELS[name], FairRanker) else OF_CLASSIFIERS
     left_out = ("sensitive_features",) if name in WITHOUT_GROUPS else ()
     return X, y, {key: value for key, value in given.items() if key not in left_out}
 

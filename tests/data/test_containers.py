@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from _support.containers import CONTAINERS, DENSE, SPARSE, assert_same
-from _support.every_estimator import MODELS, arguments, generated_rows, model_needs_groups, needed
+from _support.every_estimator import MODELS, arguments, model_needs_groups
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -110,8 +110,7 @@ def repeated(X):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*MODELS, "reference rows", "columns of X"])
 def test_repeated_indices_of_csr_are_summed(name):
-    needed(name)
-    rows, y, given = arguments(name, generated_rows()) if name in MODELS else (X, Y, {})
+    rows, y, given = arguments(name) if name in MODELS else (X, Y, {})
     twice, fits = repeated(rows), []
     values = twice.data.copy()
     for form in (sp.csr_matrix(rows), twice):

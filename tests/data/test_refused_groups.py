@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
-from _support.every_estimator import MODELS, WITHOUT_GROUPS, arguments, generated_rows, needed
+from _support.every_estimator import MODELS, OF_CLASSIFIERS, WITHOUT_GROUPS, arguments
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -21,8 +21,7 @@ from fairconstrained import (
 from fairconstrained.data.groups import Groups
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
-ROWS = generated_rows()
-X, Y, GIVEN = ROWS[False]
+X, Y, GIVEN = OF_CLASSIFIERS
 N = len(Y)
 MODEL = LogisticRegression().fit(X, Y)
 
@@ -74,8 +73,7 @@ def thresholds_without_constraints(groups):
 
 
 def fit(name, groups):
-    needed(name)
-    features, y, given = arguments(name, ROWS)
+    features, y, given = arguments(name)
     clone(MODELS[name]).fit(features, y, **given | {"sensitive_features": groups})
 
 
@@ -106,7 +104,7 @@ METRICS = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_every_estimator(name, kind):
     make, message = WRONG[kind]
-    rows = len(arguments(name, ROWS)[1])
+    rows = len(arguments(name)[1])
     with pytest.raises(ValueError, match=message):
         fit(name, make(rows))
 

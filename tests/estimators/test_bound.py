@@ -1,12 +1,11 @@
 """Whether a bound is met is said in the same way by every estimator, path and report."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
-from _support.classifiers import SINGLE
-from _support.every_estimator import MODELS, arguments, generated_rows, needed
+from _support.classifiers import SINGLE, quietly
+from _support.every_estimator import MODELS, OF_CLASSIFIERS, arguments
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -19,22 +18,10 @@ from fairconstrained import (
 from fairconstrained.constraints import BoundedGroupLoss
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return generated_rows()
-
-
-def quietly_fitted(model, X, y, **given):
-    with warnings.catch_warnings():  # bounds that cannot be met, few iterations
-        warnings.simplefilter("ignore")
-        return model.fit(X, y, **given)
-
-
 @pytest.mark.parametrize("name", MODELS)
-def test_every_estimator_says_whether_its_bound_is_met(name, rows):
-    needed(name)
-    X, y, given = arguments(name, rows)
-    model = quietly_fitted(clone(MODELS[name]), X, y, **given)
+def test_every_estimator_says_whether_its_bound_is_met(name):
+    X, y, given = arguments(name)
+    model = quietly(clone(MODELS[name]).fit, X, y, **given)
     if getattr(model, "constraint", "losses") is None:
         assert model.bound_met_ is None and model.bound_violation_ == 0.0
         assert not str(model.result_).startswith("bound")
@@ -59,10 +46,10 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_a_bound_that_cannot_be_met_is_given_with_the_figure_that_exceeds_it(name, rows):
+def test_a_bound_that_cannot_be_met_is_given_with_the_figure_that_exceeds_it(name):
     make, options = IMPOSSIBLE[name]
-    X, y, given = rows[False]
-    model = quietly_fitted(make(BoundedGroupLoss(0.01), **options), X, y, **given)
+    X, y, given = OF_CLASSIFIERS
+    model = quietly(make(BoundedGroupLoss(0.01), **options).fit, X, y, **given)
     assert model.bound_met_ is False and model.bound_violation_ > 0.01
     if name == "thresholds":
         return
@@ -77,7 +64,7 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
     X, y, _ = make_biased_classification(400, 3, random_state=0)
     groups = rng.integers(8, size=len(y))
     model = FairLogisticClassifier("error_rate_parity", kappa=0.001, enforce="decision")
-    quietly_fitted(model, X, y, sensitive_features=groups)
+    quietly(model.fit, X, y, sensitive_features=groups)
     wrong = model.predict(X) != y
     gap = np.ptp([wrong[groups == k].mean() for k in range(8)])
     assert gap > 0.001 and model.decision_gap_ == pytest.approx(gap)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from _support.classifiers import EVERY
-from _support.every_estimator import MODELS, arguments, generated_rows, model_needs_groups, needed
+from _support.every_estimator import MODELS, OF_RANKERS, arguments, model_needs_groups
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
@@ -24,11 +24,6 @@ CLASSIFIERS = [name for name, model in MODELS.items() if not isinstance(model, F
 OF_THREE = np.where(X[:, 0] > 1.0, 2, Y)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return generated_rows()
-
-
 def limit_is_reached(model, X, lost, y, **groups):
     """Check the classes, that the class is never predicted, and its probability."""
     assert_array_equal(model.classes_, np.unique(y))
@@ -40,9 +35,8 @@ def limit_is_reached(model, X, lost, y, **groups):
 
 @pytest.mark.parametrize("lost", [0, 1])
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_two_classes(name, lost, rows):
-    needed(name)
-    X, y, given = arguments(name, rows)
+def test_two_classes(name, lost):
+    X, y, given = arguments(name)
     model = clone(MODELS[name])
     if isinstance(model, NeymanPearsonClassifier):
         model.set_params(priority=1 - lost)
@@ -87,9 +81,9 @@ def test_bags_of_few_positives(name):
             limit_is_reached(model, table, 1, labels)
 
 
-def test_what_has_no_limit_says_so(rows):
+def test_what_has_no_limit_says_so():
     with pytest.raises(ValueError, match=r"priority: all rows of the class 0 have weight zero"):
         NeymanPearsonClassifier().fit(X, Y, 1.0 * (Y == 1))
-    X_, y, given = rows[True]
+    X_, y, given = OF_RANKERS
     with pytest.raises(ValueError, match=r"needs rows of both classes"):
         FairRanker().fit(X_, y, sample_weight=1.0 * (y == 0), **given)

@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from _support.every_estimator import MODELS, arguments, generated_rows, needed
+from _support.every_estimator import MODELS, arguments
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from fairconstrained import FairRanker, FairThresholds
 
-ROWS = generated_rows()
 LINEAR = [
     name
     for name, model in MODELS.items()
@@ -21,8 +20,7 @@ OWN_FEATURES = [name for name, model in MODELS.items() if not isinstance(model, 
 
 
 def fitted(name, X=None):
-    needed(name)
-    features, y, given = arguments(name, ROWS)
+    features, y, given = arguments(name)
     model = clone(MODELS[name])
     if name == "cv":
         model.set_params(max_gap=1.0)
@@ -34,7 +32,7 @@ def fitted(name, X=None):
 @pytest.mark.parametrize("fill", [np.nan, 1.0])
 @pytest.mark.parametrize("name", OWN_FEATURES)
 def test_sparse_frames_with_any_fill_value(name, fill):
-    X = arguments(name, ROWS)[0].round(1)
+    X = arguments(name)[0].round(1)
     X[:40, 0] = 0.0 if np.isnan(fill) else fill
     dense = pd.DataFrame(X).add_prefix("x")
     sparse = dense.astype(pd.SparseDtype(float, fill))
@@ -45,7 +43,7 @@ def test_sparse_frames_with_any_fill_value(name, fill):
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_coefficients_may_be_sparse(name):
-    X, y, given = arguments(name, ROWS)
+    X, y, given = arguments(name)
     model = fitted(name)
     coef, scores = model.coef_.copy(), model.decision_function(X)
     assert model.sparsify() is model and sp.issparse(model.coef_)
@@ -63,7 +61,6 @@ def test_coefficients_may_be_sparse(name):
 
 
 def test_number_of_classes():
-    needed("boosting")
     assert not hasattr(clone(MODELS["boosting"]), "n_classes_")
     assert fitted("boosting").n_classes_ == 2
     assert not hasattr(FairRanker(), "n_classes_")
@@ -73,8 +70,7 @@ def test_number_of_classes():
 @pytest.mark.parametrize("name", OWN_FEATURES)
 def test_fit_and_predict_take_tensors_under_array_api_dispatch(name):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    needed(name)
-    X, y, given = arguments(name, ROWS)
+    X, y, given = arguments(name)
     expected = fitted(name).predict(X)
     with sklearn.config_context(array_api_dispatch=True):  # which SCIPY_ARRAY_API allows
         rows, labels = torch.tensor(X), torch.tensor(y)

@@ -12,15 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from _support.classifiers import small_estimators
-from _support.every_estimator import (
-    MODELS,
-    WITHOUT_GROUPS,
-    arguments,
-    generated_rows,
-    model_needs_groups,
-    needed,
-)
+from _support.every_estimator import MODELS, WITHOUT_GROUPS, X, arguments, model_needs_groups
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -28,10 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 import fairconstrained
-from fairconstrained import FairRanker, make_biased_classification, make_biased_ranking
-
-ROWS = generated_rows()
-
+from fairconstrained import FairRanker
 
 # A classifier inside of another one cannot see the columns that the other takes out.
 WITH_COLUMNS = [name for name in MODELS if name not in {*WITHOUT_GROUPS, "thresholds, fair model"}]
@@ -45,8 +34,7 @@ pytestmark = [
 
 @cache
 def fitted(name):
-    needed(name)
-    X, y, given = arguments(name, ROWS)
+    X, y, given = arguments(name)
     return clone(MODELS[name]).fit(X, y, **given)
 
 
@@ -57,7 +45,7 @@ def predictions(model, X, groups=None):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_copies_and_second_fits_are_the_same(name):
-    model, (X, y, given) = fitted(name), arguments(name, ROWS)
+    model, (X, y, given) = fitted(name), arguments(name)
     expected = predictions(model, X, given.get("sensitive_features"))
     stored = pickle.dumps(model)
     assert b"torch" not in stored
@@ -73,7 +61,7 @@ def test_copies_and_second_fits_are_the_same(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_neither_names_nor_containers_matter(name):
-    model, (X, y, given) = fitted(name), arguments(name, ROWS)
+    model, (X, y, given) = fitted(name), arguments(name)
     expected = predictions(model, X, given.get("sensitive_features"))
     names = np.array(["no", "yes"])
     named = {key: [f"{value:03d}" for value in values] for key, values in given.items()}
@@ -90,7 +78,7 @@ def test_neither_names_nor_containers_matter(name):
 
 @pytest.mark.parametrize("name", WITH_COLUMNS)
 def test_groups_may_be_a_column_of_x_which_is_no_feature(name):
-    model, (X, y, given) = fitted(name), arguments(name, ROWS)
+    model, (X, y, given) = fitted(name), arguments(name)
     groups = given.pop("sensitive_features")
     table = pd.DataFrame(X).add_prefix("x")
     table.insert(1, "sex", groups)
@@ -104,7 +92,7 @@ def test_unknown_parameters_and_models_that_are_not_fitted(name):
     with pytest.raises(ValueError, match="kapa"):
         clone(MODELS[name]).set_params(kapa=1)
     with pytest.raises(ValueError, match="not fitted"):
-        clone(MODELS[name]).predict(ROWS[False][0])
+        clone(MODELS[name]).predict(X)
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,11 +117,6 @@ PACKAGE = str(Path(fairconstrained.__file__).parent)
 
 
 FRACTIONS = (0.01, 0.5, 0.9)  # of the calls of a fit: checks, the solver, what is stored
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return generated_rows()
 
 
 def attempted(fit, calls=None):
@@ -161,9 +144,8 @@ def attempted(fit, calls=None):
 
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_a_fit_that_does_not_end_leaves_the_estimator_as_it_was(name, rows):
-    needed(name)
-    X, y, given = arguments(name, rows)
+def test_a_fit_that_does_not_end_leaves_the_estimator_as_it_was(name):
+    X, y, given = arguments(name)
     model = clone(MODELS[name])
     before, narrow = dict(vars(model)), np.ascontiguousarray(X[:, :3])
     other = clone(model)
@@ -193,15 +175,6 @@ def test_a_fit_that_does_not_end_leaves_the_estimator_as_it_was(name, rows):
         model.predict(narrow, **by_group)
 
 
-X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
-
-
-DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(30, 8, random_state=1)
-
-
-ESTIMATORS = small_estimators()
-
-
 def strict_kind(estimator):
     """Return a subclass of an estimator's class that has the one parameter `strict`."""
     options, kind = estimator.get_params(deep=False), type(estimator)
@@ -215,28 +188,16 @@ def strict_kind(estimator):
     return Policy
 
 
-def rows_for(estimator):
-    """Return rows, labels and further arguments of `fit`."""
-    if isinstance(estimator, FairRanker):
-        return DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUERY}
-    if type(estimator).__name__ == "NeymanPearsonClassifier":
-        return X, Y, {}
-    return X, Y, {"sensitive_features": GROUPS}
-
-
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("name", MODELS)
 def test_a_subclass_is_fitted_cloned_and_searched(name):
-    estimator = ESTIMATORS[name]()
-    rows, labels, params = rows_for(estimator)
-    subclass = clone(strict_kind(estimator)())
-    fitted = subclass.fit(rows, labels, **params)
-    plain = clone(estimator)
+    estimator, (X, y, given) = MODELS[name], arguments(name)
+    subclass, plain = clone(strict_kind(estimator)()), clone(estimator)
     plain.set_params(**({"kappa": 0.15} if plain.get_params().get("kappa") else {}))
-    np.testing.assert_array_equal(
-        fitted.predict(rows), plain.fit(rows, labels, **params).predict(rows)
-    )
-    assert fitted.get_params(deep=False) == {"strict": True}
-    if not isinstance(estimator, FairRanker):
+    expected = predictions(plain.fit(X, y, **given), X, given.get("sensitive_features"))
+    found = predictions(subclass.fit(X, y, **given), X, given.get("sensitive_features"))
+    assert_array_equal(found, expected)
+    assert subclass.get_params(deep=False) == {"strict": True}
+    if not isinstance(estimator, FairRanker) and not model_needs_groups(plain):
         search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
-        assert set(search.fit(rows, labels, **params).best_params_) == {"strict"}
+        assert set(search.fit(X, y, **given).best_params_) == {"strict"}

@@ -4,12 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _support.classifiers import small_estimators
+from _support.classifiers import EVERY
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
+    BoostedScores,
     FairBoostingClassifier,
     FairLogisticClassifier,
     FairNetworkClassifier,
@@ -26,7 +27,14 @@ X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
 DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(40, 8, random_state=1)
 RANDOM = np.random.default_rng(0)
 WEIGHT, OF_QUERIES = RANDOM.uniform(0.5, 2.0, len(Y)), RANDOM.uniform(0.5, 2.0, 40)[QUERY]
-ESTIMATORS = small_estimators()
+RANKER = partial(FairRanker, kappa=0.25, random_state=0)
+ESTIMATORS = EVERY | {
+    "cv": partial(EVERY["cv"], max_gap=1.0),
+    "neyman_pearson": NeymanPearsonClassifier,
+    "thresholds": lambda: FairThresholds(LogisticRegression(C=np.inf), cv=2),
+    "ranker": RANKER,
+    "boosted ranker": partial(RANKER, model=BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1)),
+}
 
 
 def scores(estimator, factor=1.0, absent=None):
@@ -72,9 +80,7 @@ REPEATED = {
     "logistic": ESTIMATORS["logistic"],
     "hinge": partial(ESTIMATORS["hinge"], alpha=1e-2),
     "neyman_pearson": partial(NeymanPearsonClassifier, kappa=0.4),
-    "ranker": partial(
-        ESTIMATORS["ranker"], QueryParity(0.1, loss="logistic"), alpha=1e-2, tol=1e-6
-    ),
+    "ranker": partial(RANKER, QueryParity(0.1, loss="logistic"), alpha=1e-2, tol=1e-6),
     "boosting": partial(
         FairBoostingClassifier, min_child_samples=1, n_estimators=3, max_bin=20_000, n_jobs=1,
         lightgbm_params={"min_data_in_bin": 1},

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from _support.certificates import residual
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -68,36 +69,25 @@ def test_gaps_are_those_of_loops_over_pairs(ranker):
 
 
 def test_the_certificate_is_recomputed_from_outside():
-    """With a smooth loss: the Lagrangian's gradient in the units of X, by loops."""
+    """With a smooth loss: the Lagrangian, in the units of X, by loops."""
     ranker = fitted(QueryParity(0.05, loss="logistic"), tol=1e-6)
+    weights = ranker.coef_ * ranker.feature_scale_
+
+    def logistic(t):
+        return np.log1p(np.exp(-t))
+
+    def values(w):
+        scores = X @ (w / ranker.feature_scale_)
+        of_labels = [[scores[(q == QUERY) & (k == Y)] for k in (1, 0)] for q in range(12)]
+        losses = [logistic(first[:, None] - second).ravel() for first, second in of_labels]
+        differences = np.subtract(*cells(scores, logistic).T)
+        constraints = np.column_stack([differences, -differences]).ravel() - 0.05
+        return np.concatenate(losses).mean() + 0.5e-4 * w @ w, constraints
+
+    objective, constraints = values(weights)
     assert ranker.result_.status.value == "converged"
-    coef, scale, scores = ranker.coef_, ranker.feature_scale_, ranker.predict(X)
-    gradient, loss, n_pairs = np.zeros(3), 0.0, 0
-    values, parts = [], []
-    for q in range(12):
-        sums = {(0, 1): np.zeros(3), (1, 0): np.zeros(3)}
-        means, counts = {(0, 1): 0.0, (1, 0): 0.0}, {(0, 1): 0, (1, 0): 0}
-        inside = np.flatnonzero(q == QUERY)
-        for i in inside[Y[inside] == 1]:
-            for j in inside[Y[inside] == 0]:
-                apart, step = scores[i] - scores[j], (X[i] - X[j]) / scale
-                slope = -step / (1.0 + np.exp(apart))
-                value = np.log1p(np.exp(-apart))
-                gradient, loss, n_pairs = gradient + slope, loss + value, n_pairs + 1
-                kind = (GROUPS[i], GROUPS[j])
-                if kind in sums:
-                    sums[kind], means[kind] = sums[kind] + slope, means[kind] + value
-                    counts[kind] += 1
-        ends = [(sums[k] / counts[k], means[k] / counts[k]) for k in ((0, 1), (1, 0))]
-        for sign in (1.0, -1.0):
-            parts.append(sign * (ends[0][0] - ends[1][0]))
-            values.append(sign * (ends[0][1] - ends[1][1]) - 0.05)
-    multipliers, weights = ranker.multipliers_, coef * scale
-    total = gradient / n_pairs + 1e-4 * weights + np.array(parts).T @ multipliers
-    assert np.linalg.norm(total) <= 1e-6
-    assert max(values) <= 1e-6
-    assert multipliers @ np.abs(values) <= 1e-6
-    objective = loss / n_pairs + 0.5e-4 * weights @ weights
+    assert residual(ranker.multipliers_, values, weights) <= 1e-6
+    assert constraints.max() <= 1e-6
     assert ranker.objective_ == pytest.approx(objective, abs=1e-10)
 
 
