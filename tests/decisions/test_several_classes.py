@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _support.three_classes import three_classes
 from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier
@@ -9,24 +10,15 @@ from fairconstrained.constraints import DisparateImpact, MinorityRate
 from fairconstrained.decisions.score_line import ClassScores, Line, points_between
 from fairconstrained.decisions.smooth_rounds import smooth_parts, steeper_part
 
-N, K = 300, 3
+N = 300
 RATES = [
     "demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds",
     "error_rate_parity", DisparateImpact(0.9), MinorityRate(0.45), "balanced_rate",
 ]  # fmt: skip
 
 
-def population(seed=0, n=N):
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, 2, n)
-    X = rng.standard_normal((n, 4))
-    X[:, 0] += 0.9 * groups
-    scores = X @ rng.normal(scale=1.5, size=(4, K)) + rng.gumbel(size=(n, K))
-    return X, scores.argmax(axis=1), groups
-
-
 def searched(constraint, kappa=0.02, seed=0, **weights):
-    X, y, groups = population(seed)
+    X, y, groups = three_classes(N, seed=seed)
     clf = FairLogisticClassifier(constraint, kappa, enforce="decision")
     fit = clf.bind(X, y, weights.get("sample_weight"), sensitive_features=groups)
     return fit, fit.decision_task(fit.solve()[0]).candidates()

@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.domains import L1Ball
-from fairconstrained.solvers import IPC
+from fairconstrained.solvers import IPC, AugmentedLagrangian
 
 DIFFERENCES = {
     "demographic_parity": demographic_parity_difference,
@@ -30,12 +30,6 @@ DIFFERENCES = {
 DATA = X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, random_state=0)
 
 
-@pytest.fixture(scope="module")
-def five_groups():
-    X, y, groups = make_biased_classification(800, 6, n_groups=5, gap=0.5, random_state=2)
-    return X, y, np.array(list("abcde"))[groups]
-
-
 def fitted(data, sample_weight=None, **options):
     X, y, groups = data
     classifier = FairLogisticClassifier(**{"kappa": 0.02, **options})
@@ -43,7 +37,7 @@ def fitted(data, sample_weight=None, **options):
 
 
 def test_predictions_agree():
-    X, classifier = DATA[0], fitted(DATA)
+    classifier = fitted(DATA)
     score = classifier.decision_function(X)
     assert_allclose(score, X @ classifier.coef_[0] + classifier.intercept_, atol=1e-12)
     assert_array_equal(classifier.predict(X), (score > 0).astype(int))
@@ -78,17 +72,15 @@ def test_the_scale_of_features():
 
 
 @pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
-class TestGaps:
-    @pytest.mark.parametrize("constraint", DIFFERENCES)
-    @pytest.mark.parametrize("n_groups", [2, 3, 7])
-    def test_decision_gap_is_what_fairlearn_measures(self, constraint, n_groups):
-        X, y, groups = make_biased_classification(
-            700, 5, n_groups=n_groups, gap=0.5, random_state=n_groups
-        )
-        classifier = fitted((X, y, groups), constraint=constraint, kappa=0.1)
-        gap = DIFFERENCES[constraint](y, classifier.predict(X), sensitive_features=groups)
-        assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
-        assert gap > 0.0
+@pytest.mark.parametrize("constraint", DIFFERENCES)
+@pytest.mark.parametrize("n_groups", [2, 3, 7])
+def test_decision_gap_is_what_fairlearn_measures(constraint, n_groups):
+    options = {"n_groups": n_groups, "gap": 0.5, "random_state": n_groups}
+    X, y, groups = data = make_biased_classification(700, 5, **options)
+    classifier = fitted(data, constraint=constraint, kappa=0.1)
+    gap = DIFFERENCES[constraint](y, classifier.predict(X), sensitive_features=groups)
+    assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
+    assert gap > 0.0
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -126,9 +118,9 @@ def test_the_tolerance_is_kept():
     assert fitted(DATA, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
 
 
-def test_a_warm_start_survives_another_problem(five_groups):
+def test_a_warm_start_survives_another_problem():
     classifier = fitted(DATA, warm_start=True)
-    X, y, groups = five_groups
+    X, y, groups = make_biased_classification(800, 6, n_groups=5, gap=0.5, random_state=2)
     classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
     assert classifier.coef_.shape == (1, 6) and classifier.result_.converged
     classifier.set_params(constraint=None, fit_intercept=False).fit(X, y)
@@ -136,3 +128,22 @@ def test_a_warm_start_survives_another_problem(five_groups):
     classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
     classifier.fit(X, y, sensitive_features=groups)
     assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
+
+
+def test_fit_changes_no_object():
+    constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
+    said = repr((constraint, solver))
+    classifier = fitted(DATA, constraint=constraint, kappa=0.3, solver=solver, max_iter=7)
+    assert repr((constraint, solver)) == said and constraint.kappa is None
+    assert classifier.result_.solver.max_iter == 7
+
+
+def test_verbose_prints_a_line_per_outer_iteration(capsys):
+    fitted(DATA)
+    assert capsys.readouterr().out == ""
+    classifier = fitted(DATA, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == classifier.n_iter_ == len(classifier.result_.trace)
+    assert lines[-1].startswith(f"[FairLogisticClassifier] iteration {classifier.n_iter_}: ")
+    for word in ("objective", "violation", "KKT residual"):
+        assert word in lines[0]

@@ -1,9 +1,8 @@
 """goal="fairness": the least unfairness for a loss that is nearly the best."""
 
-import warnings
-
 import numpy as np
 import pytest
+from _support.classifiers import quietly
 from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV
 
@@ -20,52 +19,40 @@ from fairconstrained import (
 )
 from fairconstrained.solvers import PLADA
 
-
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(500, 4, gap=0.4, random_state=0)
+X, Y, GROUPS = make_biased_classification(500, 4, gap=0.4, random_state=0)
 
 
-def fitted(data, kind=FairLogisticClassifier, **options):
-    X, y, groups = data
-    return kind(**{"goal": "fairness", "max_loss_increase": 0.02, **options}).fit(
-        X, y, sensitive_features=groups
-    )
+def fitted(kind=FairLogisticClassifier, groups=GROUPS, **options):
+    clf = kind(**{"goal": "fairness", "max_loss_increase": 0.02, **options})
+    return clf.fit(X, Y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize("kind", [FairLogisticClassifier, FairHingeClassifier])
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_the_loss_allowed_is_spent_on_fairness(data, kind, constraint):
-    X, y, _ = data
-    best = kind(None).fit(X, y)
-    fair = fitted(data, kind, constraint=constraint)
+def test_the_loss_allowed_is_spent_on_fairness(kind, constraint):
+    best = kind(None).fit(X, Y)
+    fair = fitted(kind, constraint=constraint)
     assert fair.result_.converged
     assert_allclose(fair.objective_, 1.02 * best.objective_, rtol=2e-4)
     assert fair.gap_ == pytest.approx(fair.result_.objective, abs=2e-4)
-    unfair = kind(constraint, kappa=1.0).fit(*data[:2], sensitive_features=data[2])
+    unfair = kind(constraint, kappa=1.0).fit(X, Y, sensitive_features=GROUPS)
     assert fair.gap_ < unfair.gap_ - 0.02
     assert fair.multipliers_[-1] > 0.0, "the constraint on the loss is active"
 
 
-def test_both_goals_meet(data):
+def test_both_goals_meet():
     """The least loss for the gap that was reached is the loss that was allowed."""
-    X, y, groups = data
-    fair = fitted(data, tol=1e-5)
-    accurate = FairLogisticClassifier(kappa=fair.gap_, tol=1e-5).fit(
-        X, y, sensitive_features=groups
-    )
+    fair = fitted(tol=1e-5)
+    accurate = FairLogisticClassifier(kappa=fair.gap_, tol=1e-5)
+    accurate.fit(X, Y, sensitive_features=GROUPS)
     assert_allclose(accurate.objective_, fair.objective_, rtol=1e-4)
     assert_allclose(accurate.coef_, fair.coef_, atol=2e-2)
 
 
-def test_one_group_by_chance_gives_the_unconstrained_model(data):
-    X, y, _ = data
+def test_one_group_by_chance_gives_the_unconstrained_model():
     with pytest.warns(VacuousConstraintWarning):
-        fit = fitted((X, y, np.zeros(len(y))))
-    assert_allclose(fit.coef_, FairLogisticClassifier(None).fit(X, y).coef_, atol=1e-8)
-
-
-X, Y, GROUPS = make_biased_classification(300, 4, gap=0.4, random_state=0)
+        fit = fitted(groups=np.zeros(len(Y)))
+    assert_allclose(fit.coef_, FairLogisticClassifier(None).fit(X, Y).coef_, atol=1e-8)
 
 
 def test_a_search_over_beta_that_no_fit_uses_says_so_once() -> None:
@@ -91,11 +78,9 @@ def test_every_estimator_with_a_solver_has_it() -> None:
     two = NeymanPearsonClassifier(solver="plada", beta=0.3)
     *rows, query, groups = make_biased_ranking(8, 4, random_state=0)
     ranker = FairRanker(solver="plada", beta=0.3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        boosted.fit(X, Y, sensitive_features=GROUPS)
-        two.fit(X, Y)
-        ranker.fit(*rows, query=query, sensitive_features=groups)
+    quietly(boosted.fit, X, Y, sensitive_features=GROUPS)
+    quietly(two.fit, X, Y)
+    quietly(ranker.fit, *rows, query=query, sensitive_features=groups)
     for model in (boosted, two, ranker):
         solver = model.result_.replaces or model.result_.solver
         assert isinstance(solver, PLADA) and solver.beta == 0.3

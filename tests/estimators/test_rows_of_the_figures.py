@@ -1,10 +1,8 @@
 """Gaps, accuracy and `bound_met_` are those of all rows that `fit` was given."""
 
-import warnings
-
 import numpy as np
 import pytest
-from _support.classifiers import SINGLE
+from _support.classifiers import SINGLE, quietly
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
@@ -25,19 +23,11 @@ STOPPING = {
 }
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return make_biased_classification(600, gap=0.3, random_state=0)
+ROWS = make_biased_classification(600, gap=0.3, random_state=0)
 
 
 def gap_of(values, groups):
     return abs(values[groups == 0].mean() - values[groups == 1].mean())
-
-
-def quietly_fitted(model, X, y, **given):
-    with warnings.catch_warnings():  # few iterations
-        warnings.simplefilter("ignore")
-        return model.fit(X, y, **given)
 
 
 @pytest.mark.cases(2)
@@ -45,11 +35,11 @@ def quietly_fitted(model, X, y, **given):
     ("enforce", "confidence"), [("score", None), ("decision", None), ("decision", 0.5)]
 )
 @pytest.mark.parametrize("name", STOPPING)
-def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, confidence, rows):
-    X, y, groups = rows
+def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, confidence):
+    X, y, groups = ROWS
     model = SINGLE[name](kappa=0.1, enforce=enforce, confidence=confidence)
     model.set_params(**STOPPING[name])
-    quietly_fitted(model, X, y, sensitive_features=groups)
+    quietly(model.fit, X, y, sensitive_features=groups)
     held_out = getattr(model, "holdout_indices_", np.zeros(0, dtype=int))
     given = np.setdiff1d(np.arange(len(y)), held_out)
     chosen = model.validation_indices_
@@ -67,7 +57,7 @@ def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, con
         assert model.bound_met_ is bool(gap <= 0.1 + tol)
         assert model.bound_met_  # the last layer and the leaves are fitted on all rows
     model.set_params(early_stopping=False, confidence=None)
-    quietly_fitted(model, X, y, sensitive_features=groups)
+    quietly(model.fit, X, y, sensitive_features=groups)
     assert not hasattr(model, "validation_indices_")
 
 
@@ -77,7 +67,7 @@ def test_gaps_of_rankers_are_those_of_all_queries(options):
     X, y, query, groups = make_biased_ranking(20, 4, random_state=0)
     trees = BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1, **options)
     ranker = FairRanker(QueryParity(0.1, average=True), model=trees, random_state=0)
-    quietly_fitted(ranker, X, y, query=query, sensitive_features=groups)
+    quietly(ranker.fit, X, y, query=query, sensitive_features=groups)
     errors = query_pairwise_errors(y, ranker.predict(X), query=query, sensitive_features=groups)
     gap = abs((errors[0, 1] - errors[1, 0]).mean())  # of queries that have both
     assert ranker.decision_gap_ == pytest.approx(gap)
@@ -88,8 +78,8 @@ def test_gaps_of_rankers_are_those_of_all_queries(options):
 
 
 @pytest.mark.parametrize("per_group", [False, True])
-def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_group, rows):
-    X, y, groups = rows
+def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_group):
+    X, y, groups = ROWS
     model = FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, per_group=per_group)
     with pytest.warns(InfeasibleConstraintWarning, match=r"all rows .*: bound not met: 0\.\d+ >"):
         model.set_params(random_state=4).fit(X, y, sensitive_features=groups)
@@ -103,11 +93,6 @@ def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_gr
 
 
 SHORT = {"n_estimators": 60, "early_stopping": True, "n_iter_no_change": 3, "n_jobs": 1}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(1200, 4, gap=0.4, random_state=0)
 
 
 def divided(held, **arrays):
@@ -139,13 +124,10 @@ def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
         ("", {"early_stopping": False}, "X_val: validation rows choose when training stops"),
     ],
 )
-def test_messages(data, without, options, said):
+def test_messages(without, options, said):
     pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
-    X, y, groups = data
+    X, y, groups = ROWS
     arguments = divided(np.arange(300), X=X, y=y, sensitive_features=groups) | {without: None}
     arguments.pop("", None)
     with pytest.raises(ValueError, match=said):
         FairBoostingClassifier(**{**SHORT, **options}).fit(**arguments)
-
-
-X, Y, GROUPS = make_biased_classification(400, 4, gap=0.3, random_state=0)

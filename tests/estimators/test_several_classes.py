@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _support.certificates import residual
+from _support.three_classes import three_classes
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
@@ -16,16 +17,8 @@ from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, DisparateImpact,
 N, NAMES = 600, np.array(["cold", "mild", "warm"])
 
 
-def population(seed=0, n=N, n_groups=2):
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, n_groups, n)
-    X = rng.standard_normal((n, 4))
-    X[:, 0] += 0.9 * groups
-    scores = X @ rng.normal(scale=1.5, size=(4, 3)) + rng.gumbel(size=(n, 3))
-    return X, NAMES[scores.argmax(axis=1)], groups
-
-
-X, Y, GROUPS = population()
+X, CODES, GROUPS = three_classes(N)
+Y = NAMES[CODES]
 OF_TWO_CLASSES = {"bounded_group_loss", "intersectional_loss", "coverage", "churn"}
 BY_CLASS = {name: name for name in CLASSIFIER_CONSTRAINTS if name not in OF_TWO_CLASSES}
 BY_CLASS |= {"disparate_impact": DisparateImpact(0.9), "minority_rate": MinorityRate(0.45)}

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from _support.three_classes import three_classes
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
@@ -13,16 +14,8 @@ from fairconstrained.metrics.intervals import largest_gap
 CLASSES, N = ["cold", "mild", "warm"], 900
 
 
-def population(n=N, n_groups=3, seed=0):
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, n_groups, n)
-    X = rng.standard_normal((n, 4))
-    X[:, 0] += 0.9 * (groups % 2)
-    scores = X @ rng.normal(scale=1.5, size=(4, 3)) + rng.gumbel(size=(n, 3))
-    return X, np.array(CLASSES)[scores.argmax(axis=1)], np.array(list("abc"))[groups % 3]
-
-
-X, Y, Z = population()
+X, CODES, GROUPS = three_classes(N, n_groups=3)
+Y, Z = np.array(CLASSES)[CODES], np.array(list("abc"))[GROUPS]
 TRAIN, TEST = np.arange(450), np.arange(450, N)
 BOTH = ["demographic_parity", "equal_opportunity"]
 

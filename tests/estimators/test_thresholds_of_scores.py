@@ -1,0 +1,316 @@
+"""FairThresholds: bounds, accuracy, the rows that choose thresholds, and how it is used."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from _support.gaps import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+)
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from fairconstrained import (
+    BoundedGroupLoss,
+    ConstantDecisionWarning,
+    EqualizedOdds,
+    FairLogisticClassifier,
+    FairThresholds,
+    InfeasibleConstraintWarning,
+    MinorityRate,
+    fairness_report,
+    make_biased_classification,
+)
+from fairconstrained.inspection.shown import GroupScores
+
+X, Y, CODES = make_biased_classification(1200, 4, gap=0.3, random_state=0)
+GROUPS = np.array(["a", "b"])[CODES]
+MODEL = LogisticRegression().fit(X[:600], Y[:600])
+LATER = X[600:], Y[600:], GROUPS[600:]
+METRICS = {
+    "demographic_parity": demographic_parity_difference,
+    "equal_opportunity": equal_opportunity_difference,
+    "equalized_odds": equalized_odds_difference,
+}
+ON_SCORES = ["roc_parity", "partial_dp", "weak_partial_dp", "group_auc", "inter_group_auc"]
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("name", METRICS)
+def test_the_gap_of_the_decisions_is_bounded(name, per_group):
+    X, y, groups = LATER
+    clf = FairThresholds(MODEL, name, kappa=0.04, per_group=per_group, cv="prefit")
+    clf.fit(X, y, sensitive_features=groups)
+    decisions = clf.predict(X, sensitive_features=groups)
+    gap = METRICS[name](y, decisions, sensitive_features=groups)
+    before = METRICS[name](y, MODEL.predict(X), sensitive_features=groups)
+    assert gap == pytest.approx(clf.decision_gap_, abs=1e-9)
+    assert gap <= 0.04 + 1e-9 < before
+    assert np.mean(decisions == y) == pytest.approx(clf.decision_search_.accuracy)
+    assert clf.decision_search_.met and not clf.decision_search_.constant
+    assert clf.estimator_ is MODEL
+
+
+@pytest.mark.parametrize("name", ON_SCORES)
+def test_constraints_on_scores_are_refused(name):
+    with pytest.raises(ValueError, match="bound the decisions"):
+        FairThresholds(LogisticRegression(), name).fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_reference_rows_are_refused():
+    rule = MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
+    with pytest.raises(ValueError, match="reference rows"):
+        FairThresholds(LogisticRegression(), rule).fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_the_rows_that_choose():
+    """Cross-validated scores, those of a held-out share, and those of a fitted classifier."""
+    base = LogisticRegression()
+    scores = cross_val_predict(base, X, Y, cv=3, method="predict_proba")[:, 1]
+    folds = FairThresholds(base, kappa=0.1, cv=3, per_group=True)
+    folds.fit(X, Y, sensitive_features=GROUPS)
+    own = folds.thresholds_.loc[GROUPS].to_numpy()
+    gap = demographic_parity_difference(Y, scores > own, sensitive_features=GROUPS)
+    assert gap == pytest.approx(folds.decision_gap_)
+    np.testing.assert_allclose(folds.estimator_.coef_, base.fit(X, Y).coef_)
+
+    share = FairThresholds(base, kappa=0.1, cv=0.4, per_group=True, random_state=1)
+    with pytest.warns(InfeasibleConstraintWarning, match="the rows that chose them"):
+        share.fit(X, Y, sensitive_features=GROUPS)
+    assert not np.allclose(share.estimator_.coef_, base.coef_)
+    assert share.decision_search_.accuracy * 480 == pytest.approx(
+        round(share.decision_search_.accuracy * 480)
+    )
+
+    frozen = FairThresholds(FrozenEstimator(base), kappa=0.1, per_group=True)
+    prefit = FairThresholds(base, kappa=0.1, per_group=True, cv="prefit")
+    for one in (frozen, prefit):
+        one.fit(X, Y, sensitive_features=GROUPS)
+    pd.testing.assert_series_equal(frozen.thresholds_, prefit.thresholds_)
+
+
+@pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
+@pytest.mark.parametrize("per_group", [False, True])
+def test_groups_that_are_missing(missing, per_group):
+    X, y, groups = LATER
+    some = groups.astype(object)
+    some[::5] = None
+    clf = FairThresholds(
+        MODEL, kappa=0.05, per_group=per_group, groups_missing=missing, cv="prefit"
+    ).fit(X, y, sensitive_features=some)
+    decisions = clf.predict(X, sensitive_features=some)
+    known = np.array([one is not None for one in some])
+    gap = demographic_parity_difference(
+        y[known], decisions[known], sensitive_features=groups[known]
+    )
+    assert gap <= 0.05 + 1e-9
+    if per_group and missing == "ignore_in_constraint":
+        expected = MODEL.predict_proba(X[~known])[:, 1] > clf.threshold_
+        np.testing.assert_array_equal(decisions[~known], expected * 1)
+    assert np.mean(decisions == y) == pytest.approx(clf.decision_search_.accuracy)
+
+
+def test_a_bound_with_confidence():
+    X, y, groups = make_biased_classification(6000, 4, gap=0.3, random_state=1)
+    clf = FairThresholds(
+        LogisticRegression(), kappa=0.15, per_group=True, confidence=0.9, random_state=0
+    ).fit(X, y, sensitive_features=groups)
+    assert clf.certificate_.certified and clf.certificate_.confidence == 0.9
+    assert clf.certificate_.n_accepted >= 1 and not clf.decision_search_.constant
+    held = clf.holdout_indices_
+    assert len(np.unique(held)) == len(held) == clf.certificate_.n_held_out
+    decisions = clf.predict(X[held], sensitive_features=groups[held])
+    gap = demographic_parity_difference(y[held], decisions, sensitive_features=groups[held])
+    assert gap < 0.15
+
+
+def test_too_few_rows_for_a_confidence_give_constant_decisions():
+    clf = FairThresholds(LogisticRegression(), kappa=0.02, confidence=0.99, random_state=0)
+    with pytest.warns(ConstantDecisionWarning, match="too few"):
+        clf.fit(X[:300], Y[:300], sensitive_features=GROUPS[:300])
+    assert len(np.unique(clf.predict(X))) == 1
+
+
+def test_a_bound_that_no_thresholds_meet():
+    clf = FairThresholds(MODEL, EqualizedOdds(ratio=1.0), per_group=True, cv="prefit")
+    with pytest.warns(ConstantDecisionWarning, match="FairThresholds"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
+    assert clf.decision_search_.met and clf.decision_search_.constant
+    clf = FairThresholds(MODEL, BoundedGroupLoss(0.05), per_group=True, cv="prefit")
+    with pytest.warns(InfeasibleConstraintWarning, match="FairThresholds"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+def test_weights_of_classes_count_in_the_accuracy_only(per_group):
+    X, y, groups = LATER
+    kept = (y == 0) | (np.arange(len(y)) % 5 == 0)  # few favourable labels
+    X, y, groups = X[kept], y[kept], groups[kept]
+    options = {"kappa": 0.2, "per_group": per_group, "cv": "prefit"}
+    plain = FairThresholds(MODEL, **options).fit(X, y, sensitive_features=groups)
+    clf = FairThresholds(MODEL, class_weight="balanced", **options)
+    clf.fit(X, y, sensitive_features=groups)
+    balanced, accurate = (
+        balanced_accuracy_score(y, one.predict(X, sensitive_features=groups))
+        for one in (clf, plain)
+    )
+    assert clf.decision_search_.accuracy == pytest.approx(balanced)
+    assert balanced > accurate
+    decisions = clf.predict(X, sensitive_features=groups)
+    gap = demographic_parity_difference(y, decisions, sensitive_features=groups)
+    assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
+    with pytest.raises(ValueError, match="class_weight"):
+        FairThresholds(MODEL, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
+
+
+def test_missing_arguments():
+    with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
+        FairThresholds(LogisticRegression()).fit(X, Y)
+    with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
+        FairThresholds(LogisticRegression(), None, per_group=True).fit(X, Y)
+    with pytest.raises(NotFittedError, match="estimator is not fitted"):
+        FairThresholds(LogisticRegression(), cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(NotFittedError):
+        FairThresholds(LogisticRegression()).predict(X)
+    with pytest.raises(ValueError, match="some are in several"):
+        twice = [(np.arange(600), np.arange(600, 1200))] * 2
+        FairThresholds(LogisticRegression(), cv=twice).fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_no_rows_are_an_error():
+    with pytest.raises(ValueError, match="X has no rows"):
+        FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
+
+
+def test_columns_that_are_taken_out_of_x_are_named():
+    table = pd.DataFrame(X, columns=list("abcd")).assign(sex=GROUPS)
+    inner = FairLogisticClassifier(None, sensitive_columns=["sex"])
+    clf = FairThresholds(inner, sensitive_columns="sex", kappa=0.1)
+    with pytest.raises(ValueError, match=r"taken out of X.*use_sensitive=True"):
+        clf.fit(table, Y)
+    clf.set_params(use_sensitive=True).fit(table, Y)
+    assert clf.decision_gap_ <= 0.1
+
+
+def test_the_threshold_is_on_the_scores_that_decide():
+    clf = FairThresholds(MODEL, cv="prefit", response_method="decision_function")
+    clf.fit(X, Y, sensitive_features=GROUPS)
+    assert clf.score_threshold_ == clf.threshold_
+    above = clf.decision_function(X) > clf.score_threshold_
+    np.testing.assert_array_equal(clf.predict(X), above * 1)
+    clf = FairThresholds(MODEL, cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
+    with pytest.raises(AttributeError, match="predicts by predict_proba"):
+        clf.score_threshold_  # noqa: B018
+    scores = GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="decision_function")
+    np.testing.assert_array_equal(clf.predict(X), (scores.values > scores.threshold) * 1)
+    clf = FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="does not predict by a threshold on predict_proba"):
+        GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="predict_proba")
+
+
+def test_a_classifier_with_probabilities_only():
+    forest = RandomForestClassifier(n_estimators=3, random_state=0)
+    clf = FairThresholds(forest, None, cv=2).fit(X, Y, sensitive_features=GROUPS)
+    assert not hasattr(clf, "decision_function")
+    np.testing.assert_array_equal(clf.predict(X), (clf.decision_margin(X) > 0) * 1)
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+def test_the_favourable_class(per_group):
+    """The first class as the favourable one mirrors labels, scores and decisions."""
+    options = {"constraint": "equal_opportunity", "kappa": 0.02, "per_group": per_group}
+    first = FairThresholds(MODEL, pos_label=0, cv="prefit", **options)
+    first.fit(X, Y, sensitive_features=GROUPS)
+    mirrored = LogisticRegression().fit(X[:600], 1 - Y[:600])
+    mirrored.coef_, mirrored.intercept_ = -MODEL.coef_, -MODEL.intercept_
+    second = FairThresholds(mirrored, cv="prefit", **options)
+    second.fit(X, 1 - Y, sensitive_features=GROUPS)
+    decisions = first.predict(X, sensitive_features=GROUPS)
+    np.testing.assert_array_equal(decisions, 1 - second.predict(X, sensitive_features=GROUPS))
+    gap = equal_opportunity_difference(Y, decisions, sensitive_features=GROUPS, label=0)
+    assert gap <= 0.02 + 1e-9
+    np.testing.assert_array_equal(
+        decisions, (first.decision_margin(X, sensitive_features=GROUPS) > 0) * 1
+    )
+
+
+def test_groups_are_needed_to_predict():
+    clf = FairThresholds(MODEL, kappa=0.1, per_group=True, cv="prefit")
+    clf.fit(X, Y, sensitive_features=GROUPS)
+    assert clf.groups_at_prediction
+    with pytest.raises(ValueError, match="needed to predict"):
+        clf.predict(X)
+    with pytest.raises(ValueError, match="group 'c', which no row had in fit"):
+        clf.predict(X[:2], sensitive_features=["a", "c"])
+    with pytest.raises(ValueError, match="one group per row"):
+        clf.predict(X, sensitive_features=GROUPS[:5])
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
+def test_reports_and_displays_show_the_decisions(per_group, response):
+    clf = FairThresholds(
+        MODEL, kappa=0.1, per_group=per_group, response_method=response, cv="prefit"
+    ).fit(X, Y, sensitive_features=GROUPS)
+    decisions = clf.predict(X, sensitive_features=GROUPS)
+    scores = GroupScores.from_estimator(clf, X, Y, GROUPS)
+    np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
+    table = fairness_report(clf, X, Y, GROUPS).to_frame("constraints")
+    assert table.loc["demographic_parity", "decisions"] == pytest.approx(clf.decision_gap_)
+    both = fairness_report({"before": MODEL, "after": clf}, X, Y, GROUPS)
+    assert both.to_frame("summary").loc["accuracy", "after"] == pytest.approx(
+        np.mean(decisions == Y)
+    )
+    rates = both.to_frame("groups")
+    assert len(rates) and "after" in both.to_html()
+    piped = make_pipeline(FunctionTransformer(), clf).fit(
+        X, Y, fairthresholds__sensitive_features=GROUPS
+    )
+    scores = GroupScores.from_estimator(piped, X, Y, GROUPS)
+    np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
+
+
+def test_a_refit_keeps_nothing_of_the_thresholds_by_group():
+    X, y, groups = LATER
+    clf = FairThresholds(MODEL, kappa=0.04, per_group=True, cv="prefit")
+    clf.fit(X, y, sensitive_features=groups)
+    assert len(clf.thresholds_) == len(np.unique(groups))
+    clf.set_params(per_group=False).fit(X, y, sensitive_features=groups)
+    assert not hasattr(clf, "thresholds_")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_groups_are_matched_by_name(frame):
+    """Two columns of the same values: in another order each would have the other's thresholds."""
+    table = pd.DataFrame({"sex": GROUPS == "a", "old": X[:, 0] > 0.0})
+    clf = FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
+    clf.fit(X, Y, sensitive_features=frame(table))
+    assert clf.sensitive_names_in_.tolist() == ["sex", "old"]
+    expected = clf.predict(X, sensitive_features=frame(table))
+    other_order = frame(table[["old", "sex"]])
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=other_order), expected)
+    by_position = clf.predict(X, sensitive_features=table.to_numpy())
+    np.testing.assert_array_equal(by_position, expected)
+    swapped = clf.predict(X, sensitive_features=table.to_numpy()[:, ::-1])
+    assert np.any(swapped != expected)
+    with pytest.raises(ValueError, match=r"sensitive_features has the columns \['sex', 'age'\]"):
+        clf.predict(X, sensitive_features=frame(table.rename(columns={"old": "age"})))
+    clf.fit(X, Y, sensitive_features=table.to_numpy())
+    assert not hasattr(clf, "sensitive_names_in_")
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=frame(table)), expected)
+
+
+def test_labels_that_a_fitted_classifier_does_not_know():
+    clf = FairThresholds(MODEL, cv="prefit")
+    said = r"estimator: .* the classes \[0, 1\], and y has the labels \['acc', 'rej'\]"
+    with pytest.raises(ValueError, match=said):
+        clf.fit(X, np.where(Y == 1, "acc", "rej"), sensitive_features=GROUPS)
