@@ -1,34 +1,31 @@
-"""Errors and warnings: each names the argument, what was found and what is valid."""
+"""Errors and warnings: what they name, where they are issued, and how often."""
 
-from contextlib import contextmanager
+import re
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.utils._param_validation import InvalidParameterError
+from _support.classifiers import EVERY, SINGLE
+from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import (
+    ConstantDecisionWarning,
     ConvergenceWarning,
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
     FairRanker,
     InfeasibleConstraintWarning,
+    InputWarning,
     VacuousConstraintWarning,
+    fairness_path,
     make_biased_classification,
+    make_biased_ranking,
 )
 from fairconstrained.domains import Box
 from fairconstrained.objectives import PairwiseLoss
 
-X, Y, GROUPS = make_biased_classification(200, 4, gap=0.4, random_state=0)
-QUERY = np.arange(200) // 50
-
-
-@contextmanager
-def raises(error, *words):
-    """Expect this class of error or that of parameters, its message holding all the words."""
-    with pytest.raises(error) as found:
-        yield
-    assert found.type in (error, InvalidParameterError)
-    message = str(found.value)
-    assert [word for word in words if word not in message] == [], message
+X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
+QUERY = np.arange(600) // 50
 
 
 def fit(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
@@ -37,12 +34,14 @@ def fit(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
 
 
 def test_labels_in_a_column_of_objects():
-    with raises(ValueError, "y has the dtype object", "such as True", "`y.astype(int)`"):
+    said = r"y has the dtype object.*such as True.*`y\.astype\(int\)`"
+    with pytest.raises(ValueError, match=f"(?s){said}"):
         fit(y=(Y == 1).astype(object))
 
 
 def test_missing_queries():
-    with raises(ValueError, "query has missing values", "in 1 of 200 rows", "needs a value"):
+    said = "query has missing values.*in 1 of 600 rows.*needs a value"
+    with pytest.raises(ValueError, match=f"(?s){said}"):
         query = np.append(np.nan, QUERY[1:])
         FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
 
@@ -53,7 +52,7 @@ def test_groups_may_be_infinite():
 
 def test_one_group_only_warns():
     with pytest.warns(VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
-        alone = fit(groups=np.zeros(200, dtype=int))
+        alone = fit(groups=np.zeros(600, dtype=int))
     free = fit(constraint=None)
     np.testing.assert_allclose(alone.coef_, free.coef_, atol=1e-6)
     assert alone.result_.converged and alone.violation_ == 0.0
@@ -61,7 +60,7 @@ def test_one_group_only_warns():
 
 @pytest.mark.parametrize("constraint", ["equalized_odds", "intra_group_auc"])
 def test_cells_without_rows_have_the_names_of_groups_and_labels(constraint):
-    groups = np.where((Y == 0) & (np.arange(200) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
+    groups = np.where((Y == 0) & (np.arange(600) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
     with pytest.warns(VacuousConstraintWarning) as found:
         clf = fit(y=np.where(Y, "yes", "no"), groups=groups, constraint=constraint)
     said = " ".join(str(one.message) for one in found)
@@ -79,7 +78,7 @@ def test_too_few_iterations_warn():
     assert message == classifier.result_.message and found[0].filename == __file__
     for word in ("iteration limit", "1 iterations", "objective", "KKT residual", "max_iter"):
         assert word in message
-    assert classifier.predict(X).shape == (200,)
+    assert classifier.predict(X).shape == (600,)
 
 
 def test_no_fair_model_warns():
@@ -98,3 +97,102 @@ def test_the_objective_of_pairs_bounds_no_mean_loss_of_groups(model):
     estimator, more = (clf, {}) if model == "classifier" else (ranker, query)
     with pytest.raises((ValueError, TypeError), match=r"BoundedGroupLoss: loss.*quadratic"):
         estimator.fit(X, Y, sensitive_features=GROUPS, **more)
+
+
+ONE_SIDE = "the threshold, and the constraints are met in this way only"
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_scores_on_one_side_of_the_threshold_are_reported(constraint):
+    clf = FairLogisticClassifier(constraint, kappa=0.02, loss="auc")
+    with pytest.warns(ConstantDecisionWarning, match=ONE_SIDE):
+        clf.fit(X, Y, sensitive_features=GROUPS)
+    assert len(set(clf.predict(X))) == 1
+
+
+RARE = np.r_[np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:60]]
+USUAL = r"kappa=0.05 bounds .* of scores, not probabilities: values from 0.1 to 10 are usual"
+
+
+@pytest.mark.parametrize("constraint", ["group_auc", "inter_group_auc", "intra_group_auc"])
+@pytest.mark.parametrize("make", SINGLE.values(), ids=SINGLE)
+def test_equal_predictions_at_the_default_kappa_name_the_usual_values(make, constraint):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        clf = make(constraint).fit(X[RARE], Y[RARE], sensitive_features=GROUPS[RARE])
+    constant = len(set(clf.predict(X[RARE]))) == 1
+    usual = [one for one in found if re.search(USUAL, str(one.message))]
+    assert len(usual) == int(constant)
+    assert all(one.category is ConstantDecisionWarning for one in usual)
+    assert constant or make is not SINGLE["logistic"]
+
+
+MESSAGE = re.compile(r"The bound of (\S+) is one on scores: .* is (\S+)\. .* enforce='decision'")
+
+
+RNG = np.random.default_rng(0)  # probabilities near the threshold: predictions differ much
+HALVES = {"sensitive_features": np.arange(400) % 2}
+NEAR = np.c_[np.arange(400) % 2 + 0.3 * RNG.normal(size=400), RNG.normal(size=400)]
+TOSSED = (RNG.random(400) < 0.45 + 0.1 * (np.arange(400) % 2)).astype(int)
+
+
+def told(action):
+    """Return the messages about predictions that an action issues, as a user sees them."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        action()
+    return [one for one in found if MESSAGE.match(str(one.message))]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_fit_on_scores_says_it_once_and_one_on_predictions_does_not(name):
+    options = {} if name == "cv" else {"kappa": 0.12}
+    model = EVERY[name](**options)
+    found = told(lambda: model.fit(NEAR, TOSSED, **HALVES))
+    kappa = model.kappa_ if name == "cv" else model.kappa
+    assert len(found) == int(model.decision_gap_ > kappa + 0.1)
+    for one in found:
+        bound, gap = MESSAGE.match(str(one.message)).groups()
+        assert one.category is InputWarning and float(bound) == pytest.approx(kappa)
+        assert float(gap) == pytest.approx(model.decision_gap_, abs=1e-3)
+        assert one.filename == __file__
+    if name != "cv":
+        model.set_params(enforce="decision")
+        assert not told(lambda: model.fit(NEAR, TOSSED, **HALVES))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "options"),
+    [
+        ("inter_group_auc", {}),
+        ("roc_parity", {}),
+        ("demographic_parity", {"goal": "fairness"}),
+        (None, {}),
+    ],
+)
+def test_other_constraints_and_goals_say_nothing(constraint, options):
+    model = FairLogisticClassifier(constraint, **options)
+    assert not told(lambda: model.fit(NEAR, TOSSED, **HALVES))
+
+
+def test_a_path_and_a_search_say_it_once():
+    options = {"n_kappas": 4, **HALVES}
+    found = told(lambda: fairness_path(FairLogisticClassifier(), NEAR, TOSSED, **options))
+    assert len(found) == 1
+    search = FairLogisticClassifierCV(kappas=[0.08, 0.06], cv=2, max_gap=0.5)
+    assert len(told(lambda: search.fit(NEAR, TOSSED, **HALVES))) == 1
+    grid = GridSearchCV(FairLogisticClassifier(), {"kappa": [0.08, 0.07, 0.06]}, cv=2)
+    assert len(told(lambda: grid.fit(NEAR, TOSSED, **HALVES))) == 1
+    assert grid.best_estimator_.decision_gap_ > grid.best_params_["kappa"] + 0.1
+
+
+def test_rankers_with_another_origin_of_the_features():
+    documents, relevant, query, quality = make_biased_ranking(30, 8, random_state=1)
+    ranker = FairRanker("demographic_parity", kappa=0.02)
+    rows = {"query": query, "sensitive_features": quality}
+    ranker.fit(documents, relevant, **rows)  # a warning is an error
+    with pytest.warns(ConstantDecisionWarning, match=ONE_SIDE):
+        ranker.fit(documents + 50.0, relevant, **rows)
+    one = FairRanker("group_auc", kappa=0.02).fit(documents, relevant, **rows)
+    other = FairRanker("group_auc", kappa=0.02).fit(documents + 50.0, relevant, **rows)
+    assert other.objective_ == pytest.approx(one.objective_, rel=1e-4)

@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from _support.certificates import residual
+from _support.classifiers import quietly
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -15,7 +17,7 @@ from fairconstrained import (
     InfeasibleConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.solvers import PLADA, Solver
 from fairconstrained.solvers.base import Iterate
 
@@ -82,10 +84,9 @@ def test_solvers_of_the_library_train_networks(solver):
 
 def test_results_do_not_depend_on_units_or_on_the_generator_of_pytorch(clf):
     torch.manual_seed(7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        again = clone(clf).fit(X * [1e3, 1.0, 1e-4, 5.0, 2.0], Y, sensitive_features=GROUPS)
-    scores = again.decision_function(X * [1e3, 1.0, 1e-4, 5.0, 2.0])
+    scaled = X * [1e3, 1.0, 1e-4, 5.0, 2.0]
+    again = quietly(clone(clf).fit, scaled, Y, sensitive_features=GROUPS)
+    scores = again.decision_function(scaled)
     assert_allclose(scores, clf.decision_function(X), atol=1e-5)
 
 
@@ -125,9 +126,7 @@ def test_least_unfairness_for_a_bound_on_the_loss():
 def test_warm_starts_go_on_from_the_weights():
     clf, _ = fitted(early_stopping=False, max_epochs=40)
     objective = clf.objective_
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clf.set_params(warm_start=True).fit(X, Y, sensitive_features=GROUPS)
+    quietly(clf.set_params(warm_start=True).fit, X, Y, sensitive_features=GROUPS)
     assert clf.objective_ < objective
 
 
@@ -146,9 +145,6 @@ def test_options_that_a_solver_does_not_take():
         fitted(learning_rate=0.1, solver="3s-econ")
 
 
-pytest.importorskip("torch", reason="torch is not installed")
-
-
 class StaysAtTheStart(Solver):
     """A method whose first iterate is the start."""
 
@@ -165,3 +161,33 @@ def test_a_start_that_is_chosen_says_what_that_means(clf):
     for text in (start.result_.message, str(start.result_)):
         assert "after 0 iterations" in text and "The weights are those of the start" in text
     assert "those of the start" not in clf.result_.message
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_slopes_are_differences_of_values_that_pytorch_computes(name):
+    constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
+    options = {"hidden_layer_sizes": (4,), "activation": "tanh", "alpha": 1e-3}
+    clf, _ = fitted(constraint, kappa=0.05, early_stopping=False, **options)
+    parts = clf.bind(X, Y, None, GROUPS).problem.constraints
+    network, rows = clf.to_torch(), torch.tensor(X)
+    weights = [one for one in network.parameters() if one.dim() == 2]
+    first = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()
+    own, n = clf.result_.w[len(first) :], len(first)
+    signs = np.where(clf.classes_[1] == Y, 1.0, -1.0)
+
+    def at(w):
+        torch.nn.utils.vector_to_parameters(torch.tensor(w[:n]), network.parameters())
+        with torch.no_grad():
+            scores = network(rows).numpy().ravel()
+            squares = sum(float((one**2).sum()) for one in weights)
+        loss = np.logaddexp(0.0, -signs * scores).mean() + 0.5 * clf.alpha * squares
+        gaps = [part.term.value(scores, w[part.auxiliary]) for part in parts]
+        return scores, loss, np.concatenate(gaps)
+
+    w = np.append(first, own)
+    scores, loss, gaps = at(w)
+    expected = residual(clf.multipliers_, lambda w: at(w)[1:], w, 1e-6)
+    assert_allclose(scores, clf.decision_function(X), atol=1e-9)
+    assert loss == pytest.approx(clf.objective_, rel=1e-8)
+    assert max(0.0, gaps.max()) == pytest.approx(clf.violation_, abs=1e-8)
+    assert clf.kkt_residual_ == pytest.approx(expected, rel=1e-2, abs=1e-6)

@@ -1,9 +1,8 @@
 """FairRanker with hidden layers: its fitted attributes are arrays, and make its module."""
 
-import warnings
-
 import numpy as np
 import pytest
+from _support.classifiers import quietly
 from numpy.testing import assert_array_equal
 from scipy import sparse as sp
 
@@ -16,9 +15,7 @@ X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
 
 def fitted(**options):
     ranker = FairRanker(None, max_iter=30, random_state=0, **options)
-    with warnings.catch_warnings():  # few iterations
-        warnings.simplefilter("ignore")
-        return ranker.fit(X, Y, query=QUERY)
+    return quietly(ranker.fit, X, Y, query=QUERY)
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +34,7 @@ def test_the_module_is_made_from_arrays_and_gives_the_scores(ranker):
 def test_only_a_network_has_a_module(ranker):
     assert not hasattr(FairRanker(), "module_")
     linear = fitted(hidden_layer_sizes=(3,)).set_params(hidden_layer_sizes=())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        linear.fit(X, Y, query=QUERY)
+    quietly(linear.fit, X, Y, query=QUERY)
     assert not hasattr(linear, "module_") and not hasattr(linear, "weights_")
     assert hasattr(linear, "coef_") and not hasattr(ranker, "coef_")
 
