@@ -1,4 +1,4 @@
-"""What holds of every estimator: copies, failed fits, subclasses, names, containers, groups."""
+"""What holds of every estimator: copies, failed fits, subclasses, names, containers, its bound."""
 
 import inspect
 import pickle
@@ -12,24 +12,40 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from _support.every_estimator import MODELS, WITHOUT_GROUPS, X, arguments, model_needs_groups
+import scipy.sparse as sp
+import sklearn
+from _support.classifiers import SINGLE, quietly
+from _support.every_estimator import (
+    MODELS,
+    OF_CLASSIFIERS,
+    WITHOUT_GROUPS,
+    X,
+    arguments,
+    model_needs_groups,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 import fairconstrained
-from fairconstrained import FairRanker
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    fairness_report,
+    make_biased_classification,
+)
+from fairconstrained.constraints import BoundedGroupLoss
 
 # A classifier inside of another one cannot see the columns that the other takes out.
 WITH_COLUMNS = [name for name in MODELS if name not in {*WITHOUT_GROUPS, "thresholds, fair model"}]
 
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
-    pytest.mark.cases(len(MODELS)),
-]
+EVERY = pytest.mark.cases(len(MODELS))
+pytestmark = pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 
 
 @cache
@@ -43,6 +59,7 @@ def predictions(model, X, groups=None):
     return model.predict(X, **by_group)
 
 
+@EVERY
 @pytest.mark.parametrize("name", MODELS)
 def test_copies_and_second_fits_are_the_same(name):
     model, (X, y, given) = fitted(name), arguments(name)
@@ -59,6 +76,7 @@ def test_copies_and_second_fits_are_the_same(name):
         assert_array_equal(predictions(other, X, given.get("sensitive_features")), expected)
 
 
+@EVERY
 @pytest.mark.parametrize("name", MODELS)
 def test_neither_names_nor_containers_matter(name):
     model, (X, y, given) = fitted(name), arguments(name)
@@ -76,6 +94,7 @@ def test_neither_names_nor_containers_matter(name):
         assert_array_equal(of_names, names[expected])
 
 
+@EVERY
 @pytest.mark.parametrize("name", WITH_COLUMNS)
 def test_groups_may_be_a_column_of_x_which_is_no_feature(name):
     model, (X, y, given) = fitted(name), arguments(name)
@@ -87,6 +106,7 @@ def test_groups_may_be_a_column_of_x_which_is_no_feature(name):
     assert not model_needs_groups(other)
 
 
+@EVERY
 @pytest.mark.parametrize("name", MODELS)
 def test_unknown_parameters_and_models_that_are_not_fitted(name):
     with pytest.raises(ValueError, match="kapa"):
@@ -104,7 +124,6 @@ API = (ROOT / "docs" / "api.rst").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_page_of_an_estimator_is_linked(name):
     kind = type(MODELS[name])
@@ -188,7 +207,6 @@ def strict_kind(estimator):
     return Policy
 
 
-@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_subclass_is_fitted_cloned_and_searched(name):
     estimator, (X, y, given) = MODELS[name], arguments(name)
@@ -201,3 +219,127 @@ def test_a_subclass_is_fitted_cloned_and_searched(name):
     if not isinstance(estimator, FairRanker) and not model_needs_groups(plain):
         search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
         assert set(search.fit(X, y, **given).best_params_) == {"strict"}
+
+
+LINEAR = [
+    name
+    for name, model in MODELS.items()
+    if "logistic" in name or "hinge" in name or name in ("cv", "Neyman-Pearson")
+]
+OWN_FEATURES = [name for name, model in MODELS.items() if not isinstance(model, FairThresholds)]
+
+
+def refitted(name, X=None):
+    features, y, given = arguments(name)
+    return clone(MODELS[name]).fit(features if X is None else X, y, **given)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("fill", [np.nan, 1.0])
+@pytest.mark.parametrize("name", OWN_FEATURES)
+def test_sparse_frames_with_any_fill_value(name, fill):
+    X = arguments(name)[0].round(1)
+    X[:40, 0] = 0.0 if np.isnan(fill) else fill
+    dense = pd.DataFrame(X).add_prefix("x")
+    sparse = dense.astype(pd.SparseDtype(float, fill))
+    expected, model = refitted(name, dense), refitted(name, sparse)
+    assert_array_equal(model.predict(sparse), expected.predict(dense))
+    assert_array_equal(model.predict(dense.iloc[:7]), expected.predict(sparse.iloc[:7]))
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_coefficients_may_be_sparse(name):
+    X, y, given = arguments(name)
+    model = refitted(name)
+    coef, scores = model.coef_.copy(), model.decision_function(X)
+    assert model.sparsify() is model and sp.issparse(model.coef_)
+    assert_array_equal(model.decision_function(X), scores)
+    if hasattr(model, "to_sklearn"):
+        plain = model.to_sklearn()
+        assert_array_equal(plain.predict(X), model.predict(X))
+    if hasattr(model, "warm_start"):
+        warm = model.set_params(warm_start=True).fit(X, y, **given)
+        assert isinstance(warm.coef_, np.ndarray)
+    else:
+        assert model.densify() is model
+    model.sparsify().densify()
+    assert isinstance(model.coef_, np.ndarray) and model.coef_.shape == coef.shape
+
+
+def test_number_of_classes():
+    assert not hasattr(clone(MODELS["boosting"]), "n_classes_")
+    assert refitted("boosting").n_classes_ == 2
+    assert not hasattr(FairRanker(), "n_classes_")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OWN_FEATURES)
+def test_fit_and_predict_take_tensors_under_array_api_dispatch(name):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, y, given = arguments(name)
+    expected = refitted(name).predict(X)
+    with sklearn.config_context(array_api_dispatch=True):  # which SCIPY_ARRAY_API allows
+        rows, labels = torch.tensor(X), torch.tensor(y)
+        given = {key: torch.tensor(value) for key, value in given.items()}
+        found = clone(MODELS[name]).fit(rows, labels, **given).predict(rows)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_estimator_says_whether_its_bound_is_met(name):
+    X, y, given = arguments(name)
+    model = quietly(clone(MODELS[name]).fit, X, y, **given)
+    if getattr(model, "constraint", "losses") is None:
+        assert model.bound_met_ is None and model.bound_violation_ == 0.0
+        assert not str(model.result_).startswith("bound")
+        return
+    if getattr(model, "certificate_", None) is not None:
+        assert model.bound_met_ is model.certificate_.certified
+    elif getattr(model, "enforce", "score") == "decision":
+        assert model.bound_met_ is (model.bound_violation_ == 0.0)
+        assert model.bound_violation_ == pytest.approx(max(model.decision_gap_ - 0.3, 0.0))
+    else:
+        assert model.bound_violation_ == model.violation_
+        assert model.bound_met_ is bool(model.violation_ <= 1e-4)
+    if not isinstance(model, FairThresholds):
+        assert str(model.result_).startswith("bound met" if model.bound_met_ else "bound not")
+
+
+IMPOSSIBLE = {
+    **{f"{name}, scores": (make, {}) for name, make in SINGLE.items()},
+    **{f"{name}, decisions": (make, {"enforce": "decision"}) for name, make in SINGLE.items()},
+    "thresholds": (lambda *args: FairThresholds(LogisticRegression(), *args), {}),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_bound_that_cannot_be_met_is_given_with_the_figure_that_exceeds_it(name):
+    make, options = IMPOSSIBLE[name]
+    X, y, given = OF_CLASSIFIERS
+    model = quietly(make(BoundedGroupLoss(0.01), **options).fit, X, y, **given)
+    assert model.bound_met_ is False and model.bound_violation_ > 0.01
+    if name == "thresholds":
+        return
+    value, limit = re.match(r"bound not met: (\S+) > (\S+);", str(model.result_)).groups()
+    assert float(limit) == pytest.approx(0.01)
+    assert float(value) - 0.01 == pytest.approx(model.bound_violation_, abs=1e-3)
+    assert "not met" in model.result_._repr_html_()
+
+
+def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it():
+    rng = np.random.default_rng(0)
+    X, y, _ = make_biased_classification(400, 3, random_state=0)
+    groups = rng.integers(8, size=len(y))
+    model = FairLogisticClassifier("error_rate_parity", kappa=0.001, enforce="decision")
+    quietly(model.fit, X, y, sensitive_features=groups)
+    wrong = model.predict(X) != y
+    gap = np.ptp([wrong[groups == k].mean() for k in range(8)])
+    assert gap > 0.001 and model.decision_gap_ == pytest.approx(gap)
+    assert model.bound_met_ is False
+    assert model.bound_violation_ == pytest.approx(gap - 0.001)
+    assert str(model.result_).startswith(f"bound not met: {gap:.3f} > 0.001;")
+    report = fairness_report(model, X, y, groups)
+    assert report.model.loc["bound", "value"].startswith("not met")
+    assert "not met" in str(report) and "not met" in report.to_json()
