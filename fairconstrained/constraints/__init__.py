@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairconstrained.constraints.all_rows import Churn, Coverage
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.losses import BoundedGroupLoss, IntersectionalLossParity
-from fairconstrained.constraints.minority import MinorityRate
 from fairconstrained.constraints.pairwise_parity import (
     GroupAUCParity,
     InterGroupAUCParity,
@@ -38,6 +36,7 @@ from fairconstrained.constraints.rates import (
     ErrorRateParity,
     ROCParity,
 )
+from fairconstrained.constraints.shares import Churn, Coverage, MinorityRate
 from fairconstrained.utils.registry import resolve
 
 __all__ = [

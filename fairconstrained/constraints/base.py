@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -21,7 +21,7 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.registry import Parametrized, resolve
+from fairconstrained.utils.registry import FieldParameters, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
@@ -35,7 +35,7 @@ in shards, bins of a histogram stand for them.
 WeightedScores = Callable[[], tuple[Array, TrainingData]]
 
 
-class Constraint(Parametrized):
+class Constraint(FieldParameters):
     """A fairness constraint: a criterion with its tolerance. Base class of all constraints.
 
     Instances hold hyperparameters only; `bind` returns a new term for given data.
@@ -95,29 +95,31 @@ class Constraint(Parametrized):
     """
 
     needs_groups: ClassVar[bool] = True
-    needs_labels: bool = True
+    needs_labels = True
     needs_queries: ClassVar[bool] = False
     subtracts_kappa: ClassVar[bool] = False
-    cannot_be_tested: str = "its gap is not one of rates of predictions"
-    rates_compared: tuple[str, ...] = ()
+    cannot_be_tested = "its gap is not one of rates of predictions"
+    rates_compared: ClassVar[tuple[str, ...]] = ()
     bounds_rates: ClassVar[bool] = False
-    compares_ratios: bool = False
-    gap_title: str = "largest gap between two groups"
+    compares_ratios = False
+    gap_title = "largest gap between two groups"
     scores_title: ClassVar[str] = "predicted probabilities"
-    bound_to_training_rows: str = ""
-    rank_range: tuple[float, float] | None = None
-    tolerance: str = "kappa"
-    usual_kappas: tuple[float, float] | None = None
-    compares_groups: bool = True
+    bound_to_training_rows = ""
+    rank_range: ClassVar[tuple[float, float] | None] = None
+    tolerance = "kappa"
+    usual_kappas: ClassVar[tuple[float, float] | None] = None
+    compares_groups = True
     joins_attributes: ClassVar[bool] = False
     by_class: ClassVar[bool] = True
-    averages_atoms: bool = False
-    labels: tuple[str, str] = ("-1", "+1")
+    averages_atoms = False
+    labels = "-1", "+1"
     _functions: ClassVar[Mapping[str, Callable[[], Any]]] = SURROGATES
     _default_kappa: ClassVar[float] = 0.05
     _largest_kappa: ClassVar[float] = 1.0
-    kappa: float | None
-    surrogate: str | ScalarFunction | None
+
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | ScalarFunction | None = None
 
     @property
     def tolerance_slope(self) -> float | None:
@@ -294,16 +296,6 @@ class Constraint(Parametrized):
         claims = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
         return [claim.on_rows(data, rows, moved=len(rows) != n_rows) for claim in claims]
 
-    def chosen(self, term: Term) -> dict[str, Any]:
-        """Return the values of the parameters that are chosen on the training rows.
-
-        Parameters
-        ----------
-        term : Term
-            What `build` returned there.
-        """
-        return dict(term.chosen)
-
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with what it chose on the training rows as parameters.
 
@@ -312,7 +304,7 @@ class Constraint(Parametrized):
         term : Term
             What `build` returned there.
         """
-        return copy(self).set_params(**self.chosen(term))
+        return copy(self).set_params(**term.chosen)
 
     def for_all_groups(self) -> Self:
         """Return the constraint with claims on all groups, also on those that it leaves out."""

@@ -269,8 +269,7 @@ class Claim:
 
 def claims_of(compared: Compared) -> list[Claim]:
     """Return the claims of the outputs of a term, see :class:`Compared`."""
-    factors, samples = compared.requirement.factors, _samples(compared)
-    bound = compared.requirement.bound - compared.requirement.constant
+    factors, samples = compared.factors, _samples(compared)
     # the numbers less the rates of events, of which some are negative predictions
     flipped = [np.maximum(-sample.weight, 0.0).sum() for sample in samples]
     origin = compared.pairs.origin
@@ -289,7 +288,7 @@ def claims_of(compared: Compared) -> list[Claim]:
             share, coefficients = shares[group], factors if group == a else factors[::-1]
             pair = samples[group], samples[overall].without(samples[group].rows)
         if all(len(sample.rows) for sample in pair):  # a group of all rows has none to compare with
-            most = bound - float(np.dot(factors, rest[[a, b]]))
+            most = compared.bound - compared.constant - float(np.dot(factors, rest[[a, b]]))
             claims.append(Claim(name + end, pair, coefficients, most, share, **compared.claimed))
     return claims
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -19,7 +19,7 @@ from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.utils.registry import FieldParameters, check_option, resolve
+from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers, check_switch
 
@@ -61,12 +61,13 @@ def measured_from(term: Any, threshold: float) -> Any:
     return replace(term, shift=threshold) if of_losses else term
 
 
-class _LossConstraint(FieldParameters, Constraint, kw_only=True):
+class _LossConstraint(Constraint, kw_only=True):
     """Base of constraints on mean losses; what decisions show of these are error rates."""
 
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
     scores_title = "losses"
+    surrogate: ClassVar[None] = None  # type: ignore[misc]  # the loss takes its place
     loss: str | Loss | None = None
 
     def _function(self) -> Loss:
@@ -117,11 +118,7 @@ class BoundedGroupLoss(_LossConstraint):
     gap_title = "largest error rate of a group"
 
     bound: float | None = None
-
-    @property
-    def kappa(self) -> float | None:  # type: ignore[override]
-        """The bound: None where the estimator's kappa is it."""
-        return self.bound
+    kappa: ClassVar = property(lambda self: self.bound)  # type: ignore[misc]  # its other name
 
     def checked_kappa(self) -> float:
         """Return the bound, a number >= 0; 0.5 for None."""
@@ -134,7 +131,8 @@ class BoundedGroupLoss(_LossConstraint):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         losses = measures.means(groups, weight, self._warn, "loss", compared=False)
-        return measures.each_at_most(losses, self.checked_kappa(), LossMeans, y.astype(float))
+        bound, signs = (self.checked_kappa(), *measures.ALONE), y.astype(float)
+        return measures.of_groups(losses, *bound, kind=LossMeans, signs=signs)
 
 
 NamedGroups = Iterator[tuple[str, Array]]
@@ -191,7 +189,7 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
 _MEMBERSHIP = {"crossed": _crossed, "columns": _by_column, "thresholds": _above_thresholds}
 
 
-class IntersectionalLossParity(_LossConstraint):
+class IntersectionalLossParity(_LossConstraint, kw_only=True):
     r"""Intersectional loss parity: bounds the excess loss of each of many overlapping groups.
 
     .. math::
@@ -244,8 +242,6 @@ class IntersectionalLossParity(_LossConstraint):
     'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
     """
 
-    kappa: float | None = None
-    _: KW_ONLY
     loss: str | Loss | None = "hinge"
     membership: str = "crossed"
     thresholds: int | ArrayLike = 10
@@ -279,7 +275,7 @@ class IntersectionalLossParity(_LossConstraint):
         return clone(self).set_params(min_share=0.0)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        requirement = measures.difference(self.checked_kappa(), LossMeans)
+        kappa = self.checked_kappa()
         check_switch("average", self.average)
         names, members = self._large_groups(groups, weight)
         # Rows of the same groups are a cell, so that rows are read once for any number of groups.
@@ -292,7 +288,7 @@ class IntersectionalLossParity(_LossConstraint):
             names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
         numbers = sp.vstack([sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])])
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
-        return measures.Compared([losses], measures.each_group, requirement, y.astype(float))
+        return measures.of_groups(losses, kappa, kind=LossMeans, signs=y.astype(float))
 
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""

@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.cell_means import CellMeans, Ratios, cell_matrix
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.head import AffineHead
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames, as_csr
 from fairconstrained.utils.execution import in_fold
@@ -51,6 +51,10 @@ class Measures:
     def cells(self) -> SparseMatrix:
         """A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`."""
         return cell_matrix(self.codes, self.weight, int(self.numbers.shape[1]))
+
+
+Families = Callable[[Measures], tuple[Family, ...]]
+"""From measures of n groups to families of pairs of these, in which n stands for all rows."""
 
 
 def means(
@@ -162,9 +166,7 @@ def check_against(against: object, groups: Groups) -> None:
         )
 
 
-def comparison(
-    against: object, groups: Groups, warn: Callable[[str], None]
-) -> Callable[[Measures], tuple[Family, ...]]:
+def comparison(against: object, groups: Groups, warn: Callable[[str], None]) -> Families:
     """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
     if str(against) in COMPARISONS:
         return COMPARISONS[str(against)]
@@ -177,44 +179,30 @@ def comparison(
     return partial(_with_a_group, labels.get(str(against), ""))
 
 
-@dataclass(frozen=True)
-class Requirement:
-    r"""A bound on two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound."""
+# The factors and the text of a bound on every number, whatever the others are.
+ALONE = (1.0, 0.0), "{first} <= {bound}"
 
-    factors: tuple[float, float]  # alpha and beta
-    bound: float  # the tolerance
-    text: str  # the inequality, with {first} and {second} for the two numbers
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    r"""Numbers of groups, those that are compared, and :math:`\alpha m_a + \beta m_b + d \le b`."""
+
+    measures: Sequence[Measures]  # numbers are compared within each entry
+    families: Families
+    bound: float  # b, the tolerance
+    factors: tuple[float, float] = (1.0, -1.0)  # alpha and beta
+    # the inequality, with {first} and {second} for the two numbers
+    text: str = "{first} - {second} <= {bound}"
     constant: float = 0.0  # d
     # makes the term, usually its class; for Ratios it is a bound on m_a / m_b without the division,
     # with beta the least ratio
     kind: Callable[..., AffineHead] = CellMeans
     # what the names of numbers end with: the kind has as many statistics for each cell
     marks: Sequence[str] = ("",)
-    # the parameters of the constraint that were chosen on these rows, which the term keeps
-    chosen: Mapping[str, Any] = field(default_factory=dict)
-
-
-def difference(kappa: float, kind: type[CellMeans] = CellMeans) -> Requirement:
-    """Return m_a - m_b <= kappa."""
-    return Requirement((1.0, -1.0), kappa, f"{{first}} - {{second}} <= {kappa:g}", kind=kind)
-
-
-def at_least(ratio: float) -> Requirement:
-    """Return ratio m_b - m_a <= 0."""
-    text = f"{ratio:g} * {{second}} - {{first}} <= 0"
-    return Requirement((-1.0, ratio), 0.0, text, kind=Ratios)
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """Numbers of groups, which of them are compared, and the bound."""
-
-    measures: Sequence[Measures]  # numbers are compared within each entry
-    # measures of n groups -> families of pairs of these, in which n stands for all rows
-    families: Callable[[Measures], tuple[Family, ...]]
-    requirement: Requirement  # the bound on all pairs
     # the labels, where the numbers are means of a function of the margin, a loss, (n_rows,)
     signs: Array | None = None
+    # the parameters of the constraint that were chosen on these rows, which the term keeps
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     # fields of the claims that held-out rows test, see
     # `Claim`, other than their defaults
     claimed: Mapping[str, Any] = field(default_factory=dict)
@@ -237,12 +225,13 @@ class Compared:
             below += len(part) + 1
         constants = [np.full(len(part) + 1, part.constant) for part in self.measures]
         origin = np.concatenate(constants) if any(map(np.any, constants)) else None
-        return OrderedPairs(*self.requirement.factors, tuple(families), self.numbers, origin)
+        return OrderedPairs(*self.factors, tuple(families), self.numbers, origin)
 
     def texts(self, marks: Sequence[str]) -> PairNames:
         """Return the inequality of every pair, for each mark at the end of the numbers' names."""
         names = [name for part in self.measures for name in part.names]
-        return PairNames(self.pairs, self.requirement.text, names, marks)
+        text = self.text.replace("{bound}", f"{self.bound:g}")
+        return PairNames(self.pairs, text, names, marks)
 
     @cached_property
     def cells(self) -> SparseMatrix:
@@ -260,38 +249,29 @@ class Compared:
         return cell_matrix(codes, measures[0].weight, below)
 
     def term(self, function: ScalarFunction) -> AffineHead:
-        """Return the term that imposes the requirement on all pairs, for averages of a function."""
-        pairs, requirement = self.pairs, self.requirement
-        combination: Any = pairs
-        if len(requirement.marks) != 1:
-            each = sp.eye_array(len(requirement.marks), format="csr")
+        """Return the term that imposes the bound on all pairs, for averages of a function."""
+        pairs, combination = self.pairs, cast("Any", self.pairs)
+        if len(self.marks) != 1:
+            each = sp.eye_array(len(self.marks), format="csr")
             combination = sp.csr_array(sp.kron(as_csr(pairs), each, format="csr"))
-        texts, few = self.texts(requirement.marks), math.prod(combination.shape) <= _SMALL
-        constant: Array | float = requirement.constant
+        texts, few = self.texts(self.marks), math.prod(combination.shape) <= _SMALL
+        constant: Array | float = self.constant
         if pairs.origin is not None:
             a, b = pairs.ends()
             constant = constant + pairs.first * pairs.origin[a] + pairs.second * pairs.origin[b]
         signs = {} if self.signs is None else {"signs": self.signs}
-        return requirement.kind(
+        return self.kind(
             self.cells,
             function,
             **signs,
             combination=combination,
-            offset=requirement.bound,
+            offset=self.bound,
             names=tuple(texts) if few else texts,
             constant=constant,
-            chosen=requirement.chosen,
+            chosen=self.chosen,
         )
 
 
-def each_at_most(
-    numbered: Measures,
-    bound: float,
-    kind: type[CellMeans] = CellMeans,
-    signs: Array | None = None,
-    **chosen: Any,
-) -> Compared:
-    """Return that every number is at most a bound, whatever the others are."""
-    text = f"{{first}} <= {bound:g}"
-    requirement = Requirement((1.0, 0.0), bound, text, kind=kind, chosen=chosen)
-    return Compared([numbered], each_group, requirement, signs)
+def of_groups(numbers: Measures, *bound: Any, **others: Any) -> Compared:
+    """Return the bound on the number of every group and that of all rows, see `Compared`."""
+    return Compared([numbers], each_group, *bound, **others)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY
 from itertools import permutations
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,7 +16,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
-from fairconstrained.utils.registry import FieldParameters, check_option, resolve
+from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
@@ -57,7 +56,7 @@ def _with_the_others(n: int) -> list[tuple[Side, Side]]:
 _COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_others}
 
 
-class PairwiseParity(FieldParameters, Constraint, ABC):
+class PairwiseParity(Constraint, ABC, kw_only=True):
     r"""Base class: equal probabilities, across groups, that one row is scored above another.
 
     Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages :math:`p_{AB} =
@@ -83,8 +82,6 @@ class PairwiseParity(FieldParameters, Constraint, ABC):
         Whether groups are compared with each other, or each with all other groups together.
     """
 
-    kappa: float | None = None
-    _: KW_ONLY
     surrogate: str | ScalarFunction = "quadratic"
     against: str = "pairs"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,17 +13,16 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.terms.base import NO_AUXILIARY, Term
+from fairconstrained.terms.cell_means import Ratios
 from fairconstrained.terms.ordered_pairs import as_csr, identity
 from fairconstrained.terms.threshold_rates import FunctionOfRates
-from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array, SparseMatrix
 from fairconstrained.utils.validation import check_between
 
 
-class RateParity(FieldParameters, Constraint):
+class RateParity(Constraint, kw_only=True):
     r"""Parity of the selection rates of all groups, given an event.
 
     .. math::
@@ -61,9 +60,6 @@ class RateParity(FieldParameters, Constraint):
     ('rate(a) - rate(b) <= 0.1', 'rate(a | label +1) - rate(b | label +1) <= 0.1')
     """
 
-    kappa: float | None = None
-    _: KW_ONLY
-    surrogate: str | Surrogate | None = None
     against: str = "pairs"
     ratio: float | None = None
 
@@ -111,21 +107,21 @@ class RateParity(FieldParameters, Constraint):
         return super().groupings(data)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        requirement = self._requirement()
-        against = measures.comparison(self.against, groups, self._warn)
-        return measures.Compared(self._measures(y, groups, weight), against, requirement)
+        families = measures.comparison(self.against, groups, self._warn)
+        return self._bounded(self._measures(y, groups, weight), families)
 
-    def _requirement(self) -> measures.Requirement:
+    def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
         """Return the bound on two rates."""
         if self.ratio is None:
-            return measures.difference(self.checked_kappa())
+            return measures.Compared(rates, families, self.checked_kappa())
         if self.kappa is not None:
             raise ValueError(
                 f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
                 f"ratio={self.ratio!r} a ratio; give one of them."
             )
         ratio = check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed")
-        return measures.at_least(ratio)
+        text = f"{ratio:g} * {{second}} - {{first}} <= 0"
+        return measures.Compared(rates, families, 0.0, (-1.0, ratio), text, kind=Ratios)
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' rates in every event."""
@@ -354,8 +350,8 @@ class PredictiveParity(RateParity):
     rates = ("precision",)
     cannot_be_tested = "a precision is a ratio of two rates, and there is no exact test of it"
 
-    def _requirement(self) -> measures.Requirement:
-        return replace(super()._requirement(), kind=Precisions.compared)
+    def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
+        return replace(super()._bounded(rates, families), kind=Precisions.compared)
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' shares of the weight by label, in whose rates precisions are."""

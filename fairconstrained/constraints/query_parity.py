@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -18,12 +17,12 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import QueryPairs, differences
 from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.registry import FieldParameters, resolve
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_switch
 
 
-class QueryParity(FieldParameters, Constraint):
+class QueryParity(Constraint, kw_only=True):
     r"""Query parity: equal pairwise errors across groups within every query.
 
     A pair of a positive row i and a negative row j of a query is in the wrong order if
@@ -75,8 +74,7 @@ class QueryParity(FieldParameters, Constraint):
     (array([-1.5,  1.5]), array([-1.,  1.]))
     """
 
-    kappa: float | None = None
-    _: KW_ONLY
+    surrogate: ClassVar[None] = None  # type: ignore[misc]  # the loss takes its place
     loss: str | Loss = "hinge"
     average: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -19,7 +19,6 @@ from fairconstrained.metrics.scores import distances, distribution, part_within,
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
-from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_ranks
 
@@ -127,12 +126,9 @@ def _bisected(too_low: Callable[[Array], Array], start: Array) -> Array:
     return 0.5 * (low + high)
 
 
-class _RankConstraint(FieldParameters, Constraint):
+class _RankConstraint(Constraint, kw_only=True):
     """A constraint on a range of ranks, which it may choose."""
 
-    kappa: float | None = None
-    _: KW_ONLY
-    surrogate: str | Surrogate | None = None
     ranks: str | tuple[float, float] = "auto"
 
     gap_title = "largest difference of two groups' selection rates within the ranks, per width"
@@ -145,15 +141,15 @@ class _RankConstraint(FieldParameters, Constraint):
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         kappa, (low, high) = self.checked_kappa(), self._ranks(y, weight)
         ends = f", {low:g}, {high:g})"
-        text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
-        factor = 1.0 / (high - low)
-        clipped = partial(ClippedRates, ends=(low, high))
+        text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {{bound}}"
         return measures.Compared(
             [measures.means(groups, weight, self._warn)],
             measures.COMPARISONS["pairs"],
-            measures.Requirement(
-                (factor, -factor), kappa, text, kind=clipped, chosen={"ranks": (low, high)}
-            ),
+            kappa,
+            (1.0 / (high - low), -1.0 / (high - low)),
+            text,
+            kind=partial(ClippedRates, ends=(low, high)),
+            chosen={"ranks": (low, high)},
             claimed={"ranks": (low, high), **self._claimed},
         )
 

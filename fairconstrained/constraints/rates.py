@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -192,7 +192,7 @@ class BalancedRate(RateParity):
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
 
-    def _requirement(self) -> measures.Requirement:
+    def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
         """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
@@ -200,8 +200,8 @@ class BalancedRate(RateParity):
         else:
             reach = "no model has less, none can have more"
             bound = check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach)
-        text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
-        return measures.Requirement((1.0, -beta), bound, text, constant=beta)
+        text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {{bound}}"
+        return measures.Compared(rates, families, bound, (1.0, -beta), text, beta)
 
 
 class ROCParity(RateParity, kw_only=True):
@@ -269,14 +269,13 @@ class ROCParity(RateParity, kw_only=True):
         compared, thresholds = super()._compared(y, groups, weight), np.zeros(0)
         if self.thresholds is not None:
             thresholds = check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
-        requirement = replace(
-            compared.requirement,
+        return replace(
+            compared,
             kind=partial(ThresholdRates, thresholds=thresholds),
             marks=[f", s > {theta:g}" for theta in thresholds],
             chosen={"thresholds": thresholds},
+            claimed={"thresholds": thresholds, "one_output": False},
         )
-        claimed = {"thresholds": thresholds, "one_output": False}
-        return replace(compared, requirement=requirement, claimed=claimed)
 
     def settled(self, scores: WeightedScores) -> Self:
         """Return the constraint with a grid made of the scores of the model without constraints."""

@@ -189,7 +189,7 @@ def choices(
     for constraint in constraints:
         groupings = islice(parts, len(constraint.groupings(data)))
         terms = [term for part in groupings for term in class_terms(part.term)]
-        first, *others = map(constraint.chosen, terms)
+        first, *others = (dict(term.chosen) for term in terms)
         same = all(np.array_equal(first[name], other[name]) for other in others for name in first)
         chosen.append(first if same else {})
     return chosen
