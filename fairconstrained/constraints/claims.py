@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -157,11 +157,10 @@ class Claim:
 
     def room(self, scores: Scores | None = None) -> float:
         """Return how far the left-hand side may be below b: with equal rates, if there are two."""
-        if len(self.samples) < 2:
-            return max(self.bound, 0.0)
-        samples = self.samples
+        samples, equal = self.samples, len(self.samples) > 1
         rates = 0.5 if scores is None else [sample.rates(scores, _DECISION) for sample in samples]
-        return max(self.bound - sum(self._line(self.share)) * float(np.mean(rates)), 0.0)
+        least = equal * sum(self._line(self.share)) * float(np.mean(rates))
+        return max(self.bound - least, 0.0)
 
     @property
     def of_decisions(self) -> bool:
@@ -208,19 +207,16 @@ class Claim:
         """Return the coefficients and the error of every test: all of them must accept."""
         if self.share is None:
             return [(self.coefficients, delta)]
-        shares = self._limits_of_share(self.share, _SHARE_ERROR * delta)
-        return [(self._line(share), (1.0 - _SHARE_ERROR) * delta) for share in shares]
-
-    def _limits_of_share(self, share: float, delta: float) -> tuple[float, float]:
-        """Return confidence limits of the first group's share with an error of at most delta."""
-        (first, rest), shares = self.samples, np.array([share, 1.0 - share])
-        n_rows = first.n_rows + rest.n_rows
+        # confidence limits of the first group's share use up a part of the error
+        (first, rest), shares = self.samples, np.array([self.share, 1.0 - self.share])
+        n_rows, of_share = first.n_rows + rest.n_rows, _SHARE_ERROR * delta
         size = min(1.0 / float(np.sum(shares**2 / [first.size, rest.size])), float(n_rows))
         if np.isclose(size, n_rows):  # all weights are equal
-            _, low, high = clopper_pearson(shares[0], np.array(size), 1.0 - delta)
-            return float(low), float(high)
-        reach = np.sqrt(np.log(2.0 / delta) / (2.0 * size))
-        return max(share - reach, 0.0), min(share + reach, 1.0)
+            _, *limits = clopper_pearson(shares[0], np.array(size), 1.0 - of_share)
+        else:
+            reach = np.sqrt(np.log(2.0 / of_share) / (2.0 * size)) * np.array([-1.0, 1.0])
+            limits = np.clip(self.share + reach, 0.0, 1.0).tolist()
+        return [(self._line(float(share)), delta - of_share) for share in limits]
 
     def _test(
         self, scores: Scores, line: tuple[float, ...], delta: float, *, decide: bool = False
@@ -269,7 +265,12 @@ class Claim:
 
 def claims_of(compared: Compared) -> list[Claim]:
     """Return the claims of the outputs of a term, see :class:`Compared`."""
-    factors, samples = compared.factors, _samples(compared)
+    # the rows of every number: a negative weight is one of a negative prediction
+    weights = sp.csr_array(sp.csr_array(compared.numbers) @ compared.cells)
+    weights.sort_indices()
+    if compared.signs is not None:
+        weights.data *= -compared.signs[weights.indices]
+    factors, samples = compared.factors, [Sample.of(*each) for each in rows_by_cell(weights)]
     # the numbers less the rates of events, of which some are negative predictions
     flipped = [np.maximum(-sample.weight, 0.0).sum() for sample in samples]
     origin = compared.pairs.origin
@@ -291,13 +292,3 @@ def claims_of(compared: Compared) -> list[Claim]:
             most = compared.bound - compared.constant - float(np.dot(factors, rest[[a, b]]))
             claims.append(Claim(name + end, pair, coefficients, most, share, **compared.claimed))
     return claims
-
-
-def _samples(compared: Compared) -> list[Sample]:
-    """Return the rows of every number: a negative weight is one of a negative prediction."""
-    numbers: Any = sp.csr_array(compared.numbers)
-    weights = sp.csr_array(numbers @ compared.cells)
-    weights.sort_indices()
-    if compared.signs is not None:
-        weights.data *= -compared.signs[weights.indices]
-    return [Sample.of(*each) for each in rows_by_cell(weights)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -15,40 +15,11 @@ from sklearn.base import clone
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted
-from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.terms.cell_means import CellMeans, cell_codes
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers, check_switch
-
-
-@dataclass(frozen=True, eq=False)
-class LossMeans(CellMeans):
-    r"""Affine functions of mean losses; what decisions show of a loss is whether they are wrong.
-
-    `signs` are the labels. `zero_one` has the error rate in place of every mean loss: with A, split
-    by label, :math:`A\, 1\{\text{error}\} = A^- 1\{s > 0\} + A^+ (1 - 1\{s > 0\})`.
-    """
-
-    def zero_one(self) -> LossMeans:
-        """Return the term with error rates in place of losses."""
-        if self.signs is None:
-            return self
-        positive, weights = (self.signs > 0).astype(float), as_csr(self.combination)
-        by_label: Any = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
-        constant = self.constant + weights @ (self.cells @ positive)
-        weights = sp.csr_array(sp.hstack([weights, -weights]))
-        return replace(
-            self,
-            cells=sp.vstack(by_label, format="csc"),
-            function=Indicator(),
-            signs=None,
-            shift=0.0,
-            combination=weights,
-            constant=constant,
-        )
 
 
 def measured_from(term: Any, threshold: float) -> Any:
@@ -57,7 +28,7 @@ def measured_from(term: Any, threshold: float) -> Any:
     Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
     the scores themselves.
     """
-    of_losses = isinstance(term, LossMeans) and term.signs is not None
+    of_losses = isinstance(term, CellMeans) and term.signs is not None
     return replace(term, shift=threshold) if of_losses else term
 
 
@@ -130,9 +101,9 @@ class BoundedGroupLoss(_LossConstraint):
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        losses = measures.means(groups, weight, self._warn, "loss", compared=False)
+        losses = measures.means(groups, weight, self._warn, "loss", event=None)
         bound, signs = (self.checked_kappa(), *measures.ALONE), y.astype(float)
-        return measures.of_groups(losses, *bound, kind=LossMeans, signs=signs)
+        return measures.of_groups(losses, *bound, signs=signs)
 
 
 NamedGroups = Iterator[tuple[str, Array]]
@@ -288,7 +259,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
             names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
         numbers = sp.vstack([sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])])
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
-        return measures.of_groups(losses, kappa, kind=LossMeans, signs=y.astype(float))
+        return measures.of_groups(losses, kappa, signs=y.astype(float))
 
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""

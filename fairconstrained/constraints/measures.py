@@ -21,6 +21,7 @@ from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+Warn = Callable[[str], None]
 _SMALL = 4096  # entries up to which matrices are dense, and names are listed
 
 
@@ -58,23 +59,18 @@ Families = Callable[[Measures], tuple[Family, ...]]
 
 
 def means(
-    groups: Groups,
-    weight: Array,
-    warn: Callable[[str], None],
-    what: str = "rate",
-    event: str = "",
-    inside: Array | None = None,
-    *,
-    compared: bool = True,
+    groups: Groups, weight: Array, warn: Warn, what: str = "rate", event: str | None = ""
 ) -> Measures:
-    """Return the mean of every group within an event; groups without rows there are left out."""
-    codes = groups.codes if inside is None else np.where(inside, groups.codes, -1)
-    counts = np.bincount(codes + 1, minlength=len(groups) + 1)[1:]
-    lacking = dict.fromkeys(np.flatnonzero(counts == 0).tolist(), event)
-    names, codes = with_rows(groups, codes, lacking, warn, event, compared=compared)
+    """Return the mean of every group within an event; groups without rows there are left out.
+
+    Rows without the event have no group. It is None for means that are not compared.
+    """
+    counts = np.bincount(groups.codes + 1, minlength=len(groups) + 1)[1:]
+    lacking = dict.fromkeys(np.flatnonzero(counts == 0).tolist(), event or "")
+    names, codes = with_rows(groups, groups.codes, lacking, warn, event)
     totals = np.bincount(codes + 1, weight, minlength=len(names) + 1)[1:]
     shares = totals / max(totals.sum(), np.finfo(float).tiny)
-    return Measures(codes, weight, shares, what, names, _with_mean(shares), event)
+    return Measures(codes, weight, shares, what, names, _with_mean(shares), event or "")
 
 
 def errors(y: Array, rates: Measures) -> Measures:
@@ -86,23 +82,17 @@ def errors(y: Array, rates: Measures) -> Measures:
 
 
 def with_rows(
-    groups: Groups,
-    codes: Array,
-    lacking: Mapping[int, str],
-    warn: Callable[[str], None],
-    event: str = "",
-    *,
-    compared: bool = True,
+    groups: Groups, codes: Array, lacking: Mapping[int, str], warn: Warn, event: str | None = ""
 ) -> tuple[list[str], Array]:
     """Return the names of the groups that lack no rows, and codes of these; warn of the others.
 
-    `lacking` has the event of which a group has no rows.
+    `lacking` has the event of which a group has no rows; `event` is that of `means`.
     """
     for k, missed in lacking.items():
         warn(f"the cell 'group {groups.labels[k]}{missed}' has no rows; nothing is asked of it.")
     present = [k for k in range(len(groups)) if k not in lacking]
     names = [str(groups.labels[k]) for k in present]
-    if compared and len(names) < 2:
+    if event is not None and len(names) < 2:
         warn(
             f"fewer than two groups have rows in the cell 'all groups{event}' (found: "
             f"{', '.join(names) or 'none'}); there is nothing to compare."
@@ -166,7 +156,7 @@ def check_against(against: object, groups: Groups) -> None:
         )
 
 
-def comparison(against: object, groups: Groups, warn: Callable[[str], None]) -> Families:
+def comparison(against: object, groups: Groups, warn: Warn) -> Families:
     """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
     if str(against) in COMPARISONS:
         return COMPARISONS[str(against)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import permutations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,24 +21,12 @@ from fairconstrained.utils.typing import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
 Side = list[int]  # the groups that are compared with others
-Output = tuple[dict[tuple[int, int], float], float, str]
+Pairs = list[tuple[int, int, float]]  # a cell, a cell whose rows are to be lower, a weight
 
 
-class ComparedGroups(NamedTuple):
-    """The groups that are compared, and the weights of their negatives and positives."""
-
-    names: list[str]  # the groups
-    masses: Array  # the weights of their rows with label -1 and with label +1, (n_groups, 2)
-
-    def mix(self, side: Side, label: int | None = None) -> list[tuple[int, float]]:
-        """Return the groups of a side with their shares of its rows, or of those with a label."""
-        masses = self.masses.sum(axis=1) if label is None else self.masses[:, label]
-        shares = masses[side] / masses[side].sum()
-        return list(zip(side, shares.tolist(), strict=True))
-
-    def title(self, side: Side) -> str:
-        """Return what a side is called."""
-        return self.names[side[0]] if len(side) == 1 else "others"
+def _mix(side: Side, masses: Array) -> list[tuple[int, float]]:
+    """Return the groups of a side with their shares of its rows."""
+    return list(zip(side, (masses[side] / masses[side].sum()).tolist(), strict=True))
 
 
 def _with_each_other(n: int) -> list[tuple[Side, Side]]:
@@ -86,6 +74,7 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
     against: str = "pairs"
 
     by_label: ClassVar[bool] = True
+    _gap: ClassVar[tuple[float, str]]  # the constant d, and what the gap is called
     subtracts_kappa = True
     gap_title = "largest difference of two groups' probabilities to be scored above other rows"
     scores_title = "(1 + t)^2 / 2 of the differences t of scores"
@@ -97,8 +86,8 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         return (0.1, 10.0) if isinstance(self._function(), ShiftedSquare) else None
 
     @abstractmethod
-    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
-        """Return the weights of pairs of cells, the constant d, and what the gap is called."""
+    def _pairs(self, masses: Array, first: Side, second: Side) -> Pairs:
+        """Return what an output averages; `masses` are weights of labels -1, +1, (n_groups, 2)."""
 
     def _function(self) -> ScalarFunction:
         return resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
@@ -116,30 +105,23 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         names, codes = with_rows(groups, groups.codes, lacking, self._warn)
         if self.by_label:
             codes = np.where(codes >= 0, 2 * codes + (y > 0), -1)
-        compared = ComparedGroups(names, masses[enough])
-        outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
-        pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
-        cells = cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1)
+        sides, of_groups = compare(len(names)), masses[enough]
+        pairs = [(k, *pair) for k, two in enumerate(sides) for pair in self._pairs(of_groups, *two)]
+        table = np.reshape(np.array(pairs), (-1, 4))
+        columns, column = np.unique(table[:, 1:3].astype(int), axis=0, return_inverse=True)
+        entries = table[:, 3], (table[:, 0].astype(int), np.ravel(column))
+        constant, title = self._gap
+        titles = [[names[side[0]] if len(side) == 1 else "others" for side in two] for two in sides]
         kind = QuadraticPairs if isinstance(surrogate, ShiftedSquare) else PairMeans
         return kind(
-            cells,
-            pairs,
+            cell_matrix(codes, weight, int(codes.max(initial=-1)) + 1),
+            columns,
             function=surrogate,
-            combination=combination,
+            combination=sp.csr_array(entries, shape=(len(sides), len(columns))),
             offset=kappa,
-            names=tuple(f"{gap} <= {kappa:g}" for *_, gap in outputs),
-            constant=np.array([-constant for _, constant, _ in outputs]),
+            names=tuple(f"{title.format(*two)} <= {kappa:g}" for two in titles),
+            constant=np.full(len(sides), -constant),
         )
-
-
-def _matrix(outputs: list[dict[tuple[int, int], float]]) -> tuple[Array, Any]:
-    """Return the pairs of cells that occur, (n_pairs, 2), and their weights in every output."""
-    column = {pair: k for k, pair in enumerate(dict.fromkeys(p for row in outputs for p in row))}
-    entries = [(k, column[p], share) for k, row in enumerate(outputs) for p, share in row.items()]
-    rows, columns, shares = zip(*entries, strict=True) if entries else ((), (), ())
-    shape = (len(outputs), len(column))
-    matrix = sp.csr_array((np.array(shares, dtype=float), (rows, columns)), shape=shape)
-    return np.array(list(column), dtype=int).reshape(-1, 2), matrix
 
 
 class GroupAUCParity(PairwiseParity):
@@ -178,10 +160,12 @@ class GroupAUCParity(PairwiseParity):
     """
 
     by_label = False
+    _gap = 0.5, "Pr({0} > {1}) - 1/2"
 
-    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
-        pairs = {(a, b): u * v for a, u in compared.mix(first) for b, v in compared.mix(second)}
-        return pairs, 0.5, f"Pr({compared.title(first)} > {compared.title(second)}) - 1/2"
+    def _pairs(self, masses: Array, first: Side, second: Side) -> Pairs:
+        of_groups = masses.sum(axis=1)
+        others = _mix(second, of_groups)
+        return [(a, b, u * v) for a, u in _mix(first, of_groups) for b, v in others]
 
 
 class InterGroupAUCParity(PairwiseParity):
@@ -217,15 +201,15 @@ class InterGroupAUCParity(PairwiseParity):
     array([ 0.5, -0.5])
     """
 
-    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
-        pairs = {
-            (2 * a + label, 2 * b + 1 - label): u * v
+    _gap = 1.0, "Pr({0}+ > {1}-) - Pr({1}+ > {0}-)"
+
+    def _pairs(self, masses: Array, first: Side, second: Side) -> Pairs:
+        return [
+            (2 * a + label, 2 * b + 1 - label, u * v)
             for label in (0, 1)
-            for a, u in compared.mix(first, label)
-            for b, v in compared.mix(second, 1 - label)
-        }
-        a, b = compared.title(first), compared.title(second)
-        return pairs, 1.0, f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"
+            for a, u in _mix(first, masses[:, label])
+            for b, v in _mix(second, masses[:, 1 - label])
+        ]
 
 
 class IntraGroupAUCParity(PairwiseParity):
@@ -260,7 +244,9 @@ class IntraGroupAUCParity(PairwiseParity):
     array([ 0.5, -0.5])
     """
 
-    def _output(self, compared: ComparedGroups, first: Side, second: Side) -> Output:
-        pairs = {(2 * a + 1, 2 * a): share for a, share in compared.mix(first)}
-        pairs |= {(2 * b, 2 * b + 1): share for b, share in compared.mix(second)}
-        return pairs, 1.0, f"AUC({compared.title(first)}) - AUC({compared.title(second)})"
+    _gap = 1.0, "AUC({0}) - AUC({1})"
+
+    def _pairs(self, masses: Array, first: Side, second: Side) -> Pairs:
+        of_groups = masses.sum(axis=1)
+        above = [(2 * a + 1, 2 * a, share) for a, share in _mix(first, of_groups)]
+        return above + [(2 * b, 2 * b + 1, share) for b, share in _mix(second, of_groups)]

@@ -128,8 +128,9 @@ class RateParity(Constraint, kw_only=True):
         rates = []
         for label in self.events:
             name = "" if label is None else f" | label {self.labels[label > 0]}"
-            inside = None if label is None else y == label
-            rates.append(measures.means(groups, weight, self._warn, event=name, inside=inside))
+            codes = groups.codes if label is None else np.where(y == label, groups.codes, -1)
+            within = replace(groups, codes=codes)
+            rates.append(measures.means(within, weight, self._warn, event=name))
         return rates
 
 
@@ -359,11 +360,6 @@ class PredictiveParity(RateParity):
         inside = means.codes >= 0
         codes, n = np.where(inside, 2 * means.codes + (y > 0), -1), 2 * len(means)
         masses = np.bincount(codes[inside], weight[inside], n) / weight[inside].sum()
-        entries = (
-            np.tile(masses, 2),
-            np.tile(np.arange(n), 2),
-            np.append(np.arange(0, n + 1, 2), 2 * n),
-        )
-        return [
-            replace(means, codes=codes, numbers=sp.csr_array(entries, shape=(len(means) + 1, n)))
-        ]
+        both = sp.kron(means.numbers != 0.0, np.ones((1, 2)))  # cells of a group, of all groups
+        numbers = sp.csr_array(both @ sp.diags_array(masses))
+        return [replace(means, codes=codes, numbers=numbers)]

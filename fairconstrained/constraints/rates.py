@@ -12,7 +12,6 @@ from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import WeightedScores
 from fairconstrained.constraints.parity import DemographicParity, RateParity
 from fairconstrained.data.groups import Groups
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers
@@ -257,20 +256,15 @@ class ROCParity(RateParity, kw_only=True):
         """Why it cannot be measured on other rows: the grid may come from the training rows."""
         return "its thresholds were chosen on the training rows" if self.thresholds is None else ""
 
-    def _term(self, y: Array, groups: Groups, weight: Array) -> Term:
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         if self.thresholds is None:
             raise ValueError(
                 "ROCParity: thresholds=None takes its grid from the scores of the model without "
                 "constraints, which bind does not have; give thresholds, or use it in an estimator."
             )
-        return super()._term(y, groups, weight)
-
-    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
-        compared, thresholds = super()._compared(y, groups, weight), np.zeros(0)
-        if self.thresholds is not None:
-            thresholds = check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
+        thresholds = check_numbers("thresholds", self.thresholds, -np.inf, np.inf)
         return replace(
-            compared,
+            super()._compared(y, groups, weight),
             kind=partial(ThresholdRates, thresholds=thresholds),
             marks=[f", s > {theta:g}" for theta in thresholds],
             chosen={"thresholds": thresholds},

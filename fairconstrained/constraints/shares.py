@@ -40,7 +40,7 @@ class _OfAllRows(Constraint, kw_only=True):
         return super()._checked(y, _everyone(len(sample_weight)), sample_weight)
 
     def _mean(self, groups: Groups, weight: Array, what: str) -> measures.Measures:
-        return measures.means(groups, weight, self._warn, what, compared=False)
+        return measures.means(groups, weight, self._warn, what, event=None)
 
 
 def _everyone(n_rows: int) -> Groups:

@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import Indicator
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.terms.head import AffineHead, FunctionAverages
-from fairconstrained.terms.ordered_pairs import identity
+from fairconstrained.terms.ordered_pairs import as_csr, identity
 from fairconstrained.utils.numerics import unique_codes
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -91,7 +92,8 @@ class CellMeans(OnCells, FunctionAverages):
     function : ScalarFunction
         phi, a surrogate or a loss.
     signs : ndarray of shape (n_rows,) or None, default=None
-        y, which turns scores into margins; None stands for ones.
+        y, labels that turn scores into margins; None stands for ones. The zero-one version has
+        error rates in place of the means of a function of margins, a loss.
     combination, offset, names, constant
         See :class:`~fairconstrained.terms.head.AffineHead`.
     shift : float, default=0.0
@@ -124,7 +126,17 @@ class CellMeans(OnCells, FunctionAverages):
 
     @cached_property
     def _zero_one(self) -> Any:
-        return replace(self, function=self.function.zero_one(), shift=0.0)
+        if self.signs is None:
+            return replace(self, function=self.function.zero_one(), shift=0.0)
+        # What decisions show of a loss is whether they are wrong: with A split by label,
+        # A 1{error} = A- 1{s > 0} + A+ (1 - 1{s > 0}).
+        positive, weights = (self.signs > 0).astype(float), as_csr(self.combination)
+        by_label: Any = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
+        constant = self.constant + weights @ (self.cells @ positive)
+        weights = sp.csr_array(sp.hstack([weights, -weights]))
+        cells, plain = sp.vstack(by_label, format="csc"), replace(self, signs=None, shift=0.0)
+        decided = replace(plain, cells=cells, function=Indicator())
+        return replace(decided, combination=weights, constant=constant)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
