@@ -1,28 +1,142 @@
-"""Random problems and settings of every estimator, checked by independent formulas."""
+"""Random problems and settings of every estimator, checked by independent formulas.
+
+Each case is fitted, checked, fitted again with a change that must not matter, and compared.
+"""
 
 from __future__ import annotations
 
 import signal
 import time
+import traceback
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import count as count_from
 from itertools import takewhile
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from benchmarks.fuzz.checks import Failure
-from benchmarks.fuzz.fitting import CPU_SECONDS, Case
-from benchmarks.fuzz.oracle import MOST_CHANGED, Verdict, examine
-from benchmarks.harness.processes import isolated
+from benchmarks.fuzz import checks, descent, fitting
+from benchmarks.fuzz.checks import Check, Failure, Failures
+from benchmarks.fuzz.constraints import as_objects
+from benchmarks.fuzz.fitting import CPU_SECONDS, Case, Outcome
+from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
+from benchmarks.harness.processes import OverBudget, isolated, limited
+from fairconstrained.exceptions import IncompatibleSolverError
 
 SLOW = 10.0  # cases that take more CPU seconds are named
 WALL_SECONDS = 900.0  # CPU seconds are limited inside of the process; this is for hangs without any
 _LATE = ("lightgbm", "torch", "dask.dataframe")  # once, not in the process of every case
+# How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
+_REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
+MOST_CHANGED = max(n for _, n in _REPEATS)
+_SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
+_OF_OTHER_MODELS: tuple[Check, ...] = (
+    checks.check_finite, checks.check_violation, checks.check_figures, checks.check_constant,
+)  # fmt: skip
+_OF_CLASSIFIERS: tuple[Check, ...] = (
+    *_OF_OTHER_MODELS, checks.check_scores, checks.check_objective, checks.check_scale,
+    descent.check_certificate, descent.check_bound, descent.check_infeasible,
+)  # fmt: skip
+_ALL = tuple(name for name in RELATIONS if name != "local")
+_SEVERAL = ("again", "units", "order", "classes", "container", "weights")
+_OF_KIND: dict[str, tuple[tuple[Check, ...], tuple[str, ...]]] = {
+    "NeymanPearsonClassifier": (
+        (checks.check_finite, checks.check_scores, checks.check_neyman_pearson), _SEVERAL
+    ),
+    "several classes": ((checks.check_finite, checks.check_several_classes), _SEVERAL),
+    "fairness_path": ((checks.check_path,), ()),
+    "FairLogisticClassifierCV": ((checks.check_cross_validated,), ("again",)),
+    "FairBoostingClassifier": (_OF_OTHER_MODELS, _ALL),
+    "FairNetworkClassifier": (_OF_OTHER_MODELS, _ALL),
+    "FairRanker": (
+        (checks.check_finite, checks.check_ranker), ("again", "units", "classes", "weights")
+    ),
+    "FairThresholds": ((checks.check_thresholds,), ("again", "classes")),
+    "dask.FairLogisticClassifier": (_OF_CLASSIFIERS, ("local", "weights")),
+}  # fmt: skip
+"""The checks of a kind of cases, and the changes that are tried; all others are linear."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case: the checks that were made, each with what it found.
+
+    Pairs of fits that ended at different local solutions, both of them verified, are no failures.
+    """
+
+    case: Case
+    seconds: float
+    checked: tuple[tuple[str, tuple[Failure, ...]], ...] = ()
+    fits: int = 0
+    refused: bool = False
+
+    @property
+    def failures(self) -> list[Failure]:
+        """All that is wrong."""
+        every = [failure for _, some in self.checked for failure in some]
+        return [failure for failure in every if failure.kind != SEVERAL_SOLUTIONS]
+
+    @property
+    def local(self) -> bool:
+        """Whether fits ended at different local solutions."""
+        return any(f.kind == SEVERAL_SOLUTIONS for _, some in self.checked for f in some)
+
+
+def _checks(outcome: Outcome) -> tuple[Check, ...]:
+    """Return the checks of one fit."""
+    always = (checks.check_returns, checks.check_warnings)
+    if outcome.error is not None:
+        return always
+    return (*always, *_OF_KIND.get(outcome.case.kind, (_OF_CLASSIFIERS,))[0])
+
+
+def failures_of(outcome: Outcome) -> Failures:
+    """Yield everything that is wrong with one fit."""
+    for check in _checks(outcome):
+        yield from check(outcome)
+
+
+def _relations(outcome: Outcome, at_most: int | None) -> list[str]:
+    """Return which changes are tried, in random order."""
+    case = outcome.case
+    rng = np.random.default_rng([case.seed, case.index, 1])
+    slow = int(rng.random() < _SLOW_SHARE)
+    if outcome.error is not None:
+        return []
+    if at_most is None:
+        at_most = next((n for limit, n in _REPEATS if outcome.seconds < limit), slow)
+    _, tried = _OF_KIND.get(case.kind, ((), _ALL))
+    names = [name for name in tried if all(suits(outcome) for suits in RELATIONS[name].suits)]
+    return [str(name) for name in rng.permutation(names)[:at_most]]
+
+
+def examine(case: Case, *, changed: int | None = None) -> Verdict:
+    """Fit a case and return what is wrong with it.
+
+    So many changed fits are made as `changed` says; None takes fewer the slower the fit was.
+    """
+    start, outcome = time.process_time(), fitting.run(case)
+    if isinstance(outcome.error, IncompatibleSolverError | ImportError):
+        return Verdict(case, time.process_time() - start, refused=True)
+    checked: list[tuple[str, tuple[Failure, ...]]] = []
+    names = _relations(outcome, changed)
+    try:
+        with limited(300.0):
+            for check in _checks(outcome):
+                name = check.__name__.removeprefix("check_").replace("_", " ")
+                checked.append((name, tuple(check(outcome))))
+            for name in names:
+                rng = np.random.default_rng([case.seed, case.index, 2, *name.encode()])
+                failures = check_relation(name, outcome, rng)
+                checked.append((RELATIONS[name].kind, tuple(failures)))
+    except (Exception, OverBudget):  # a fault of the checks is a failure of the case
+        checked.append(("fuzzer", (Failure("fuzzer", traceback.format_exc()),)))
+    return Verdict(case, time.process_time() - start, tuple(checked), 1 + len(names))
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -46,9 +160,8 @@ def run(options: Namespace) -> None:
 
 def reproduce(which: str) -> bool:
     """Run one case again and print what is wrong with it; return whether something is."""
-    seed, index = (int(part) for part in which.split(":"))
-    case = Case.of(seed, index)
-    print(case.snippet(), flush=True)
+    case = Case.of(*map(int, which.split(":")))
+    print(case, flush=True)
     verdict = examine(case, changed=MOST_CHANGED)
     print(describe(verdict) if verdict.failures else f"nothing is wrong ({verdict.fits} fits)")
     return bool(verdict.failures)
@@ -97,11 +210,11 @@ def search(options: Namespace) -> bool:
             elif verdict.seconds > SLOW:
                 print(f"slow {_index(verdict)} {verdict.seconds:.0f} CPU seconds")
             if len(done) % options.progress == 0:
-                print(f"-- {len(done)} cases, {sum(one.fits for one in done)} fits", flush=True)
+                print(f"-- {len(done)} cases, {sum(each.fits for each in done)} fits", flush=True)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     print(table(done), flush=True)
-    return any(one.failures for one in done)
+    return any(verdict.failures for verdict in done)
 
 
 def _index(verdict: Verdict) -> str:
@@ -111,27 +224,36 @@ def _index(verdict: Verdict) -> str:
 def describe(verdict: Verdict) -> str:
     """Return the failures of a case with what reproduces them."""
     lines = [f"FAILURE {_index(verdict)} ({verdict.seconds:.1f} CPU seconds)"]
-    lines += [f"  {one.kind}: {one.text}" for one in verdict.failures]
-    return "\n".join([*lines, *(f"    {line}" for line in verdict.case.snippet().splitlines())])
+    lines += [f"  {failure.kind}: {failure.text}" for failure in verdict.failures]
+    return "\n".join([*lines, *(f"    {line}" for line in str(verdict.case).splitlines())])
 
 
 def table(done: list[Verdict]) -> str:
     """Return counts of fits and failures: by class of failure, check and kind of case."""
-    frame = pd.DataFrame([_row(verdict) for verdict in done])
     if not done:
         return "0 cases"
+    frame = pd.DataFrame(
+        {
+            "estimator": verdict.case.estimator,
+            "constraint": _constraint(verdict.case),
+            "solver": verdict.case.solver,
+            "fits": verdict.fits,
+            "failed": bool(verdict.failures),
+            "seconds": verdict.seconds,
+        }
+        for verdict in done
+    )
     lines = [
         f"{len(done)} cases, {frame.fits.sum()} fits, {frame.failed.sum()} cases with failures"
-        f", {sum(one.refused for one in done)} refused by the solver or without its library"
+        f", {sum(verdict.refused for verdict in done)} refused by the solver or without its library"
     ]
-    kinds = Counter(kind for one in done for kind in {f.kind for f in one.failures})
+    kinds = Counter(kind for each in done for kind in {f.kind for f in each.failures})
     lines += [f"  {kind:<32}{n:>6}" for kind, n in kinds.most_common()]
-    if local := [_index(one) for one in done if one.local]:
+    if local := [_index(verdict) for verdict in done if verdict.local]:
         lines += [f"{len(local)} cases with several local solutions: {', '.join(local)}"]
-    made = pd.DataFrame([(name, bool(some)) for one in done for name, some in one.checked])
-    if len(made):
-        counts = made.groupby(0)[1].agg(made="count", failed="sum").rename_axis("check")
-        lines += ["", counts.to_string()]
+    if made := [(name, bool(some)) for verdict in done for name, some in verdict.checked]:
+        counts = pd.DataFrame(made).groupby(0)[1].agg(made="count", failed="sum")
+        lines += ["", counts.rename_axis("check").to_string()]
     for name in ("estimator", "constraint", "solver"):
         sums = frame.groupby(name)[["fits", "failed", "seconds"]].sum()
         sums["seconds"] = (sums.seconds / sums.fits.clip(lower=1)).round(2)
@@ -140,13 +262,8 @@ def table(done: list[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _row(verdict: Verdict) -> dict[str, Any]:
-    case = verdict.case
-    return {
-        "estimator": case.chosen.estimator,
-        "constraint": "(two constraints)" if "+" in case.constraint else case.constraint,
-        "solver": case.solver,
-        "fits": verdict.fits,
-        "failed": bool(verdict.failures),
-        "seconds": verdict.seconds,
-    }
+def _constraint(case: Case) -> str:
+    rules = as_objects(case.settings.get("constraint"))
+    if case.estimator == "NeymanPearsonClassifier":
+        return "(class losses)"
+    return type(rules[0]).__name__ if len(rules) == 1 else "(two constraints)"

@@ -1,52 +1,50 @@
-"""Constraints on rates and losses of groups, written from their published formulas."""
+"""What constraints ask of scores and of decisions, written from their published formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.formulas import errors, loss_of
-from benchmarks.fuzz.measures import (
+from benchmarks.fuzz.formulas import (
     NOTHING,
     Array,
     Bound,
     Measured,
     NotMeasured,
     Rows,
-    intersections,
     joined,
+    loss_of,
+    pair_mean,
+    surrogate_of,
 )
-from benchmarks.fuzz.ranks import BY_RANK
+
+_MOST_PAIRS = 65536  # beyond, the library estimates means over pairs
 
 
 def _compared(bound: Bound, means: Array, mass: Array) -> Measured:
-    """Return what a constraint asks of every two groups, or of groups and all rows."""
-    n = len(means)
+    """Return what a constraint asks of every two groups, or of groups and all rows.
+
+    That is a difference of two rates, a ratio or a balance.
+    """
+    n, rule = len(means), bound.constraint
     if n < 2:
         return NOTHING
-    if bound.constraint.against == "overall":
+    if rule.against == "overall":
         overall = np.full(n, means @ mass / mass.sum())
-        return _compare(bound, np.append(means, overall), np.append(overall, means))
-    first, second = np.nonzero(~np.eye(n, dtype=bool))
-    return _compare(bound, means[first], means[second])
-
-
-def _compare(bound: Bound, first: Array, second: Array) -> Measured:
-    """Return what a constraint asks of two rates: a difference, a ratio or a balance."""
-    one, kind = bound.constraint, type(bound.constraint).__name__
-    ratio = getattr(one, "ratio", None)
-    if kind == "BalancedRate":
-        limit = one.beta + bound.kappa if one.r is None else one.r
-        value = first + one.beta * (1.0 - second)
+        first, second = np.append(means, overall), np.append(overall, means)
+    else:
+        first, second = (means[k] for k in np.nonzero(~np.eye(n, dtype=bool)))
+    if type(rule).__name__ == "BalancedRate":
+        limit = rule.beta + bound.kappa if rule.r is None else rule.r
+        value = first + rule.beta * (1.0 - second)
         return Measured(value - limit, float(value.max()))
-    if ratio is not None:
-        short = 1.0 - first / np.where(second > 0.0, second, 1.0)
-        gaps = np.where(second > 0.0, short, 0.0)
+    if (ratio := getattr(rule, "ratio", None)) is not None:
+        gaps = np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
         return Measured(ratio * second - first, float(gaps.max()))
-    gaps = first - second
-    return Measured(gaps - bound.kappa, float(gaps.max()))
+    return bound.compare(first - second)
 
 
 _EVENTS: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -89,70 +87,59 @@ def _precisions(bound: Bound, scores: Array) -> Measured:
 def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
     """Return the loss of every row, or whether its decision is wrong."""
     if bound.decisions:
-        return errors(scores, bound.rows.y)
+        return ((scores > 0.0) != (bound.rows.y > 0)).astype(float)
     return loss_of(loss)(bound.rows.y * scores)
 
 
 def _group_loss(bound: Bound, scores: Array) -> Measured:
-    one = bound.constraint
-    loss = bound.rows.loss if one.loss is None else one.loss
-    means, _ = bound.averages(_losses(bound, loss, scores))
-    limit = bound.rows.kappa if one.bound is None else one.bound
+    rule, rows = bound.constraint, bound.rows
+    means, _ = bound.averages(_losses(bound, rule.loss or rows.loss, scores))
+    limit = rows.kappa if rule.bound is None else rule.bound
     return Measured(means - limit, float(means.max()))
 
 
 def _minority(bound: Bound, scores: Array) -> Measured:
-    one, weight = bound.constraint, bound.rows.weight
-    if one.minority is not None or one.reference is not None:
+    rule, every = bound.constraint, bound.rows.weight.sum()
+    if rule.minority is not None or rule.reference is not None or bound.rows.marginal:
         raise NotMeasured
-    names = np.unique(bound.groups)
-    mass = np.array([weight[bound.groups == name].sum() for name in names])
-    if len(names) < 2:
+    means, mass = bound.averages(bound.decide()(scores))
+    if len(mass) < 2:
         return NOTHING
-    inside = bound.groups == names[int(np.argmin(mass))]
-    values = bound.decide()(scores)
-    share = weight[inside].sum() / weight.sum()
-    c = share if one.c is None else one.c
-    every, some = weight @ values / weight.sum(), weight[inside] @ values[inside] / weight.sum()
-    gap = 1.0 - some / every if every > 0.0 else 0.0
-    return Measured(np.array([c * every - some]), float(gap))
+    least = int(np.argmin(mass))
+    c = mass[least] / every if rule.c is None else rule.c
+    selected, some = means @ mass / every, means[least] * mass[least] / every
+    gap = 1.0 - some / selected if selected > 0.0 else 0.0
+    return Measured(np.array([c * selected - some]), float(gap))
 
 
 def _coverage(bound: Bound, scores: Array) -> Measured:
-    rows, one = bound.rows, bound.constraint
-    share = np.average(rows.y > 0, weights=rows.weight) if one.rate is None else one.rate
+    rows, rule = bound.rows, bound.constraint
+    share = np.average(rows.y > 0, weights=rows.weight) if rule.rate is None else rule.rate
     excess = np.average(bound.decide()(scores), weights=rows.weight) - share
-    sides = np.array([excess, -excess])
-    return Measured(sides - bound.kappa, float(sides.max()))
+    return bound.compare([excess, -excess])
 
 
 def _members(bound: Bound) -> Iterator[Array]:
     """Yield the rows of every group of an intersectional constraint."""
-    one, codes = bound.constraint, bound.rows.codes
-    if one.membership == "crossed":
-        if bound.rows.combine == "marginal" and codes.shape[1] > 1:
-            yield from (column == k for column in codes.T for k in np.unique(column))
-        else:
-            yield from (bound.groups == k for k in np.unique(bound.groups))
-    elif one.membership == "columns":
+    rule, codes = bound.constraint, bound.rows.codes
+    if rule.membership == "columns":
         yield from (column == 1 for column in codes.T)
-    else:
+    elif rule.membership != "crossed":
         raise NotMeasured
+    else:
+        columns = codes.T if bound.rows.marginal else [bound.groups]
+        yield from (column == k for column in columns for k in np.unique(column))
 
 
 def _intersectional(bound: Bound, scores: Array) -> Measured:
-    one, weight = bound.constraint, bound.rows.weight
-    values = _losses(bound, one.loss, scores)
-    overall = weight @ values / weight.sum()
+    rule, weight = bound.constraint, bound.rows.weight
+    values = _losses(bound, rule.loss, scores)
     gaps = [
-        weight[inside] @ values[inside] / weight[inside].sum() - overall
+        np.average(values[inside], weights=weight[inside]) - np.average(values, weights=weight)
         for inside in _members(bound)
-        if weight[inside].sum() / weight.sum() > one.min_share
+        if weight[inside].sum() / weight.sum() > rule.min_share
     ]
-    if not gaps:
-        return NOTHING
-    found = np.array([np.mean(gaps)]) if one.average else np.array(gaps)
-    return Measured(found - bound.kappa, float(found.max()))
+    return bound.compare([np.mean(gaps)] if rule.average and gaps else gaps)
 
 
 def _roc(bound: Bound, scores: Array) -> Measured:
@@ -162,7 +149,144 @@ def _roc(bound: Bound, scores: Array) -> Measured:
     return joined([_compared(bound, *bound.averages(decide(scores - level))) for level in levels])
 
 
-BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
+class _Pairs:
+    """Means over pairs of rows of two cells, each a group or a group and a label."""
+
+    def __init__(self, bound: Bound, scores: Array):
+        self.bound, self.scores = bound, scores
+        surrogate = bound.constraint.surrogate
+        self.sampled = not bound.decisions and surrogate != "quadratic"
+        # Of decisions ties of pairs count half.
+        self.function = surrogate_of(surrogate) if not bound.decisions else self._above
+
+    @staticmethod
+    def _above(t: Array) -> Array:
+        return 0.5 * (np.sign(t) + 1.0)
+
+    def cell(self, name: Any, label: int | None) -> tuple[Array, Array]:
+        """Return scores and weights of a group, or of its rows with a label."""
+        inside = self.bound.groups == name
+        inside = inside if label is None else inside & (self.bound.rows.y == label)
+        return self.scores[inside], self.bound.rows.weight[inside]
+
+    def mean(self, first: Any, second: Any, up: int | None, down: int | None) -> float:
+        """Return the mean over pairs of the rows of two groups, with these labels."""
+        a, b = self.cell(first, up), self.cell(second, down)
+        if self.sampled and len(a[0]) * len(b[0]) > _MOST_PAIRS:
+            raise NotMeasured
+        return pair_mean(self.function, a, b)
+
+    def shares(self, names: list[Any], label: int | None = None) -> Array:
+        """Return the shares of groups in the weight of all of them, among rows with a label."""
+        mass = np.array([self.cell(name, label)[1].sum() for name in names])
+        return np.asarray(mass / mass.sum())
+
+    def sides(self, *, by_label: bool = True) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Yield both sides of every comparison, each a list of groups."""
+        y, groups = self.bound.rows.y, self.bound.groups
+        names = np.unique(groups).tolist()
+        names = [a for a in names if not by_label or len(np.unique(y[groups == a])) == 2]
+        if self.bound.constraint.against == "pairs":
+            yield from (([a], [b]) for a in names for b in names if a != b)
+        elif len(names) > 1:
+            for a in names if len(names) > 2 else names[:1]:
+                others = [b for b in names if b != a]
+                yield from (([a], others), (others, [a]))
+
+    def mixed(self, first: list[Any], second: list[Any], up: int | None, down: int | None) -> float:
+        """Return the mean over pairs of rows of two sides."""
+        means = np.array([[self.mean(a, b, up, down) for b in second] for a in first])
+        return float(self.shares(first, up) @ means @ self.shares(second, down))
+
+    def within(self, side: list[Any], up: int, down: int) -> float:
+        """Return the mean over groups of the means over pairs of their rows."""
+        return float(self.shares(side) @ [self.mean(a, a, up, down) for a in side])
+
+
+def _group_auc(bound: Bound, scores: Array) -> Measured:
+    pairs = _Pairs(bound, scores)
+    sides = pairs.sides(by_label=False)
+    return bound.compare([pairs.mixed(a, b, None, None) - 0.5 for a, b in sides])
+
+
+def _inter_group(bound: Bound, scores: Array) -> Measured:
+    pairs = _Pairs(bound, scores)
+    both = [pairs.mixed(a, b, 1, -1) + pairs.mixed(a, b, -1, 1) for a, b in pairs.sides()]
+    return bound.compare(np.array(both) - 1.0)
+
+
+def _intra_group(bound: Bound, scores: Array) -> Measured:
+    pairs = _Pairs(bound, scores)
+    both = [pairs.within(a, 1, -1) + pairs.within(b, -1, 1) for a, b in pairs.sides()]
+    return bound.compare(np.array(both) - 1.0)
+
+
+def _ranks(bound: Bound) -> tuple[float, float]:
+    """Return the range of ranks, if it does not depend on another fit."""
+    if isinstance(bound.constraint.ranks, str):
+        raise NotMeasured
+    low, high = bound.constraint.ranks
+    return float(low), float(high)
+
+
+def _weak_partial(bound: Bound, scores: Array) -> Measured:
+    low, high = _ranks(bound)
+    rates, _ = bound.averages(bound.decide(sharp=True)(scores))
+    if len(rates) < 2:
+        return NOTHING
+    return bound.compare([np.ptp(np.clip(rates, low, high) / (high - low))])
+
+
+def _partial(bound: Bound, scores: Array) -> Measured:
+    low, high = _ranks(bound)
+    if len(np.unique(bound.groups)) < 2:
+        return NOTHING
+    if bound.decisions:
+        return bound.compare([_range_gap(bound, scores, low, high)])
+    if bound.kappa == 1.0:
+        return NOTHING
+    count, width = bound.constraint.n_ranks, high - low
+    levels = low + (np.arange(count) + 0.5) / count * (1.0 - bound.kappa) * width
+    decide = bound.decide(sharp=True)
+
+    def rates(theta: float) -> Array:
+        return bound.averages(decide(scores - theta))[0]
+
+    reach = np.abs(scores).max() + 100.0
+    excess = [_least_excess(rates, p, p + bound.kappa * width, reach) / width for p in levels]
+    return Measured(np.array(excess), np.nan)
+
+
+def _least_excess(rates: Callable[[float], Array], low: float, high: float, reach: float) -> float:
+    """Return how far rates are from [low, high] at the threshold that is best for it."""
+    below, over = -reach, reach
+    for _ in range(60):
+        theta = 0.5 * (below + over)
+        at = rates(theta)
+        if low - at.min() < at.max() - high:
+            below = theta
+        else:
+            over = theta
+    return min(max(low - rates(theta).min(), rates(theta).max() - high) for theta in (below, over))
+
+
+def _range_gap(bound: Bound, scores: Array, low: float, high: float) -> float:
+    """Return how far apart the decisions are, at any threshold, among those in a range."""
+    points = np.append(np.unique(scores), np.inf)
+    shares = []
+    for name in np.unique(bound.groups):
+        inside = bound.groups == name
+        values, places = np.unique(scores[inside], return_inverse=True)
+        mass = np.bincount(places, bound.rows.weight[inside] / bound.rows.weight[inside].sum())
+        rank = mass[::-1].cumsum()[::-1] - mass
+        chosen = (rank >= low - 1e-12) & (rank < high - 1e-12)
+        if not chosen.any():
+            chosen[np.flatnonzero(rank <= low + 1e-12)[0]] = True
+        shares.append((values[chosen][:, None] >= points).T @ mass[chosen] / mass[chosen].sum())
+    return min(float(np.ptp(shares, axis=0).max()), 1.0)
+
+
+_MEASURES: dict[str, Callable[[Bound, Array], Measured]] = {
     **dict.fromkeys(_EVENTS, _rates),
     "ErrorRateParity": _error_rates,
     "CalibrationParity": _calibration,
@@ -172,33 +296,24 @@ BY_ROW: dict[str, Callable[[Bound, Array], Measured]] = {
     "MinorityRate": _minority,
     "IntersectionalLossParity": _intersectional,
     "ROCParity": _roc,
+    "GroupAUCParity": _group_auc,
+    "InterGroupAUCParity": _inter_group,
+    "IntraGroupAUCParity": _intra_group,
+    "WeakPartialDemographicParity": _weak_partial,
+    "PartialDemographicParity": _partial,
 }
 
 
-_MEASURES = {**BY_ROW, **BY_RANK}
-
-
-def measured(constraint: Any, rows: Rows, scores: Array, *, decisions: bool = False) -> Measured:
-    """Return how far a constraint is from being met by scores, for all groupings."""
-    kind = type(constraint).__name__
-    several = rows.combine == "marginal" and rows.codes.shape[1] > 1
-    if kind == "MinorityRate" and several:
-        raise NotMeasured
-    if kind == "IntersectionalLossParity":  # it reads all columns itself
-        known = np.flatnonzero((rows.codes >= 0).all(axis=1))
-        groupings = [(known, intersections(rows.codes[known]))]
-    else:
-        groupings = list(rows.groupings())
-    return joined(
-        [
-            _MEASURES[kind](Bound(constraint, rows.take(known), groups, decisions), scores[known])
-            for known, groups in groupings
-        ]
-    )
-
-
-def all_measured(
+def measures(
     constraints: list[Any], rows: Rows, scores: Array, *, decisions: bool = False
 ) -> Measured:
-    """Return the same for several constraints, all of which must hold."""
-    return joined([measured(one, rows, scores, decisions=decisions) for one in constraints])
+    """Return how far constraints are from being met by scores, for all groupings."""
+    parts = []
+    for rule in constraints:
+        kind = type(rule).__name__
+        # Intersectional losses read all columns themselves.
+        for some, groups in rows.groupings(crossed=kind == "IntersectionalLossParity"):
+            y, weight, codes = rows.y[some], rows.weight[some], rows.codes[some]
+            taken = replace(rows, y=y, weight=weight, codes=codes)
+            parts.append(_MEASURES[kind](Bound(rule, taken, groups, decisions), scores[some]))
+    return joined(parts)
