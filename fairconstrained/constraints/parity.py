@@ -275,6 +275,10 @@ class Precisions(FunctionOfRates):
     difference_of_convex = False
     convexify = Term.convexify
 
+    def other_starts(self, statistics: Array) -> tuple[float, ...]:
+        """Return equal scores: from rates that differ the nearest solution may be a poor one."""
+        return (0.0,) if self.n_outputs else ()
+
     @classmethod
     def compared(cls, cells: Any, function: Any, *, combination: Any, **others: Any) -> Precisions:
         """Return the term of pairs of numbers, which are given as shares of the weight."""

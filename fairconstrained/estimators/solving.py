@@ -98,9 +98,10 @@ def _better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float
     """Return a start near a better local solution of another kind, and the data passes it took.
 
     Rates that are compared within a range only may be made equal there, or moved beyond one of its
-    ends. From every constant score that a constraint proposes (`Term.other_starts`), one
-    short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
-    the objective at the local solution to a few thousandths.
+    ends. From every constant score that a constraint proposes (`Term.other_starts`), two short
+    rounds of the augmented Lagrangian method are made: after one, the multipliers are often those
+    of a poor solution. The Lagrangian after them estimates the objective at the local solution to a
+    few thousandths.
     """
     levels: set[float] = set()
     for part in problem.constraints:
@@ -114,7 +115,7 @@ def _better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float
     wanted = at.objective - _CLEAR_GAIN * objective_scale(at) if feasible else np.inf
     best: Start | None = None
     for level in sorted(levels):
-        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
+        solver = AugmentedLagrangian(max_iter=2, max_inner=_ITERATIONS, polish=False)
         result, there = solver.solve(smooth, warm=Start(smooth.start() + level * direction))
         value = there.objective + float(result.multipliers @ there.constraints)
         if value < wanted:

@@ -161,6 +161,15 @@ def test_weak_partial_parity_ends_at_the_best_of_many_starts(surrogate):
     assert classifier.result_.data_passes > inside.result_.data_passes  # both runs are counted
 
 
+def test_predictive_parity_does_not_end_at_the_nearest_solution():
+    X, y, groups = flat_rows()
+    objectives = []
+    for solver in ("augmented-lagrangian", "auto", "sqp", "3s-econ"):
+        classifier = FairLogisticClassifier("predictive_parity", solver=solver)
+        objectives.append(classifier.fit(X, y, sensitive_features=groups).objective_)
+    assert max(objectives) <= 1.001 * objectives[0]
+
+
 def test_nothing_else_is_tried_where_the_bound_proves_the_optimum():
     X, y, groups = make_biased_classification(200, 10, gap=0.12, random_state=0)
     rows = {"X": X, "y": y, "sensitive_features": groups}
