@@ -1,5 +1,8 @@
 """Rows, numbers and measures that the tests of pairs share."""
 
+from itertools import product
+
+import numpy as np
 from hypothesis import strategies as st
 
 from _support import labelled_rows
@@ -18,3 +21,12 @@ def data(seed, n_groups=3, n_rows=36):
     """Return labels, groups, weights and scores with ties; every group has both labels."""
     *rows, scores = labelled_rows.data(seed, n_groups, n_rows)
     return *rows, scores.round(1)
+
+
+def mean_over_pairs(phi, scores, weight, first, second):
+    """Return the weighted mean of phi(s_i - s_j) by two loops."""
+    total = mass = 0.0
+    for i, j in product(np.flatnonzero(first), np.flatnonzero(second)):
+        total += weight[i] * weight[j] * float(phi(scores[i] - scores[j]))
+        mass += weight[i] * weight[j]
+    return total / mass

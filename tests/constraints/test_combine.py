@@ -11,10 +11,9 @@ from fairconstrained import FairLogisticClassifier, constraints, make_biased_cla
 pytestmark = pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")
 
 
-X, Y, GROUPS = make_biased_classification(400, 4, gap=0.5, random_state=0)
-noise = np.random.default_rng(0).normal(size=len(Y))
-table = pd.DataFrame({"sex": np.array(["f", "m"])[GROUPS], "old": X[:, 0] + noise > 0.0})
-DATA = X, Y, GROUPS = (X, Y, table)
+X, Y, CODES = make_biased_classification(400, 4, gap=0.5, random_state=0)
+NOISE = np.random.default_rng(0).normal(size=len(Y))
+GROUPS = pd.DataFrame({"sex": np.array(["f", "m"])[CODES], "old": X[:, 0] + NOISE > 0.0})
 
 
 def fitted(X, y, groups=None, sample_weight=None, **options):
@@ -53,24 +52,17 @@ def test_every_constraint_takes_it(name):
     ],
 )
 def test_a_missing_value_of_one_attribute_changes_no_other(constraint):
-    X, y, table = DATA
-    table = table.assign(sex=table["sex"] == "f").astype(object)
+    table = GROUPS.assign(sex=GROUPS["sex"] == "f").astype(object)
     part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
     options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
     clf, w = FairLogisticClassifier(constraint, **options), np.linspace(-1.0, 1.0, 5)
     found, expected = (
-        clf.bind(X, y, None, groups).problem.at(w).constraints for groups in (part, table)
+        clf.bind(X, Y, None, groups).problem.at(w).constraints for groups in (part, table)
     )
     assert len(found) == len(expected)
     assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
     if len(found) > 1:
         assert abs(found[0] - expected[0]) > 1e-4
-
-
-@pytest.fixture
-def parts():
-    """Return 250 training rows, 150 other rows, and the sex of these."""
-    return X[:250], Y[:250], X[250:], GROUPS["sex"].to_numpy()[250:]
 
 
 # The rows that `MinorityRate` is about are read as X is.
@@ -112,9 +104,8 @@ def test_the_training_rows_are_the_reference_rows_by_default():
         ),
     ],
 )
-def test_reference_rows_and_groups_that_do_not_fit(parts, make, message):
-    X, y, Z, sex = parts
-    given = make(Z, sex)
-    groups = y if given.keys() == {"reference_groups"} else None
+def test_reference_rows_and_groups_that_do_not_fit(make, message):
+    given = make(X[250:], GROUPS["sex"].to_numpy()[250:])
+    groups = Y[:250] if given.keys() == {"reference_groups"} else None
     with pytest.raises(ValueError, match=message):
-        fitted(X, y, groups, constraint=constraints.MinorityRate(**given))
+        fitted(X[:250], Y[:250], groups, constraint=constraints.MinorityRate(**given))

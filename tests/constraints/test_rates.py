@@ -191,13 +191,8 @@ def test_the_solution_is_scipys_and_the_constraint_is_active(name):
     assert result.multipliers.max() > 1e-3
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return make_biased_classification(400, 4, gap=0.4, random_state=0)
-
-
-def test_the_gap_of_a_ratio_is_the_shortfall(rows):
-    X, y, groups = rows
+def test_the_gap_of_a_ratio_is_the_shortfall():
+    X, y, groups = make_biased_classification(400, 4, gap=0.4, random_state=0)
     rule = FairLogisticClassifier("disparate_impact", kappa=0.0).fit(
         X, y, sensitive_features=groups
     )
@@ -208,8 +203,8 @@ def test_the_gap_of_a_ratio_is_the_shortfall(rows):
     assert rule.decision_gap_ == pytest.approx(1.0 - decided[0] / decided[1])
 
 
-def test_numeric_columns_become_overlapping_groups(rows):
-    X, y, _ = rows
+def test_numeric_columns_become_overlapping_groups():
+    X, y, _ = make_biased_classification(400, 4, gap=0.4, random_state=0)
     constraint = constraints.IntersectionalLossParity(
         0.05, loss="logistic", membership="thresholds", thresholds=5
     )

@@ -162,11 +162,7 @@ def test_many_groups_warn(groups, message):
         fit(groups=groups, kappa=1.0, max_iter=1, tol=10.0)
 
 
-@pytest.fixture(scope="module")
-def path():
-    return fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
-
-
+PATH = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
 POINTS = [
     *(((k,), {}, rf"index must be .* integer in \[-3, 2\].*{k!r}") for k in (0.05, 99, 3, -4)),
     *(((k,), {}, "index must be .*kappa=tolerance") for k in ("0", True)),
@@ -179,7 +175,7 @@ POINTS = [
 
 @pytest.mark.cases(len(POINTS))
 @pytest.mark.parametrize(("args", "options", "message"), POINTS)
-def test_points_of_a_path(path, args, options, message):
+def test_points_of_a_path(args, options, message):
     with pytest.raises(ValueError, match=message):
-        path.estimator_at(*args, **options)
-    assert path.estimator_at(np.int64(-3)) is path.estimator_at(0)
+        PATH.estimator_at(*args, **options)
+    assert PATH.estimator_at(np.int64(-3)) is PATH.estimator_at(0)

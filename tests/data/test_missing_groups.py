@@ -1,10 +1,9 @@
 """Groups that are missing, or known in probability."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
+from _support.classifiers import quietly
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
@@ -108,9 +107,8 @@ def test_ignored_rows_count_in_the_loss_and_in_no_constraint():
 @pytest.mark.parametrize("name", sorted({*CLASSIFIER_CONSTRAINTS} - {"coverage", "churn"}))
 def test_the_gap_is_that_of_the_term_of_the_known_rows(name):
     options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        clf = FairLogisticClassifier(name, **options).fit(X, Y, sensitive_features=SEX)
+    clf = FairLogisticClassifier(name, **options)
+    quietly(clf.fit, X, Y, sensitive_features=SEX)
     assert np.isfinite(clf.gap_)
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
         made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(

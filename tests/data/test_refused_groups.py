@@ -1,4 +1,4 @@
-"""Groups that are refused at every door: rows of several lengths, repeated names, probabilities."""
+"""Groups at every door: those that are refused, and the names of intersections."""
 
 from functools import partial
 from inspect import signature
@@ -13,11 +13,14 @@ from sklearn.linear_model import LogisticRegression
 from fairconstrained import (
     FairLogisticClassifier,
     FairThresholds,
+    MinorityRate,
     compare,
     fairness_path,
     fairness_report,
+    make_biased_classification,
     metrics,
 )
+from fairconstrained.constraints import GroupAUCParity, IntersectionalLossParity, ROCParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
@@ -154,3 +157,66 @@ def test_the_message_says_what_to_do(kind, combine):
         table = pd.DataFrame(X).add_prefix("x").assign(group=groups)
         with pytest.raises(ValueError, match=message):
             FairLogisticClassifier(combine=combine, sensitive_columns=["group"]).fit(table, Y)
+
+
+ROWS, LABELS, MARRIAGE = make_biased_classification(800, 4, gap=0.4, random_state=0)
+CROSSED = pd.DataFrame({"SEX": 1 + np.arange(len(LABELS)) % 2, "MARRIAGE": MARRIAGE})
+SHOWN = [f"SEX={sex}, MARRIAGE={state}" for sex in (1, 2) for state in (0, 1)]
+OF_CROSSED = FairLogisticClassifier(kappa=0.1).fit(ROWS, LABELS, sensitive_features=CROSSED)
+BOTH = {"sensitive_features": CROSSED}
+
+
+def all_shown(text):
+    return all(name in text for name in SHOWN) and "(1, 0)" not in text
+
+
+def test_metrics_name_intersections():
+    decided = OF_CROSSED.predict(ROWS)
+    rates = metrics.group_rates(LABELS, decided, **BOTH)
+    assert rates.index.tolist() == [*SHOWN, "all rows"]
+    gaps = metrics.rate_gaps(LABELS, decided, **BOTH)
+    assert set(gaps["highest"]) | set(gaps["lowest"]) <= set(SHOWN)
+    assert metrics.class_error_rates(LABELS, decided, **BOTH).columns.tolist() == SHOWN
+    unnamed = metrics.group_rates(LABELS, decided, sensitive_features=CROSSED.to_numpy())
+    assert unnamed.index[0] == "attribute 0=1, attribute 1=0"
+
+
+def test_reports_name_intersections():
+    report = fairness_report(OF_CROSSED, ROWS, LABELS, **BOTH)
+    assert all_shown(str(report)) and all_shown(report.to_html())
+    assert report.groups.index.tolist()[:4] == SHOWN
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    ["demographic_parity", GroupAUCParity(0.5), ROCParity(0.3), IntersectionalLossParity(0.3)],
+    ids=str,
+)
+def test_constraints_name_intersections(constraint):
+    clf = FairLogisticClassifier(constraint, kappa=0.3)
+    names = " ".join(clf.bind(ROWS, LABELS, None, CROSSED).problem.names)
+    assert all_shown(names)
+
+
+@pytest.mark.parametrize("minority", ["SEX=2, MARRIAGE=0", (2, 0)])
+def test_a_minority_has_either_name(minority):
+    clf = FairLogisticClassifier(MinorityRate(0.2, minority=minority))
+    clf.fit(ROWS, LABELS, sensitive_features=CROSSED)
+    assert clf.constraint_choices_[0]["minority"] == (2, 0)
+    (name,) = clf.bind(ROWS, LABELS, None, CROSSED).problem.names
+    assert "SEX=2, MARRIAGE=0" in name
+    assert clf.violation_ <= 1e-4
+    assert "SEX=2, MARRIAGE=0" in str(fairness_report(clf, ROWS, LABELS, **BOTH))
+
+
+def test_a_group_without_thresholds():
+    options = {"kappa": 0.3, "per_group": True, "cv": "prefit"}
+    free = FairLogisticClassifier(None).fit(ROWS, LABELS)
+    model = FairThresholds(free, **options).fit(ROWS, LABELS, sensitive_features=CROSSED)
+    unknown = pd.DataFrame({"SEX": [9], "MARRIAGE": [0]})
+    with pytest.raises(ValueError, match="the group 'SEX=9, MARRIAGE=0'") as error:
+        model.predict(ROWS[:1], sensitive_features=unknown)
+    assert all_shown(str(error.value))
+    one = FairThresholds(free, kappa=0.3, cv="prefit").fit(ROWS, LABELS, sensitive_features=CROSSED)
+    with pytest.raises(AttributeError, match=r"With one threshold for all rows it is threshold_\."):
+        one.thresholds_  # noqa: B018

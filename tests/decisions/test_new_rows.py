@@ -1,10 +1,10 @@
-"""Gaps on new rows: estimates, and bounds that hold in the population."""
+"""Gaps on new rows: estimates by soft labels, and bounds that hold in the population."""
 
 from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -20,10 +20,12 @@ from fairconstrained import (
     constraints,
     fairness_report,
 )
+from fairconstrained.constraints import PredictiveEquality
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData, split
+from fairconstrained.decisions import candidates
 from fairconstrained.decisions.held_out import hold_out
-from fairconstrained.decisions.new_rows import expected_gaps
+from fairconstrained.decisions.new_rows import SoftLabels, expected_gaps
 
 
 def drawn(n_rows, seed, n_features=25, share=0.15):
@@ -94,17 +96,11 @@ def test_rows_in_shards_have_the_same_figures():
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     import fairconstrained.dask as collections
 
-    rows = X, y, weight, groups = (
-        *drawn(900, 0, 3)[:2],
-        np.linspace(0.5, 2.0, 900),
-        drawn(900, 0, 3)[2],
-    )
+    (X, y, groups), weight = drawn(900, 0, 3), np.linspace(0.5, 2.0, 900)
     options = {"constraint": "equalized_odds", "kappa": 0.05, "enforce": "decision"}
+    parts = [da.from_array(part, 400) for part in (X, y, weight, groups)]
     there = collections.FairLogisticClassifier(**options)
-    there.fit(
-        *[da.from_array(part, 400) for part in rows[:3]],
-        sensitive_features=da.from_array(groups, 400),
-    )
+    there.fit(*parts[:3], sensitive_features=parts[3])
     here = FairLogisticClassifier(**options).bind(X, y, weight, sensitive_features=groups)
     at = here.problem.at(there.to_local()._variables(here))
     for sharded, expected in zip(
@@ -149,11 +145,6 @@ def fitted(n=4000, seed=0, constraint="demographic_parity", **options):
     return clf.fit(X, y, sensitive_features=groups)
 
 
-@pytest.fixture(scope="module")
-def usual():
-    return fitted()
-
-
 def unfitted():
     """Return the features, signs and groups of 500 rows, and what a split is made of."""
     X, y, groups = draw(500, 0)
@@ -194,8 +185,8 @@ def test_labels_and_groups_by_chance_where_all_rows_are_compared_with(constraint
     assert groups_by_chance or sizes == {tuple(np.round(0.4 * np.bincount(groups)))}
 
 
-def test_held_out_rows_are_named_and_the_rest_is_what_is_measured(usual):
-    clf = usual
+def test_held_out_rows_are_named_and_the_rest_is_what_is_measured():
+    clf = fitted()
     X, y, groups = draw(4000, 0)
     rest = np.setdiff1d(np.arange(4000), clf.holdout_indices_)
     assert abs(len(rest) - 2000) <= 1 and clf.certificate_.n_held_out == 4000 - len(rest)
@@ -278,3 +269,75 @@ def test_without_a_certificate_constant_predictions_may_violate():
     with pytest.warns(ConstantDecisionWarning):
         clf.fit(X, y, sensitive_features=groups)
     assert not clf.certificate_.certified and np.all(np.isinf(clf.certificate_.bounds))
+
+
+def few_drawn(n_rows, seed, share=0.03, shift=-1.0):
+    """Return rows with a small group whose scores are lower, and features of few rows."""
+    rng = np.random.default_rng(seed)
+    small = rng.random(n_rows) < share
+    u = rng.standard_normal(n_rows) + np.where(small, shift, 0.0)
+    levels = rng.integers(0, 40, n_rows)
+    X = np.column_stack([u, rng.standard_normal(n_rows) + small, *(levels == k for k in range(40))])
+    y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(0.5 - 2.0 * u))).astype(int)
+    return X, y, np.where(small, "small", "large")
+
+
+def bound(X, y, groups):
+    return FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, sensitive_features=groups)
+
+
+def labels_of(fit):
+    scores, _ = fit.unconstrained.weighted_scores(fit.data)
+    return SoftLabels.of(scores, fit.data.y, fit.data.groups.codes, fit.data.sample_weight)
+
+
+def test_a_soft_rate_is_the_expectation_over_labels():
+    X, y, groups = few_drawn(3000, 0)
+    fit = bound(X, y, groups)
+    labels = labels_of(fit)
+    (part,) = labels.constraints(fit.problem)
+    scores, small = X[:, 0] - 0.3, groups == "small"
+    p, selected = labels.probability, scores > 0
+    values = part.term.zero_one().value(scores)
+    rates = []
+    for here in (small, ~small):
+        soft, n = np.average(selected[here], weights=p[here]), np.sum(here & (y == 1))
+        share = n / (n + 300.0)
+        rates.append(share * selected[here & (y == 1)].mean() + (1.0 - share) * soft)
+    assert np.min(np.abs(values + 0.02 - (rates[0] - rates[1]))) < 1e-12
+
+
+def test_ratios_are_those_of_the_soft_rates():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(300, 3)), rng.choice(3, size=300, p=[0.45, 0.45, 0.1])
+    y = X.sum(axis=1) + 0.8 * groups + rng.logistic(size=300) > 0.5
+    constraint = PredictiveEquality(ratio=0.8)
+    fit = FairLogisticClassifier(constraint).bind(X, y, sensitive_features=groups)
+    labels = labels_of(fit)
+    (part,) = labels.constraints(fit.problem)
+    scores, codes, negative = fit.data.X[:, 0], fit.data.groups.codes, fit.data.y < 0
+    selected, rates = scores > 0, []
+    for k in range(3):
+        here, n = codes == k, np.sum(negative & (codes == k))
+        soft = np.average(selected[here], weights=1.0 - labels.probability[here])
+        share = n / (n + 300.0)
+        rates.append(share * selected[here & negative].mean() + (1.0 - share) * soft)
+    pairs = [(a, b) for a in range(3) for b in range(3) if a != b]
+    found = part.term.zero_one().gap(scores)
+    assert_allclose(np.sort(found), np.sort([1.0 - rates[a] / rates[b] for a, b in pairs]))
+    assert_allclose(part.term.gap_bounds, 0.2)
+
+
+def test_a_price_lowers_the_expected_violation(monkeypatch):
+    found = dict.fromkeys((0.0, 5.0), 0.0)
+    for seed in range(3):
+        X, y, groups = few_drawn(3000, seed, share=0.015, shift=-0.7)
+        fit = bound(X, y, groups)
+        first = fit.solve()[0]
+        for price in found:
+            monkeypatch.setattr(candidates, "_PRICE", price)
+            task = fit.decision_task(first)
+            scores, _ = fit.model.forward(task.search().w)
+            estimates = task.expected[0].term.zero_one().value(scores)
+            found[price] += max(float(estimates.max()), 0.0)
+    assert found[5.0] < found[0.0]

@@ -1,11 +1,11 @@
-"""The search for bounds on predictions of several classes: lines and sharpness."""
+"""Predictions of several classes: their gaps, and the search for bounds on them."""
 
 import numpy as np
 import pytest
 from _support.three_classes import three_classes
 from numpy.testing import assert_allclose
 
-from fairconstrained import FairLogisticClassifier
+from fairconstrained import FairLogisticClassifier, constraints, fairness_report
 from fairconstrained.constraints import DisparateImpact, MinorityRate
 from fairconstrained.decisions.score_line import ClassScores, Line, points_between
 from fairconstrained.decisions.smooth_rounds import smooth_parts, steeper_part
@@ -78,3 +78,76 @@ def test_smooth_errors_and_constraints_have_the_derivatives_of_their_values(numb
     slope = np.sum(pullback(part.term.head_vjp(statistics, v))[0] * direction)
     ends = [part.term.value(scores + h * direction) @ v for h in (1e-6, -1e-6)]
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
+
+
+K, ENDS = 4, (0.1, 0.5)
+
+
+RNG = np.random.default_rng(0)
+X, GROUPS = RNG.normal(size=(240, 2)), RNG.integers(0, 2, 240)
+SCORES = 0.7 * X @ RNG.normal(size=(2, K)) + np.outer(GROUPS, [0.8, 0.0, -0.5, 0.0])
+Y = (SCORES + RNG.gumbel(size=(240, K))).argmax(axis=1)
+X = np.column_stack([X, GROUPS + 0.5 * RNG.normal(size=240)])
+FIRST, SECOND = GROUPS == 0, GROUPS == 1
+
+
+def gap(values, rows=slice(None)):
+    """Return the difference of the two groups' means among some rows."""
+    inside = np.zeros(len(values), dtype=bool)
+    inside[rows] = True
+    return abs(values[inside & FIRST].mean() - values[inside & SECOND].mean())
+
+
+def rates(decided):
+    return np.array([decided[FIRST].mean(), decided[SECOND].mean()])
+
+
+OF_PREDICTIONS = {
+    "demographic_parity": lambda decided, own: gap(decided),
+    "equal_opportunity": lambda decided, own: gap(decided, own),
+    "predictive_equality": lambda decided, own: gap(decided, ~own),
+    "equalized_odds": lambda decided, own: max(gap(decided, own), gap(decided, ~own)),
+    "error_rate_parity": lambda decided, own: gap(decided != own),
+    "calibration_parity": lambda decided, own: gap(decided.astype(float) - own),
+    "predictive_parity": lambda decided, own: gap(own, decided),
+    "disparate_impact": lambda decided, own: np.ptp(rates(decided)) / max(*rates(decided), 1e-9),
+    "balanced_rate": lambda decided, own: 1.0 + gap(decided),
+    "minority_rate": lambda decided, own: 1.0 - decided[SECOND].sum() / decided.sum(),
+    "weak_partial_dp": lambda decided, own: np.ptp(np.clip(rates(decided), *ENDS)) / 0.4,
+}
+GIVEN = {
+    "disparate_impact": constraints.DisparateImpact(0.5),
+    "minority_rate": constraints.MinorityRate(0.2, minority=1),
+    "weak_partial_dp": constraints.WeakPartialDemographicParity(ranks=ENDS),
+}
+
+
+def fitted(name, enforce, kappa):
+    clf = FairLogisticClassifier(GIVEN.get(name, name), kappa, enforce=enforce, random_state=0)
+    return clf.fit(X, Y, sensitive_features=GROUPS)
+
+
+def check(clf, gaps):
+    """Compare what the fit and the report say with the gaps of the classes."""
+    assert_allclose(clf.decision_gap_, max(gaps), atol=1e-12)
+    decisions = fairness_report(clf, X, Y, GROUPS).constraints["decisions"]
+    found = decisions.groupby(level="class").first()
+    assert_allclose(found["all classes"], max(gaps), atol=1e-12)
+    assert_allclose([found[str(k)] for k in range(K)], gaps, atol=1e-12)
+
+
+def test_every_constraint_on_predictions_of_several_classes_is_here():
+    of_two_classes = {"bounded_group_loss", "intersectional_loss", "coverage", "churn"}
+    of_scores = {"group_auc", "inter_group_auc", "intra_group_auc", "roc_parity", "partial_dp"}
+    others = {*constraints.CLASSIFIER_CONSTRAINTS} - of_two_classes - of_scores
+    assert OF_PREDICTIONS.keys() == others
+
+
+@pytest.mark.cases(1)
+@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize("name", OF_PREDICTIONS)
+def test_gaps_are_those_of_predictions(name, enforce):
+    clf = fitted(name, enforce, 0.1)
+    predicted = clf.predict(X)
+    check(clf, [OF_PREDICTIONS[name](predicted == k, k == Y) for k in range(K)])

@@ -4,44 +4,35 @@ import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference
 
-from fairconstrained import (
-    FairRanker,
-    best_score_within,
-    make_biased_classification,
-    make_biased_ranking,
-    make_fairness_scorer,
-)
+from fairconstrained import FairRanker, best_score_within, make_biased_ranking, make_fairness_scorer
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
 
-class TestRankers:
-    X, Y, QUERY, GROUPS = make_biased_ranking(15, 3, n_documents=30, random_state=0)
+X, Y, QUERY, GROUPS = make_biased_ranking(15, 3, n_documents=30, random_state=0)
+RANKER = FairRanker(kappa=0.1).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
-    @pytest.fixture
-    def ranker(self):
-        return FairRanker(kappa=0.1).fit(
-            self.X, self.Y, query=self.QUERY, sensitive_features=self.GROUPS
-        )
 
-    def test_scores_are_those_of_the_metrics(self, ranker):
-        rows = {"query": self.QUERY, "sensitive_features": self.GROUPS}
-        scores = ranker.predict(self.X)
-        gap = make_fairness_scorer(query_parity_difference)(ranker, self.X, self.Y, **rows)
-        assert gap == -query_parity_difference(self.Y, scores, **rows)
-        ndcg = make_fairness_scorer(mean_ndcg, k=5)(ranker, self.X, self.Y, query=self.QUERY)
-        assert ndcg == mean_ndcg(self.Y, scores, query=self.QUERY, k=5)
+def test_scores_of_rankers_are_those_of_the_metrics():
+    rows, scores = {"query": QUERY, "sensitive_features": GROUPS}, RANKER.predict(X)
+    gap = make_fairness_scorer(query_parity_difference)(RANKER, X, Y, **rows)
+    assert gap == -query_parity_difference(Y, scores, **rows)
+    ndcg = make_fairness_scorer(mean_ndcg, k=5)(RANKER, X, Y, query=QUERY)
+    assert ndcg == mean_ndcg(Y, scores, query=QUERY, k=5)
 
-    def test_queries_are_needed(self, ranker):
-        for metric in (mean_ndcg, query_parity_difference):
-            with pytest.raises(ValueError, match="has no queries"):
-                make_fairness_scorer(metric)(ranker, self.X, self.Y, sensitive_features=self.GROUPS)
 
-    def test_metrics_of_labels_are_refused(self, ranker):
-        scorer = make_fairness_scorer(demographic_parity_difference)
-        with pytest.raises(ValueError, match="FairRanker predicts scores"):
-            scorer(ranker, self.X, self.Y, sensitive_features=self.GROUPS)
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (mean_ndcg, "has no queries"),
+        (query_parity_difference, "has no queries"),
+        (demographic_parity_difference, "FairRanker predicts scores"),
+    ],
+)
+def test_metrics_of_labels_and_missing_queries_are_refused(metric, said):
+    with pytest.raises(ValueError, match=said):
+        make_fairness_scorer(metric)(RANKER, X, Y, sensitive_features=GROUPS)
 
 
 def test_rows_of_weight_zero_are_left_out_of_the_gain():
@@ -85,16 +76,3 @@ def test_messages():
         best_score_within("gap", 0.1)(results(np.full(4, np.nan)))
     expected = "best_score_within('gap', 0.1, score='accuracy')"
     assert repr(best_score_within("gap", 0.1)) == expected
-
-
-X, Y, GROUPS = make_biased_classification(300, gap=0.4, random_state=0)
-
-
-def gap(y_true, y_pred, sensitive_features):
-    one, other = (y_pred[sensitive_features == k].mean() for k in np.unique(GROUPS))
-    return abs(one - other)
-
-
-def score(model, metric=gap, method="predict"):
-    scorer = make_fairness_scorer(metric, greater_is_better=False, response_method=method)
-    return scorer(model, X, Y, sensitive_features=GROUPS)

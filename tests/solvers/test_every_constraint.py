@@ -125,9 +125,6 @@ def test_every_solver_on_every_constraint(name: str, constraint: str, surrogate:
     assert relative_loss(name, constraint, surrogate) <= 0.02
 
 
-X, Y, GROUPS = make_biased_classification(2000, gap=0.3, random_state=0)
-
-
 USABLE = {name: solvers.available_solvers(make()) for name, make in NETWORKS.items()}
 
 

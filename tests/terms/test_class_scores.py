@@ -61,30 +61,23 @@ def test_the_largest_score_is_predicted_and_the_first_of_equal_ones():
     assert_array_equal(predicted(scores), [[-1.0, 1.0, -1.0], [1.0, -1.0, -1.0]])
 
 
-class TestMultinomialLoss:
-    term = MultinomialLoss(cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1), Y)
+LOSS = MultinomialLoss(cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1), Y)
 
-    def test_it_is_the_log_loss(self):
-        expected = log_loss(Y, softmax(SCORES, axis=1), sample_weight=WEIGHTS)
-        assert_allclose(self.term.value(SCORES), expected)
 
-    def test_gradient(self):
-        found = self.term.vjp(SCORES, np.array([3.0]))[0]
-        expected = numerical(lambda s: 3.0 * self.term.value(s.reshape(N, K))[0], SCORES)
-        assert_allclose(found, expected, atol=1e-7)
+def test_the_multinomial_loss_is_the_log_loss_and_its_gradient():
+    expected = log_loss(Y, softmax(SCORES, axis=1), sample_weight=WEIGHTS)
+    assert_allclose(LOSS.value(SCORES), expected)
+    wrong = np.average(SCORES.argmax(axis=1) != Y, weights=WEIGHTS)
+    assert_allclose(LOSS.zero_one().value(SCORES), wrong)
+    found = LOSS.vjp(SCORES, np.array([3.0]))[0]
+    expected = numerical(lambda s: 3.0 * LOSS.value(s.reshape(N, K))[0], SCORES)
+    assert_allclose(found, expected, atol=1e-7)
 
-    def test_zero_one_version_is_the_error_rate(self):
-        wrong = SCORES.argmax(axis=1) != Y
-        expected = np.average(wrong, weights=WEIGHTS)
-        assert_allclose(self.term.zero_one().value(SCORES), expected)
 
-    def test_shards_add_up(self):
-        parts = [
-            self.term.take(rows, np.ones(len(rows))) for rows in np.array_split(np.arange(N), 3)
-        ]
-        pieces = np.array_split(SCORES, 3)
-        found = [part.forward(one)[0] for part, one in zip(parts, pieces, strict=True)]
-        assert_allclose(np.sum(list(found), axis=0), self.term.forward(SCORES)[0])
+def test_shards_of_the_multinomial_loss_add_up():
+    pieces = np.array_split(np.arange(N), 3)
+    found = [LOSS.take(rows, np.ones(len(rows))).forward(SCORES[rows])[0] for rows in pieces]
+    assert_allclose(np.sum(found, axis=0), LOSS.forward(SCORES)[0])
 
 
 @pytest.mark.parametrize("name", {**RATES, **RANKS})

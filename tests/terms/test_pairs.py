@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from _support.pairs import METRICS, data, numbers
+from _support.pairs import METRICS, data, mean_over_pairs, numbers
 from _support.registry_of_objects import OBJECTIVES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,15 +25,6 @@ PARITIES = pytest.mark.parametrize("kind", KINDS)
 EXACT = (Hinge(), SquaredHinge(), Indicator())
 KINKED = (Ramp(0.7321), PositivePart(0.3, 0.7321))  # differences of scores seldom hit these kinks
 ROUNDED = tuple(kinked.smoothed(0.3) for kinked in KINKED)
-
-
-def mean_over_pairs(phi, scores, weight, first, second):
-    """Return the weighted mean of phi(s_i - s_j) by two loops."""
-    total = mass = 0.0
-    for i, j in product(np.flatnonzero(first), np.flatnonzero(second)):
-        total += weight[i] * weight[j] * phi(scores[i] - scores[j])
-        mass += weight[i] * weight[j]
-    return total / mass
 
 
 def ties_half(t):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _support.pairs import mean_over_pairs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.constraints import QueryParity
@@ -26,16 +27,6 @@ def rows(seed=0, n_queries=N_QUERIES, n_groups=2, length=12):
     return y, groups, rng.uniform(0.5, 2.0, n), query, rng.normal(size=n)
 
 
-def mean_of_pairs(phi, scores, weight, first, second):
-    """Return the weighted mean of phi over all pairs of two sets of rows, by loops."""
-    total = mass = 0.0
-    for i in np.flatnonzero(first):
-        for j in np.flatnonzero(second):
-            total += weight[i] * weight[j] * float(phi(scores[i] - scores[j]))
-            mass += weight[i] * weight[j]
-    return total / mass
-
-
 def gaps(phi, y, groups, weight, query, scores):
     """Return the differences of every query and ordered pair of groups, by name."""
     out = {}
@@ -44,7 +35,7 @@ def gaps(phi, y, groups, weight, query, scores):
             for b in np.unique(groups):
                 if a != b:
                     ends = [
-                        mean_of_pairs(
+                        mean_over_pairs(
                             phi,
                             scores,
                             weight,
@@ -95,7 +86,7 @@ def test_the_objective_is_its_definition(average):
         first, second = ((query == q) & (y == label) for label in (1, -1))
         loss = LOSSES["logistic"]()
         means.append(
-            mean_of_pairs(
+            mean_over_pairs(
                 lambda t, loss=loss: loss.value(np.array([t]))[0], scores, weight, first, second
             )
         )
