@@ -175,6 +175,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
     """Draw the gaps on new rows in units of the bound, and the cost."""
     boxes(left, rows.gap / rows.bound, rows.method, "gap on new rows / bound", ("decisions",))
+    left.set_xscale("log")
     priced = rows[rows.method != "ThresholdOptimizer"]
     boxes(right, priced.fits, priced.method, "CPU time in fits on scores", ("decisions",))
     right.set_xscale("log")
