@@ -86,6 +86,7 @@ class Problem:
     counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
     # the rows of the problem that this one is a batch of; 0 if it is not a batch
     full_rows: int = 0
+    kind: Callable[..., Evaluation] = Evaluation  # makes its evaluation at a point
 
     def __post_init__(self) -> None:
         """Count the variables when their number is not given."""
@@ -218,7 +219,7 @@ class Problem:
         the same parameters, what it knows of models and terms that both problems have is used
         again, and the rows are not read again.
         """
-        return Evaluation(self, np.asarray(w, dtype=float), like=like)
+        return self.kind(self, np.asarray(w, dtype=float), like=like)
 
     def uncounted(self) -> Problem:
         """Return the same problem with a counter of its own, for measurements that do not count."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, replace
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import (
+    KKT,
     is_stuck,
     objective_scale,
     shows_infeasible,
@@ -19,7 +20,7 @@ from fairconstrained.problem.kkt import (
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import Result, SolverState, Status
-from fairconstrained.solvers.sqp import ExactPenalty
+from fairconstrained.solvers.sqp import SQP, ExactPenalty, Steps
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, OpenShare, Positive
 from fairconstrained.utils.typing import Array
 
@@ -32,15 +33,6 @@ _FIRST_TOL = 1e-2
 _INFEASIBLE_GROWTH = 30.0  # of sigma, from which on a point is tested for infeasible stationarity
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
-_ARMIJO = 1e-4  # sufficient decrease: part of the decrease that the slope predicts
-_ROUNDING = 1e-14  # relative: smaller differences of values are rounding errors
-_MOST_STILL = 20  # trial steps that lower nothing; where all were rejected they are 4^-20 as long
-# Projected steps of Barzilai and Borwein's length need not decrease the value: it is compared with
-# the largest of the last ten (Birgin, Martinez and Raydan 2000).
-_WINDOW = 10
-_MOST_PROJECTED = 100  # steps in a round: where they are slow, new multipliers help more
-
-Augmented = Callable[[Evaluation], tuple[float, Array]]
 
 
 class AugmentedLagrangian(Solver):
@@ -54,8 +46,8 @@ class AugmentedLagrangian(Solver):
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
     violation decreases too slowly. Every evaluation is one forward and one backward pass for any
-    number of constraints. The curvature pairs of L-BFGS are kept from round to round. On domains
-    other than the whole space, projected gradient steps take the place of L-BFGS.
+    number of constraints. Steps are those of :class:`SQP` with L-BFGS, whose curvature pairs are
+    kept from round to round; where they leave the domain they are projected gradient steps.
 
     Parameters
     ----------
@@ -97,21 +89,23 @@ class AugmentedLagrangian(Solver):
         last = start.left_by(AugmentedLagrangian) or first
         sigma, tol = last.parameter, last.tol
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
-        whole, sizes = problem.domain.whole_space, problem.preconditioner
-        model = QuasiNewtonCurvature(sizes**2) if whole else Curvature()
+        model: Curvature = QuasiNewtonCurvature(problem.preconditioner**2)
         before = np.inf
-
-        def augmented(at: Evaluation) -> tuple[float, Array]:  # the value and the gradient
-            updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
-            penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
-            return at.objective + penalty, at.gradient(updated)
-
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
             tol = max(tol, 0.9 * start.tol * objective_scale(at))
-            at = self._minimum(at, augmented, tol, model, start)
-            error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
-            multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
+            kind = partial(_Augmented, problem, multipliers, sigma)
+            begin = replace(problem, constraints=(), kind=kind).at(at.w, like=at)
+            steps = Steps(SQP(), begin, model, replace(start, multipliers=None))
+            least = max(tol, _MIN_REDUCTION * KKT.of(begin, steps.multipliers).stationarity)
+            for _ in range(self.max_inner):
+                near = KKT.of(steps.at, steps.multipliers).stationarity <= least
+                if near or steps.failure or start.passes_used_up(problem):
+                    break
+                steps.step()
+            model, end = steps.curvature, cast("_Augmented", steps.at)
+            at, error = end.plain, np.abs(end.multipliers - multipliers).max(initial=0.0) / sigma
+            multipliers = end.multipliers
             tol *= 0.1
             state = SolverState(AugmentedLagrangian, sigma, tol)
             # A large penalty and a point where the violation cannot fall show that the
@@ -130,49 +124,20 @@ class AugmentedLagrangian(Solver):
                 sigma *= self.growth
             before = error
 
-    def _minimum(
-        self, at: Evaluation, value_of: Augmented, tol: float, model: Curvature, start: Start
-    ) -> Evaluation:
-        """Return the evaluation near the minimiser of an augmented Lagrangian."""
-        domain = at.problem.domain
-        value, gradient = value_of(at)
-        recent = deque([value], maxlen=1 if domain.whole_space else _WINDOW)
-        tol = max(tol, _MIN_REDUCTION * _residual(at, gradient))
-        # The first step is at most one long, in the metric of the model: another may lead far away.
-        model.shifted(0.0)
-        shift = max(0.0, float(np.sqrt(gradient @ model.inverse(gradient))) - 1.0)
-        best, least, still = at, value, 0
-        most = self.max_inner if domain.whole_space else min(self.max_inner, _MOST_PROJECTED)
-        for _ in range(most):
-            if _residual(at, gradient) <= tol:
-                return at
-            if still >= _MOST_STILL or start.passes_used_up(at.problem):
-                break
-            model.shifted(shift)
-            s = domain.project(at.w - model.inverse(gradient)) - at.w
-            trial = at.problem.at(at.w + s)
-            slope, (new, turned) = float(gradient @ s), value_of(trial)
-            # Near the minimum differences of values are rounding errors, and the slope decides
-            # (Hager and Zhang's approximate Wolfe condition).
-            near = new - value <= _ROUNDING * abs(value) and abs(float(turned @ s)) <= -slope
-            if np.isfinite(new):
-                model.update(s, turned - gradient, -gradient)
-            still += 1
-            if near or new - max(recent) <= _ARMIJO * slope:
-                at, value, gradient, shift = trial, new, turned, model.lowered(shift)
-                recent.append(value)
-                if value < least - _ROUNDING * abs(least):
-                    best, least, still = at, value, 0
-            else:
-                # The minimum of the secant of the slope, kept from tiny and hardly shorter steps.
-                bent = float(turned @ s) - slope
-                share = -slope / bent if np.isfinite(new) and bent > 0.0 else 0.5
-                shift = (1.0 + shift) / min(max(share, 0.1), 0.5) - 1.0
-        return best
 
+class _Augmented(Evaluation):
+    """An augmented Lagrangian at a point, which is that of a problem without constraints."""
 
-def _residual(at: Evaluation, gradient: Array) -> float:
-    return float(np.linalg.norm(at.problem.domain.normal_cone_residual(at.w, gradient)))
+    def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, **like: Any):
+        super().__init__(*at)
+        self.plain = plain.at(self.w, **like)
+        self.multipliers = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
+        growth = float(self.multipliers @ self.multipliers - multipliers @ multipliers)
+        self.objective = self.plain.objective + growth / (2.0 * sigma)
+
+    def gradient(self, *_: Any, **others: Any) -> Array:
+        """Return the gradient: there are no constraints with multipliers of their own."""
+        return self.plain.gradient(self.multipliers)
 
 
 class Smoothing(Solver):

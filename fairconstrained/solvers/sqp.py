@@ -99,7 +99,7 @@ class SQP(Solver, kw_only=True):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
-        run = _Run(self, start.at(problem), self._curvature(problem, start), start)
+        run = Steps(self, start.at(problem), self._curvature(problem, start), start)
         for k in range(1, self.max_iter + 1):
             moved = run.step()
             if moved or run.failure is not None or start.passes_used_up(problem):
@@ -179,8 +179,8 @@ class ExactPenalty(SQP):
         return cls(**{"memory": 0, "max_iter": 5000, **options})
 
 
-class _Run:
-    """The state of a run: the point, its linearisation, the shift and the penalty."""
+class Steps:
+    """The steps of a run: the point, its linearisation, the shift and the penalty."""
 
     def __init__(self, solver: SQP, at: Evaluation, curvature: Curvature, start: Start):
         self.curvature, self.tol = curvature, start.tol
