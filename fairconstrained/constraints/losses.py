@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -20,6 +21,9 @@ from fairconstrained.terms.cell_means import CellMeans, cell_codes
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_between, check_count, check_numbers, check_switch
+
+# What decisions show of a loss is whether they are wrong.
+_LOSS_MEANS = partial(CellMeans, decided=True)
 
 
 def measured_from(term: Any, threshold: float) -> Any:
@@ -103,7 +107,7 @@ class BoundedGroupLoss(_LossConstraint):
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         losses = measures.means(groups, weight, self._warn, "loss", event=None)
         bound, signs = (self.checked_kappa(), *measures.ALONE), y.astype(float)
-        return measures.of_groups(losses, *bound, signs=signs)
+        return measures.of_groups(losses, *bound, kind=_LOSS_MEANS, signs=signs)
 
 
 NamedGroups = Iterator[tuple[str, Array]]
@@ -259,7 +263,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
             names = [f"every group, on average{' | ' * bool(groups.stratum)}{groups.stratum}"]
         numbers = sp.vstack([sp.csr_array(means_of_groups), sp.csr_array(totals[None, :])])
         losses = measures.Measures(codes, weight, shares, "loss", names, numbers)
-        return measures.of_groups(losses, kappa, signs=y.astype(float))
+        return measures.of_groups(losses, kappa, kind=_LOSS_MEANS, signs=y.astype(float))
 
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""

@@ -206,39 +206,32 @@ def _nearest_to_cone(at: Evaluation, least: float, gradient: Array, whole: float
 
 
 _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
-_REACH = 10.0  # feature scales within which a mean of convex constraints shows that none is met
+FAR = 10.0  # feature scales within which a mean of convex constraints shows that none is met
 
 
-def is_stuck(at: Evaluation, tol: float, multipliers: Array | Multipliers | None = None) -> bool:
+def is_stuck(
+    at: Evaluation,
+    tol: float,
+    multipliers: Array | Multipliers | None = None,
+    rounded: Evaluation | None = None,
+    reach: float = 1.0,
+) -> bool:
     """Return whether a point violates the constraints and is stationary for the violation.
 
-    The gradient must be small, and so small that a step of one feature scale would not
-    suffice. The violation is the largest one or, with the multipliers of a method, their weighted
-    mean: a method that lowers the sum of squares ends where the largest one could still fall.
+    The gradient must be small, and so small that a step of `reach` feature scales would not
+    suffice: if the constraints are convex, no point within that distance meets them all. The
+    violation is the largest one or, with the multipliers of a method, their weighted mean: a
+    method that lowers the sum of squares ends where the largest one could still fall. For
+    `rounded` see :func:`combined_violation`.
     """
     if at.violation <= tol:
         return False
     weights = [] if multipliers is None else [multipliers]
-    candidates = chain(weights, map(stationary_weights, [at]))  # the latter only where needed
-    return any(shows_infeasible(at, each, tol, reach=1.0) for each in candidates)
-
-
-def shows_infeasible(
-    at: Evaluation,
-    multipliers: Array | Multipliers,
-    tol: float,
-    *,
-    rounded: Evaluation | None = None,
-    reach: float = _REACH,
-) -> bool:
-    """Return whether a mean of convex constraints shows that they cannot all be met.
-
-    No point within `reach` feature scales then violates them all by `tol` or less: the mean has a
-    small slope, also relative to what it would have to lower. For `rounded` see
-    :func:`combined_violation`.
-    """
-    violation, slope = combined_violation(at, multipliers, rounded)
-    return violation > tol and slope <= min(_FLAT, violation / reach)
+    for each in chain(weights, map(stationary_weights, [rounded or at])):  # only where needed
+        violation, slope = combined_violation(at, each, rounded)
+        if violation > tol and slope <= min(_FLAT, violation / reach):
+            return True
+    return False
 
 
 def stationary_weights(at: Evaluation) -> Multipliers:

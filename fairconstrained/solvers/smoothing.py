@@ -10,16 +10,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.kkt import (
-    KKT,
-    is_stuck,
-    objective_scale,
-    shows_infeasible,
-    stationary_weights,
-)
+from fairconstrained.problem.kkt import FAR, KKT, is_stuck, objective_scale
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
-from fairconstrained.solvers.result import Result, SolverState, Status
+from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.sqp import SQP, ExactPenalty, Steps
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, OpenShare, Positive
 from fairconstrained.utils.typing import Array
@@ -111,7 +105,7 @@ class AugmentedLagrangian(Solver):
             # A large penalty and a point where the violation cannot fall show that the
             # constraints have no common solution nearby; convex ones show it at any penalty.
             growth, failure = sigma / self.sigma, None
-            if problem.convex and shows_infeasible(at, multipliers, start.tol):
+            if problem.convex and is_stuck(at, start.tol, multipliers, reach=FAR):
                 failure = Status.INFEASIBLE
             elif growth >= _MAX_GROWTH or (
                 growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
@@ -231,7 +225,8 @@ class Smoothing(Solver):
                 status = Status.INFEASIBLE if infeasible else Status.STALLED
                 narrow = width <= _LAST_INEXACT * self.width
                 yield Iterate(at, None, k, last, status if narrow else None)
-            if infeasible and _is_infeasible(at, answer, end, start.tol):
+            shown = start.tol, answer.multipliers, end, FAR
+            if infeasible and problem.convex and is_stuck(at, *shown):
                 solver = ExactPenalty()  # the least violation, whatever the objective
             # Multipliers of an infeasible problem cannot be used.
             multipliers, state = (None, None) if infeasible else (answer.multipliers, answer.state)
@@ -252,15 +247,3 @@ class Smoothing(Solver):
         while width > narrowest and bounded.smoothed(width).at(start.w).violation > start.tol:
             width *= self.shrink
         return width
-
-
-def _is_infeasible(at: Evaluation, answer: Result, rounded: Evaluation, tol: float) -> bool:
-    """Return whether a smooth problem shows that the problem itself is infeasible.
-
-    The gradients of a convex problem whose kinks are rounded are epsilon-subgradients, so that a
-    mean of the constraints is nowhere less by more than epsilon than its tangent.
-    """
-    if not at.problem.convex or at.violation <= tol:
-        return False
-    candidates = (answer.multipliers, stationary_weights(rounded))
-    return any(shows_infeasible(at, weights, tol, rounded=rounded) for weights in candidates)

@@ -92,18 +92,20 @@ class CellMeans(OnCells, FunctionAverages):
     function : ScalarFunction
         phi, a surrogate or a loss.
     signs : ndarray of shape (n_rows,) or None, default=None
-        y, labels that turn scores into margins; None stands for ones. The zero-one version has
-        error rates in place of the means of a function of margins, a loss.
+        y, which turns scores into margins; None stands for ones.
     combination, offset, names, constant
         See :class:`~fairconstrained.terms.head.AffineHead`.
     shift : float, default=0.0
         t, what is added to all scores, for instance the threshold that they are measured from. The
         zero-one version is without it.
+    decided : bool, default=False
+        Whether the zero-one version has error rates in place of means of a loss, with labels y.
     """
 
     function: ScalarFunction
     signs: Array | None = None
     shift: float = 0.0
+    decided: bool = False
 
     shardable = factored = of_rates = True
     curved = property(attrgetter("function.twice_differentiable"))
@@ -126,10 +128,9 @@ class CellMeans(OnCells, FunctionAverages):
 
     @cached_property
     def _zero_one(self) -> Any:
-        if self.signs is None:
+        if self.signs is None or not self.decided:
             return replace(self, function=self.function.zero_one(), shift=0.0)
-        # What decisions show of a loss is whether they are wrong: with A split by label,
-        # A 1{error} = A- 1{s > 0} + A+ (1 - 1{s > 0}).
+        # with A split by label, A 1{error} = A- 1{s > 0} + A+ (1 - 1{s > 0})
         positive, weights = (self.signs > 0).astype(float), as_csr(self.combination)
         by_label: Any = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
         constant = self.constant + weights @ (self.cells @ positive)

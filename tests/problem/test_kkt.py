@@ -19,12 +19,12 @@ from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import (
+    FAR,
     KKT,
     combined_violation,
     estimate_multipliers,
     is_stuck,
     kkt_residual,
-    shows_infeasible,
     stationary_weights,
 )
 from fairconstrained.problem.problem import Problem
@@ -156,8 +156,8 @@ def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
     mean, slope = combined_violation(at, 7.0 * violations)
     assert mean == pytest.approx(violations @ violations / violations.sum())
     assert slope < 1e-12
-    assert shows_infeasible(at, violations, 1e-4)
-    assert not shows_infeasible(at, np.array([1.0, 0.0]), 1e-4)
+    assert is_stuck(at, 1e-4, violations, reach=FAR)
+    assert not is_stuck(at, 1e-4, np.array([1.0, 0.0]), reach=FAR)
     assert slope_of_violation(at) > 0.1
     assert is_stuck(at, 1e-4, violations)
     assert not is_stuck(at, 1e-4)
