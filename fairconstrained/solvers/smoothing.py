@@ -10,7 +10,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.kkt import FAR, KKT, is_stuck, objective_scale
+from fairconstrained.problem.composite import Multipliers
+from fairconstrained.problem.kkt import FAR, is_stuck, objective_scale
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
 from fairconstrained.solvers.result import SolverState, Status
@@ -91,10 +92,12 @@ class AugmentedLagrangian(Solver):
             kind = partial(_Augmented, problem, multipliers, sigma)
             begin = replace(problem, constraints=(), kind=kind).at(at.w, like=at)
             steps = Steps(SQP(), begin, model, replace(start, multipliers=None))
-            least = max(tol, _MIN_REDUCTION * KKT.of(begin, steps.multipliers).stationarity)
+            least = 0.0
             for _ in range(self.max_inner):
-                near = KKT.of(steps.at, steps.multipliers).stationarity <= least
-                if near or steps.failure or start.passes_used_up(problem):
+                residual = problem.domain.normal_cone_residual(steps.at.w, steps.model.gradient)
+                stationarity = float(np.linalg.norm(residual))
+                least = least or max(tol, _MIN_REDUCTION * stationarity)
+                if stationarity <= least or steps.failure or start.passes_used_up(problem):
                     break
                 steps.step()
             model, end = steps.curvature, cast("_Augmented", steps.at)
@@ -125,13 +128,14 @@ class _Augmented(Evaluation):
     def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, **like: Any):
         super().__init__(*at)
         self.plain = plain.at(self.w, **like)
-        self.multipliers = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
-        growth = float(self.multipliers @ self.multipliers - multipliers @ multipliers)
+        self.multipliers = after = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
+        self._active = Multipliers.of(after)  # the same object: gradients are kept for it
+        growth = float(after @ after - multipliers @ multipliers)
         self.objective = self.plain.objective + growth / (2.0 * sigma)
 
     def gradient(self, *_: Any, **others: Any) -> Array:
         """Return the gradient: there are no constraints with multipliers of their own."""
-        return self.plain.gradient(self.multipliers)
+        return self.plain.gradient(self._active)
 
 
 class Smoothing(Solver):
