@@ -1,4 +1,4 @@
-"""Scorers of fairness for scikit-learn's searches, and the rule for refit."""
+"""Scorers of fairness for searches, of classifiers and rankers, and rules for refit."""
 
 from functools import partial
 
@@ -22,10 +22,14 @@ from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
     FairLogisticClassifier,
+    FairRanker,
+    best_score_within,
     make_biased_classification,
+    make_biased_ranking,
     make_fairness_scorer,
     metrics,
 )
+from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
@@ -38,9 +42,7 @@ GREATER_IS_BETTER = {  # endings of the names of fairlearn's metrics
 
 
 make_gap_scorer = partial(make_fairness_scorer, greater_is_better=False)
-
-
-DATA = X, Y, GROUPS = make_biased_classification(900, 5, gap=0.4, random_state=0)
+X, Y, GROUPS = make_biased_classification(900, 5, gap=0.4, random_state=0)
 
 
 NAMES = {
@@ -61,14 +63,13 @@ FAIRLEARN = [
 @pytest.mark.parametrize("metric", FAIRLEARN, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_score_does_not_depend_on_names_of_classes(kind, metric):
-    X, y, groups = DATA
     names = np.array(NAMES[kind])
-    y = 1 - y if kind == "reversed" else y
+    y = 1 - Y if kind == "reversed" else Y
     scorer = make_fairness_scorer(metric)
     plain = LogisticRegression().fit(X, names.argsort()[y])
     renamed = LogisticRegression().fit(X, names[y])
-    expected = scorer(plain, X, names.argsort()[y], sensitive_features=groups)
-    found = scorer(renamed, X, names[y], sensitive_features=groups)
+    expected = scorer(plain, X, names.argsort()[y], sensitive_features=GROUPS)
+    found = scorer(renamed, X, names[y], sensitive_features=GROUPS)
     assert found == pytest.approx(expected, abs=1e-12)
     assert 0.1 < abs(found) < 1.0
 
@@ -133,18 +134,17 @@ def test_the_direction_is_required_of_other_functions():
 
 
 def test_columns_of_x():
-    X, y, groups = DATA
-    table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
-    clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
-    expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
+    table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(GROUPS, "m", "f"))
+    clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, Y)
+    expected = rate_gap(Y, clf.predict(table), sensitive_features=GROUPS)
     theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
-    assert theirs(clf, table, y) == pytest.approx(-expected)
+    assert theirs(clf, table, Y) == pytest.approx(-expected)
     called = make_fairness_scorer(
         rate_gap, greater_is_better=False, sensitive_columns=lambda X: X["sex"]
     )
-    assert called(clf, table, y) == pytest.approx(-expected)
+    assert called(clf, table, Y) == pytest.approx(-expected)
     kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
-    assert kept(clf, table, y) == pytest.approx(expected)
+    assert kept(clf, table, Y) == pytest.approx(expected)
 
 
 def test_weights_and_options():
@@ -158,7 +158,7 @@ def test_weights_and_options():
     assert found == pytest.approx(-expected)
 
 
-def test_messages():
+def test_scorers_without_groups():
     clf = FairLogisticClassifier(None).fit(X, Y)
     with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
         make_gap_scorer(rate_gap)(clf, X, Y)
@@ -173,12 +173,8 @@ def test_messages():
 # Weights reach every step of a pipeline, its score and its scorers, in one line.
 
 
-@pytest.fixture
-def weight():
-    return np.random.default_rng(0).uniform(0.1, 3.0, len(DATA[1]))
-
-
-def test_cross_validation_has_the_weighted_fits_and_scores(routing, weight):
+def test_cross_validation_has_the_weighted_fits_and_scores(routing):
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(Y))
     clf = FairLogisticClassifier(kappa=0.05)
     scaler = StandardScaler().set_fit_request(sample_weight=True)
     gap = make_fairness_scorer(demographic_parity_difference)
@@ -206,3 +202,71 @@ def test_cross_validation_has_the_weighted_fits_and_scores(routing, weight):
 def test_a_metric_without_weights_cannot_ask_for_them():
     with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
         make_gap_scorer(rate_gap).set_score_request(sample_weight=True)
+
+
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(15, 3, n_documents=30, random_state=0)
+RANKER = FairRanker(kappa=0.1).fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
+
+
+def test_scores_of_rankers_are_those_of_the_metrics():
+    rows, scores = {"query": QUERY, "sensitive_features": QUALITY}, RANKER.predict(DOCUMENTS)
+    gap = make_fairness_scorer(query_parity_difference)(RANKER, DOCUMENTS, RELEVANT, **rows)
+    assert gap == -query_parity_difference(RELEVANT, scores, **rows)
+    ndcg = make_fairness_scorer(mean_ndcg, k=5)(RANKER, DOCUMENTS, RELEVANT, query=QUERY)
+    assert ndcg == mean_ndcg(RELEVANT, scores, query=QUERY, k=5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (mean_ndcg, "has no queries"),
+        (query_parity_difference, "has no queries"),
+        (demographic_parity_difference, "FairRanker predicts scores"),
+    ],
+)
+def test_metrics_of_labels_and_missing_queries_are_refused(metric, said):
+    with pytest.raises(ValueError, match=said):
+        make_fairness_scorer(metric)(RANKER, DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
+
+
+def test_rows_of_weight_zero_are_left_out_of_the_gain():
+    y, scores, query = [1, 0, 1, 0], [0.5, 0.9, 0.8, 0.2], ["a", "a", "b", "b"]
+    kept = [0, 2, 3]
+    weight = np.array([1.0, 0.0, 1.0, 3.0])
+    found = mean_ndcg(y, scores, query=query, sample_weight=weight)
+    parts = [np.asarray(one)[kept] for one in (y, scores, query, weight)]
+    assert found == mean_ndcg(parts[0], parts[1], query=parts[2], sample_weight=parts[3])
+
+
+GAPS = np.array([-0.3, -0.04, -0.02, -0.01])
+RATIOS = np.array([0.3, 0.81, 0.9, 0.99])
+
+
+def results(gaps=GAPS):
+    return {"mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]), "mean_test_gap": gaps}
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    ("limit", "options", "gaps", "best"),
+    [
+        (0.5, {}, GAPS, 0),
+        (0.05, {}, GAPS, 2),  # of equals the fairer one
+        (0.05, {}, -GAPS, 2),  # the sign does not matter
+        (0.8, {"at_least": True}, RATIOS, 2),
+        (0.2, {"at_least": True}, RATIOS, 0),
+    ],
+)
+def test_the_best_within_the_limit(limit, options, gaps, best):
+    assert best_score_within("gap", limit, **options)(results(gaps)) == best
+
+
+def test_best_scores_that_there_are_not():
+    with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
+        best_score_within("dp", 0.1)(results())
+    with pytest.raises(ValueError, match="'limit' parameter of best_score_within"):
+        best_score_within("gap", -0.1)
+    with pytest.raises(ValueError, match="nan for all candidates"):
+        best_score_within("gap", 0.1)(results(np.full(4, np.nan)))
+    expected = "best_score_within('gap', 0.1, score='accuracy')"
+    assert repr(best_score_within("gap", 0.1)) == expected

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _support.drawing import plt
+from _support.drawing import draw, plt
 from _support.problems import PROBLEMS
 
 from fairconstrained.plotting import ConvergenceDisplay
@@ -24,11 +24,6 @@ def trace_of(*violations, residual=1e-3):
             violation=violation, kkt_residual=residual,
         )  # fmt: skip
     return trace
-
-
-def draw(display):
-    display.figure_.draw_without_rendering()
-    return display
 
 
 def test_lines_show_the_traces(results):

@@ -30,18 +30,16 @@ from fairconstrained.deployment import provenance, trusted_types
 N = 1500
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_biased_classification(N, gap=0.3, random_state=0)
+DATA = make_biased_classification(N, gap=0.3, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def record(data):
+def record():
     models = {
         "linear": make_pipeline(StandardScaler(), FairLogisticClassifier()),
         "thresholds": FairThresholds(LogisticRegression(), per_group=True),
     }
-    return find_alternatives(models, *data, max_loss=0.02, n_kappas=3)
+    return find_alternatives(models, *DATA, max_loss=0.02, n_kappas=3)
 
 
 def test_the_fairest_candidate_of_nearly_the_score_of_the_baseline_is_recommended(record):
@@ -65,8 +63,8 @@ def test_figures_are_those_of_the_model_on_rows_that_chose_nothing(record):
     assert len(record.report._evidence.rows.weight) == 300
 
 
-def test_labels_of_the_rows_for_the_figures_choose_nothing(data):
-    X, y, groups = data
+def test_labels_of_the_rows_for_the_figures_choose_nothing():
+    X, y, groups = DATA
     part = [(np.arange(N - 300), np.arange(N - 300, N))]
     others = np.where(np.arange(N) < N - 300, y, 1 - y)
     model = FairLogisticClassifier(bound=True)
@@ -79,8 +77,8 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing(data):
     assert found[0].model.result_.optimality in found[0].reasons[-1]
 
 
-def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all(data):
-    X, y, groups = data
+def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all():
+    X, y, groups = DATA
     model = FairLogisticClassifier(enforce="decision")
     options = {"score": "roc_auc", "max_loss": 0.3}
     record = find_alternatives(model, X, y, groups, n_kappas=4, cv=3, **options)
@@ -93,8 +91,8 @@ def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_t
     np.testing.assert_allclose(record.model.coef_, again.coef_)
 
 
-def test_a_baseline_of_another_library_and_seeds(data):
-    X, y, groups = data
+def test_a_baseline_of_another_library_and_seeds():
+    X, y, groups = DATA
     trees = FairBoostingClassifier(n_estimators=5, subsample=0.5, subsample_freq=1, n_jobs=1)
     options = {"baseline": LogisticRegression(), "n_kappas": 1, "n_seeds": 2}
     record = find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
@@ -107,18 +105,18 @@ def test_a_baseline_of_another_library_and_seeds(data):
     assert record.model.random_state in (0, 1)
 
 
-def test_a_baseline_of_this_library_is_fitted_as_it_is(data):
-    X, y, groups = data
+def test_a_baseline_of_this_library_is_fitted_as_it_is():
+    X, y, groups = DATA
     clf = FairLogisticClassifier(kappa=0.05)
     record = find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
     assert record.candidates.index[-1] == record.baseline == "baseline"
     assert record.candidates["gap"].iloc[-1] < record.candidates["gap"].iloc[0]
 
 
-def test_no_change_is_recommended_where_none_has_a_smaller_gap(data):
+def test_no_change_is_recommended_where_none_has_a_smaller_gap():
     free = FairLogisticClassifier(None)
     record = find_alternatives(
-        FairLogisticClassifier(), *data, baseline=free, max_loss=0.0, n_kappas=1
+        FairLogisticClassifier(), *DATA, baseline=free, max_loss=0.0, n_kappas=1
     )
     table = record.candidates
     assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
@@ -126,8 +124,8 @@ def test_no_change_is_recommended_where_none_has_a_smaller_gap(data):
     assert record.reasons[0].startswith("No change is recommended")
 
 
-def test_one_of_several_classes_is_favourable(data):
-    X, y, groups = data
+def test_one_of_several_classes_is_favourable():
+    X, y, groups = DATA
     several = np.where(X[:, 0] > 1.0, 2, y)
     clf = FairLogisticClassifier(bound=False)
     record = find_alternatives(clf, X, several, groups, n_kappas=1, pos_label=1)
@@ -174,13 +172,13 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
         ),
     ],
 )
-def test_what_cannot_be_searched_is_refused(data, estimator, options, message):
+def test_what_cannot_be_searched_is_refused(estimator, options, message):
     with pytest.raises(ValueError, match=message):
-        find_alternatives(estimator, *data, n_kappas=1, **options)
+        find_alternatives(estimator, *DATA, n_kappas=1, **options)
 
 
-def test_rows_that_cannot_be_searched_are_refused_with_what_to_do(data):
-    X, y, groups = data
+def test_rows_that_cannot_be_searched_are_refused_with_what_to_do():
+    X, y, groups = DATA
     clf, rare = FairLogisticClassifier(), np.arange(N) < 2
     with pytest.raises(ValueError, match=r"all rows are of one group, all, .* two groups or more"):
         find_alternatives(clf, X, y, ["all"] * N)
@@ -190,8 +188,8 @@ def test_rows_that_cannot_be_searched_are_refused_with_what_to_do(data):
         find_alternatives(clf, X, y, rare, n_kappas=1)
 
 
-def test_a_score_of_your_own_and_warnings_in_words(data):
-    X, y, groups = (part[:400] for part in data)
+def test_a_score_of_your_own_and_warnings_in_words():
+    X, y, groups = (part[:400] for part in DATA)
     clf = FairLogisticClassifier(enforce="decision", kappa=0.01)
     weight = np.where(np.arange(400) % 2, 1.0, 2.0)
 

@@ -40,6 +40,7 @@ class ByRule(ClassifierMixin, BaseEstimator):
 
 X, Y, GROUPS = make_biased_classification(3000, 4, gap=0.3, random_state=0)
 DATA = X, Y, GROUPS = (X, Y, np.array(["a", "b", "c"])[GROUPS + (X[:, 1] > 1.0)])
+LATER = [one[1500:] for one in DATA]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def models():
 
 
 def test_the_measures_are_those_of_each_model(models):
-    X, y, groups = (one[1500:] for one in DATA)
+    X, y, groups = LATER
     table = compare(models, X, y, groups)
     assert table.index.tolist() == list(models) and table.index.name == "model"
     for name, model in models.items():
@@ -86,7 +87,7 @@ def test_the_measures_are_those_of_each_model(models):
 
 
 def test_the_cost_is_relative_to_the_reference(models):
-    X, y, groups = (one[1500:] for one in DATA)
+    X, y, groups = LATER
     table = compare(models, X, y, groups, reference="rule")
     expected = table.loc["rule", "accuracy"] - table["accuracy"]
     np.testing.assert_allclose(table["cost"], expected, atol=1e-12)
@@ -113,31 +114,25 @@ DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(15, 3, n_documents=30,
 RANKED = {"query": QUERY, "sensitive_features": QUALITY}
 
 
-@pytest.fixture(scope="module")
-def rankers():
-    return {
-        "before": FairRanker(None).fit(DOCUMENTS, RELEVANT, query=QUERY),
-        "after": FairRanker(kappa=0.05).fit(DOCUMENTS, RELEVANT, **RANKED),
-    }
+RANKERS = {
+    "before": FairRanker(None).fit(DOCUMENTS, RELEVANT, query=QUERY),
+    "after": FairRanker(kappa=0.05).fit(DOCUMENTS, RELEVANT, **RANKED),
+}
 
 
-@pytest.fixture(scope="module")
-def found(rankers):
-    return compare_rankers(rankers, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
-
-
-def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(rankers, rng):
+def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(rng):
     groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
     options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
-    found = compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, **options)
+    found = compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, **options)
     assert found.groups["rows"].sum() == groups.notna().sum()
-    expected = mean_ndcg(RELEVANT, rankers["after"].predict(DOCUMENTS), query=QUERY)
+    expected = mean_ndcg(RELEVANT, RANKERS["after"].predict(DOCUMENTS), query=QUERY)
     assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
     with pytest.raises(ValueError, match="missing"):
-        compare_rankers(rankers["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
+        compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
 
 
-def test_all_forms_of_a_comparison(found):
+def test_all_forms_of_a_comparison():
+    found = compare_rankers(RANKERS, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
     text = str(found)
     assert text.startswith(f"before, after on {len(RELEVANT)} rows of 15 queries")
     assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
@@ -167,6 +162,6 @@ def test_classifiers_are_refused():
     ],
     ids=["fairness_report", "compare", "GroupMetricsDisplay"],
 )
-def test_reports_of_classifiers_refuse_rankers(rankers, report):
+def test_reports_of_classifiers_refuse_rankers(report):
     with pytest.raises(ValueError, match=r"FairRanker ranks the rows.*use compare_rankers"):
-        report(rankers["after"])
+        report(RANKERS["after"])

@@ -1,15 +1,22 @@
-"""Tests of the fairness report: its values, its verdicts and its HTML page."""
+"""Tests of the fairness report: its values, its verdicts, what it says and its HTML page."""
 
+import json
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    MinorityRate,
+    make_biased_classification,
+)
 from fairconstrained.metrics import group_rates
 from fairconstrained.reporting.report import fairness_report
 
@@ -17,8 +24,8 @@ HOSTILE = '<script>alert("x")</script> & co'
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
-X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
-DATA = X, Y, GROUPS = (X, Y, np.where(GROUPS == 0, "a", HOSTILE))
+X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
+GROUPS = np.where(CODES == 0, "a", HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +136,6 @@ def test_verdicts(gap, n, verdict, model):
 
 
 def test_model_without_scores():
-    X, y, groups = DATA
-
     class Yes(ClassifierMixin, BaseEstimator):
         def fit(self, X, y):
             self.classes_ = np.unique(y)
@@ -139,7 +144,7 @@ def test_model_without_scores():
         def predict(self, X):
             return np.full(len(X), self.classes_[1])
 
-    page = fairness_report(Yes().fit(X, y), X, y, groups).to_html()
+    page = fairness_report(Yes().fit(X, Y), X, Y, GROUPS).to_html()
     assert "Score distribution" not in page and "Calibration" not in page
     assert "True positive rate" in page and Page(page).tags.count("svg") > 4
 
@@ -168,3 +173,78 @@ def test_notebooks_show_a_fragment(model):
     text = fairness_report(model, X, Y, GROUPS)._repr_html_()
     assert text.startswith("<div") and "<html" not in text
     assert Page(text).tags.count("svg") > 10
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_target_and_favourable_label_are_named(pos_label):
+    model, labels = FairLogisticClassifier(pos_label=pos_label), pd.Series(1 - Y, name="default")
+    report = fairness_report(model.fit(X, labels, sensitive_features=GROUPS), X, labels, GROUPS)
+    assert report.title.endswith(f"the positive class is default = {pos_label}")
+    meaning = (
+        f"The favourable label is default = {pos_label}: rows that are predicted so are selected, "
+        f"and rows that have it are positive. The other label is {1 - pos_label}."
+    )
+    for text in (str(report), report.to_markdown(), report.to_html()):
+        assert meaning in text
+    content = json.loads(report.to_json())
+    assert (content["target"], content["positive_class"]) == ("default", pos_label)
+    selected = np.mean(model.predict(X) == pos_label)
+    assert report.groups["selection_rate"].iloc[-1] == pytest.approx(selected)
+
+
+def test_columns_that_give_the_group_away_are_named():
+    table = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    table = table.assign(code=np.where(GROUPS == "a", 3.0, 5.0), size=np.arange(600.0))
+    table["mostly"] = np.where(np.arange(600) % 50 == 0, 4.0, table["code"])
+    model = LogisticRegression(max_iter=10000).fit(table, Y)
+    report = fairness_report(model, table, Y, GROUPS)
+    (note,) = (one for one in report.notes if one.startswith("The group can be guessed"))
+    assert "accuracy above 0.95 from each of these columns of X alone: code (1.000), mostl" in note
+    assert list(report.to_dict()["proxies"]) == ["code", "mostly"]
+    assert note in report.to_html()
+    for rows in (table.to_numpy(), sp.csr_array(table)):
+        fitted = LogisticRegression(max_iter=10000).fit(rows, Y)
+        found = fairness_report(fitted, rows, Y, GROUPS).to_dict()["proxies"]
+        assert list(found) == ["column 3", "column 5"]
+
+
+def test_constraints_of_one_name_are_all_shown():
+    both = [DemographicParity(0.02), DemographicParity(0.2, against="overall")]
+    clf = FairLogisticClassifier(both).fit(X, Y, sensitive_features=GROUPS)
+    report = fairness_report(clf, X, Y, GROUPS)
+    names = ["demographic_parity", "demographic_parity (2)"]
+    table = report.to_frame("constraints")
+    assert table.index.tolist() == names
+    assert table["tolerance"].tolist() == [0.02, 0.2]
+    gaps = report.summary.loc[[f"gap: {name}" for name in names]].to_numpy().ravel()
+    assert gaps == pytest.approx(table["decisions"].to_numpy())
+    assert "<caption>demographic parity (2)" in report.to_html()
+
+
+def test_unknown_values_of_one_attribute_are_said_of_it():
+    groups = pd.DataFrame({"a": np.where(GROUPS == "a", "0", "1"), "b": np.arange(600) % 2})
+    groups.loc[::4, "a"] = None
+    options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
+    clf = FairLogisticClassifier(kappa=0.1, **options).fit(X, Y, sensitive_features=groups)
+    notes = fairness_report(clf, X, Y, groups).notes
+    assert "a is unknown for 150 rows. They are in none of its groups." in notes
+    assert not any("rates of all rows" in note for note in notes)
+
+
+def test_sentences_use_the_effective_sample_size():
+    weight = np.where(np.arange(600) % 3 == 0, 10.0, 1.0)
+    model = FairLogisticClassifier(kappa=0.05).fit(X, Y, weight, sensitive_features=GROUPS)
+    report = fairness_report(model, X, Y, GROUPS, sample_weight=weight)
+    table = group_rates(Y, model.predict(X), sensitive_features=GROUPS, sample_weight=weight)
+    for text in (report.to_markdown(), report.to_html()):
+        assert "rows of tolerance" not in text and "would have to change" not in text
+        size = re.search(r"an effective sample size of ([\d.]+)", text)
+        low = re.search(r"anywhere between ([\d.]+)%", text)
+        smallest = min(
+            weight[k == GROUPS].sum() ** 2 / (weight[k == GROUPS] ** 2).sum()
+            for k in ("a", HOSTILE)
+        )
+        assert size is not None and float(size[1]) == pytest.approx(smallest, abs=0.05)
+        assert low is not None
+        lows = 100.0 * table["selection_rate_low"].to_numpy()
+        assert np.abs(lows - float(low[1])).min() < 0.06
