@@ -1,7 +1,7 @@
 """Terms that the package does not have, written as a user would write them.
 
 They define what every term must, and the abilities that their tests use. One has auxiliary
-variables, one takes scores of several classes, and one has the required abilities alone.
+variables, and one has the required abilities alone.
 """
 
 from dataclasses import dataclass, replace
@@ -80,44 +80,6 @@ class RateAboveThreshold(ToyTerm):
 
     def take(self, rows, weights):
         return replace(self, cells=self.cells[:, rows] * weights)
-
-
-@dataclass(frozen=True, eq=False)
-class NeymanPearson(ToyTerm):
-    """For every class k: the mean over its rows of sum over l of phi(s_l - s_k), minus kappa."""
-
-    labels: np.ndarray
-    weights: np.ndarray  # of the rows; those of a class sum to one
-    kappa: float = 0.4
-    n_classes: int = 3
-    function: object = Sigmoid()
-    smooth: bool = True
-
-    @property
-    def n_rows(self):
-        return len(self.labels)
-
-    @property
-    def n_outputs(self):
-        return self.n_classes
-
-    def forward(self, scores, auxiliary=NO_AUXILIARY):
-        rows = np.arange(self.n_rows)
-        t = scores - scores[rows, self.labels][:, None]
-        value = self.function.value(t)
-        value[rows, self.labels] = 0.0
-        statistics = np.bincount(self.labels, self.weights * value.sum(axis=1), self.n_classes)
-
-        def pullback(u):
-            back = (u[self.labels] * self.weights)[:, None] * self.function.derivative(t, value)
-            back[rows, self.labels] = 0.0
-            back[rows, self.labels] = -back.sum(axis=1)
-            return back, NO_AUXILIARY
-
-        return statistics, pullback
-
-    def take(self, rows, weights):
-        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from _support.command_line import N_ROWS, asked, table_of_a_user
 
-from fairconstrained import make_biased_classification
 from fairconstrained.__main__ import main
 
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, unit="D")
@@ -163,24 +162,15 @@ N_SMALL = 300
 
 
 @pytest.fixture
-def small_table():
-    X, y, groups = make_biased_classification(N_SMALL, gap=0.4, random_state=0)
-    frame = pd.DataFrame(np.asarray(X)[:, :2], columns=["a", "b"])
-    frame.loc[::20, "b"] = np.nan
-    frame["group"] = np.array(["y", "x"])[groups]
-    frame["granted"] = np.where(np.asarray(y) == 1, "yes", "no")
-    return frame
-
-
-def run_file(path, *more):
-    asked = ["--target", "granted", "--positive", "yes", "--sensitive", "group"]
-    return main([str(path), *asked, *more])
+def small_table(table):
+    return table.loc[: N_SMALL - 1, ["a", "b", "group", "granted"]].copy()
 
 
 def figures(tmp_path, small_table, *more):
     """Return what is written as JSON."""
     small_table.to_csv(tmp_path / "data.csv", index=False)
-    assert run_file(tmp_path / "data.csv", "--json", str(tmp_path / "out.json"), *more) == 0
+    arguments = asked(str(tmp_path / "data.csv"), "--json", str(tmp_path / "out.json"), *more)
+    assert main(arguments) == 0
     return json.loads((tmp_path / "out.json").read_text())
 
 
@@ -193,7 +183,7 @@ def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
     small_table["tags"] = [["u", "v"]] * N_SMALL
     small_table["spent"] = pd.to_timedelta(np.arange(N_SMALL) % 3, unit="h")
     small_table.to_parquet(tmp_path / "data.parquet")
-    assert run_file(tmp_path / "data.parquet") == 0
+    assert main(asked(str(tmp_path / "data.parquet"))) == 0
     text = capsys.readouterr().out
     assert "6 numeric and 0 categorical features" in text
     assert "Left out, since their values are neither numbers nor text: tags, spent." in text
@@ -229,8 +219,8 @@ def test_nothing_to_compare_on_the_test_rows(small_table, tmp_path, capsys):
     few = np.flatnonzero((small_table["group"] == "y") & (small_table["granted"] == "yes"))
     small_table = small_table.drop(index=few[2:])
     for seed in range(20):
-        asked = ["--constraint", "equal_opportunity", "--seed", str(seed), "--test-size", "0.1"]
-        written = figures(tmp_path, small_table, *asked)
+        options = ["--constraint", "equal_opportunity", "--seed", str(seed), "--test-size", "0.1"]
+        written = figures(tmp_path, small_table, *options)
         training, test = (written[rows]["constraints"][-1] for rows in ("training", "test"))
         text = capsys.readouterr().out
         if test["decisions"] is None:

@@ -8,14 +8,14 @@ from sklearn.exceptions import NotFittedError
 
 import fairconstrained
 from fairconstrained import FairLogisticClassifier as in_memory_classifier
-from fairconstrained import make_biased_classification
+from fairconstrained import SelectionRate, make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.dask import FairLogisticClassifier
 from fairconstrained.objectives import PairwiseLoss
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 
 N_ROWS = 3000
 RANKS = {"partial_dp", "weak_partial_dp"}
@@ -245,3 +245,56 @@ def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
     np.testing.assert_allclose(there.coefs, here.coefs, atol=1e-4)
     np.testing.assert_allclose(there.train_accuracy, here.train_accuracy, atol=1e-3)
     assert isinstance(there.estimator_at(-1).predict(dX), da.Array)
+
+
+COLUMN = {"group_interactions": True, "sensitive_columns": [0]}
+OPTIONS = {
+    "a share": {"threshold": SelectionRate(0.2)},
+    "a share, parity of errors": {"threshold": SelectionRate(0.6), "constraint": "equalized_odds"},
+    # paths differ by rounding, and end as near as tol
+    "a share, ROC": {"threshold": SelectionRate(0.3), "constraint": "roc_parity", "tol": 1e-8},
+    "a share of predictions": {"threshold": SelectionRate(0.3), "enforce": "decision"},
+    "interactions": COLUMN,
+    "interactions, features": COLUMN | {"use_sensitive": True, "constraint": "equalized_odds"},
+    "interactions and a share": COLUMN | {"threshold": SelectionRate(0.4)},
+    "interactions of predictions": COLUMN | {"enforce": "decision"},
+}
+X, Y, GROUPS = make_biased_classification(2500, gap=0.3, n_groups=3, random_state=0)
+WEIGHT = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+DATA = np.column_stack([GROUPS, X]), Y, WEIGHT
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None, [True]])
+def test_disk_is_a_switch(value):
+    X, y, _ = (da.from_array(one, chunks=len(one)) for one in DATA)
+    clf = FairLogisticClassifier(sensitive_columns=[0])
+    clf.disk = value
+    with pytest.raises(ValueError, match="disk must be True, False or 'auto'"):
+        clf.fit(X, y)
+
+
+def fitted(kind, options, X, y, weight):
+    given = {"constraint": "demographic_parity", "kappa": 0.05, **options}
+    sensitive = {} if "sensitive_columns" in given else {"sensitive_features": X[:, 0]}
+    return kind(**given).fit(X, y, weight, **sensitive)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_options_that_read_the_rows_more_than_once_mean_the_same(name):
+    here = fitted(in_memory_classifier, OPTIONS[name], *DATA)
+    there = fitted(FairLogisticClassifier, OPTIONS[name], *arrays(*DATA))
+    if "enforce" in OPTIONS[name]:
+        assert there.decision_search_.met
+        assert there.decision_gap_ <= 0.05 + 1e-9
+        assert there.score(*map(da.from_array, DATA)) == pytest.approx(here.score(*DATA), abs=0.01)
+    else:
+        assert_same_fit(there, here)
+        assert there.threshold_ == pytest.approx(here.threshold_, abs=1e-7)
+        predicted = there.predict(da.from_array(DATA[0], chunks=900)).compute()
+        np.testing.assert_array_equal(predicted, here.predict(DATA[0]))
+        assert there.result_.data_passes == here.result_.data_passes
+    rate = OPTIONS[name].get("threshold")
+    if rate is not None:
+        X, _, weight = DATA
+        selected = weight @ (there.predict(da.from_array(X)).compute() == there.pos_label_)
+        assert selected / weight.sum() == pytest.approx(rate.rate, abs=0.02 * rate.rate)

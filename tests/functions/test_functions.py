@@ -54,18 +54,6 @@ def test_derivative_lies_between_the_one_sided_differences(function, t):
     assert slopes[0] - rounding <= found <= slopes[1] + rounding
 
 
-@each([f for f in ALL if f.smooth])
-@given(t=points)
-def test_derivative_of_a_smooth_function_is_the_central_difference(function, t):
-    h = 1e-5
-    behind, ahead = function.value(np.array([t - h, t + h]))
-    expected = (ahead - behind) / (2 * h)
-    bend = max(np.abs(function.curvature)) / 2  # all of it may change at t
-    assert_allclose(
-        derivative(function, np.array([t]))[0], expected, rtol=1e-6, atol=1e-7 + h * bend
-    )
-
-
 @each([f for f in ALL if f.twice_differentiable])
 @given(t=points)
 def test_second_derivative_is_the_central_difference_of_the_derivative(function, t):

@@ -22,20 +22,6 @@ def model_of(X, weight=None):
     return LeafModel.of(LeafFeatures(leaves_of, SIZES), X, weight, initial)
 
 
-def test_scores_are_sums_of_leaf_values_and_the_intercept(rng):
-    X, values = rng.normal(size=(50, 2)), rng.normal(size=7)
-    trees = np.split(values[:-1], np.cumsum(SIZES)[:-1])
-    leaves = leaves_of(X)
-    expected = values[-1] + sum(tree[leaves[:, k]] for k, tree in enumerate(trees))
-    assert_allclose(model_of(X).forward(values)[0], expected, rtol=1e-13)
-
-
-def test_the_pullback_is_the_transpose_of_the_forward_pass(rng):
-    X, values, v = rng.normal(size=(50, 2)), rng.normal(size=7), rng.normal(size=50)
-    scores, pullback = model_of(X).forward(values)
-    assert_allclose(pullback(v) @ values, v @ scores, rtol=1e-12)
-
-
 def test_other_rows_are_given_as_raw_features(rng):
     X, other, values = rng.normal(size=(50, 2)), rng.normal(size=(20, 2)), rng.normal(size=7)
     assert_allclose(

@@ -52,14 +52,6 @@ def test_gradient_lies_between_the_one_sided_differences(penalty, w):
 
 
 @each(ALL)
-@given(w=away_from_zero)
-def test_gradient_is_the_central_difference(penalty, w):
-    behind, ahead = slopes(penalty, w, h=1e-5)
-    # half of the jump of a second derivative (SCAD at 1 and 2) times h
-    assert_allclose(penalty.gradient(w), 0.5 * (behind + ahead), atol=1e-5)
-
-
-@each(ALL)
 def test_smooth_says_whether_there_is_a_kink_at_zero(penalty):
     behind, ahead = slopes(penalty, np.zeros(N_VARIABLES))
     assert penalty.smooth == (np.abs(ahead - behind).max() < 1e-4)

@@ -6,18 +6,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 from _support.small_problems import PROBLEMS, data, problem_of, two_models
-from _support.toy_terms import NeymanPearson, RateAboveThreshold
+from _support.toy_terms import RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
 
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
 from fairconstrained.domains import L2Ball
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average, cell_matrix
+from fairconstrained.terms.class_losses import class_losses
 
 
 def lagrangian(problem, w, multipliers):
@@ -267,7 +270,7 @@ def test_terms_may_take_scores_of_several_classes(rng, fit_intercept):
     X = data()[0]
     labels = np.arange(40) % 3
     model = LinearModel(X, fit_intercept, n_outputs=3)
-    term = NeymanPearson(labels, 1.0 / np.bincount(labels)[labels])
+    term = class_losses(Sigmoid(), labels, np.ones(40), [0, 1, 2], [0.4] * 3)
     objective = CompositeFunction(penalty=Proximity(np.ones(model.n_parameters), 0.1))
     problem = Problem(objective, (CompositeFunction(model, term),))
     w = rng.normal(size=problem.n_variables)
@@ -275,8 +278,8 @@ def test_terms_may_take_scores_of_several_classes(rng, fit_intercept):
     assert_gradient(problem, w, rng.uniform(size=3))
     scores = model.scores(w)
     losses = [
-        sum(term.function.value(scores[i, l] - scores[i, k]) for l in range(3) if l != k)
+        sum(expit(scores[i, k] - scores[i, l]) for l in range(3) if l != k)
         for i, k in enumerate(labels)
     ]
-    expected = [np.mean(np.array(losses)[labels == k]) - term.kappa for k in range(3)]
+    expected = [np.mean(np.array(losses)[labels == k]) - 0.4 for k in range(3)]
     assert_allclose(problem.at(w).constraints, expected)
