@@ -1,34 +1,19 @@
 """List the benchmarks, run one, or run all: ``python -m benchmarks [NAME] [options]``."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.options import make_parser, parse
 from benchmarks.harness.tables import write_table
 
-BENCHMARKS = (
-    "compare",
-    "speed",
-    "trace",
-    "scale",
-    "all_solvers",
-    "decisions",
-    "bounds",
-    "alternatives",
-    "proxies",
-    "scoreboard",
-    "papers",
-    "complexity",
-    "fuzz",
-    "mutants",
-)
+# A benchmark is a module beside this one, or the package of the fuzzer.
+BENCHMARKS = sorted({path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} | {"fuzz"})
 _USAGE = """
 python -m benchmarks NAME --help         the options of a benchmark
 python -m benchmarks NAME [--quick] ...  run it; --quick takes small data and few settings

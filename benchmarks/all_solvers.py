@@ -8,14 +8,13 @@ Results are kept with the commit: what is there is not run again. ``--solver`` a
 choose what is run.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,16 +41,16 @@ DEFAULT = "auto"
 REFERENCES = ("smoothing", "augmented-lagrangian", "3s-econ")
 VARIANTS = {"surrogate": ("sigmoid", "ramp"), "loss": ("logistic", "hinge")}
 LEAST_SCALE = 0.05  # the relative gap of an objective near zero is in units of this
+FIGURES = ("violation", "KKT residual", "passes", "CPU seconds", "answer of")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem: data, constraint with its tolerance, surrogate or loss, what is minimised."""
+    """A problem: data, constraint, surrogate or loss, what is minimised."""
 
     data: str
     rows: int
     constraint: str
-    kappa: float
     variant: str
     goal: str = "accuracy"
 
@@ -73,7 +72,7 @@ class Case:
         if self.constraint == "bounded_group_loss" and self.goal == "accuracy":
             constraint.set_params(bound=loss_bound(self.data, self.rows, self.variant))
         options = {"solver": solver, "goal": self.goal, "random_state": 0}
-        return FairLogisticClassifier(constraint, self.kappa, **options)
+        return FairLogisticClassifier(constraint, KAPPA, **options)
 
 
 def _parameter(constraint: str) -> str:
@@ -144,23 +143,17 @@ def fit(task: tuple[Case, str]) -> Row:
 
 def tasks(options: Namespace) -> Iterator[tuple[Case, str]]:
     """Yield the problems that the options name, with the solvers of each."""
-    for data in options.data:
+    named = [name for name in CLASSIFIER_CONSTRAINTS if name not in ("coverage", "churn")]
+    for data, name in product(options.data, named):  # fits without constraints meet the two
         rows = options.rows if data == "generated" else 0
-        cases = [
-            Case(data, rows, name, KAPPA, variant, goal)
-            for name in CLASSIFIER_CONSTRAINTS
-            if name not in ("coverage", "churn")  # which fits without constraints meet
-            for variant in variants(name)
-            for goal in ("accuracy", "fairness")
-        ]
-        for case in cases:
-            fair = case.goal == "fairness"
-            solvers = [DEFAULT, *REFERENCES] if fair else list(SOLVERS)
-            wanted = options.constraint
-            if wanted is None or {case.constraint, f"{case.constraint}:{case.variant}"} & {*wanted}:
-                yield from (
-                    (case, s) for s in solvers if (DEFAULT if fair else s) in options.solver
-                )
+        for variant, goal in product(variants(name), ("accuracy", "fairness")):
+            case = Case(data, rows, name, variant, goal)
+            wanted = options.constraint or [name]
+            if {name, f"{name}:{variant}"} & {*wanted}:
+                fair = goal == "fairness"
+                for solver in (DEFAULT, *REFERENCES) if fair else SOLVERS:
+                    if (DEFAULT if fair else solver) in options.solver:
+                        yield case, solver
 
 
 def best_objective(results: list[Row]) -> float:
@@ -176,17 +169,21 @@ def table(results: dict[tuple[Case, str], Row]) -> list[Row]:
     """Return a row for every run."""
     rows = []
     for (case, solver), result in results.items():
-        same = [one for (other, _), one in results.items() if other == case and "passes" in one]
-        best = best_objective(same)
-        gap = (result.get("objective", np.nan) - best) / max(abs(best), LEAST_SCALE)
-        row: Row = {"data": case.data, "constraint": case.name, "solver": solver}
-        row |= {"status": result["status"], "objective": result.get("objective", "")}
-        row["relative gap"] = gap
-        for name in ("violation", "KKT residual", "passes", "CPU seconds", "answer of"):
-            row[name] = result.get(name, "")
-        row |= stamp(result)
+        same = [run for (other, _), run in results.items() if other == case and "passes" in run]
+        best, objective = best_objective(same), result.get("objective", np.nan)
+        gap = (objective - best) / max(abs(best), LEAST_SCALE)
         reference = case.goal == "fairness" and solver != DEFAULT
-        rows.append({**row, "verdict": "" if reference else verdict(case, solver, result, gap)})
+        rows.append({
+            "data": case.data,
+            "constraint": case.name,
+            "solver": solver,
+            "status": result["status"],
+            "objective": result.get("objective", ""),
+            "relative gap": gap,
+            **{name: result.get(name, "") for name in FIGURES},
+            **stamp(result),
+            "verdict": "" if reference else verdict(case, solver, result, gap),
+        })  # fmt: skip
     return rows
 
 

@@ -9,8 +9,6 @@ those of the rows to measure on of five divisions together. The interval is that
 of the two gaps, by the bootstrap, for all tasks at once (Bonferroni).
 """
 
-from __future__ import annotations
-
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from benchmarks.harness.data import FRAMES, Data, encode
+from benchmarks.harness.data import Data, encode, frame
 from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.tables import Row, at_most, write_table
@@ -51,8 +49,8 @@ def load(task: str) -> Data:
     """Return features without the sensitive columns, labels and groups."""
     if task != "compas":
         return load_scenario(task)
-    frame, y, groups = FRAMES["compas"]()
-    return encode(frame.drop(columns="race")), np.asarray(y), np.asarray(groups.astype(str))
+    columns, y, groups = frame("compas")
+    return encode(columns.drop(columns="race")), y, groups
 
 
 def divisions(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -149,8 +147,5 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """Write alternatives.md and alternatives.csv."""
-    rows: list[Row] = []
-    for row in rows_of(options):
-        rows.append(row)
-        print(*row.values(), flush=True)
-    write_table(rows, "alternatives", "Gaps of alternatives, and of retraining", options.out)
+    title = "Gaps of alternatives, and of retraining"
+    write_table(rows_of(options), "alternatives", title, options.out)

@@ -7,8 +7,6 @@ paths, the objective is the sum over the points, and the violation the largest. 
 of the library are used, so that older versions can be compared with.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 import time
@@ -19,12 +17,12 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
+from benchmarks.harness.data import DATA
 from benchmarks.harness.options import ROOT, Default, add_choice, add_numbers
 from benchmarks.harness.processes import ratio
 from benchmarks.harness.tables import Row, at_most, write_table
 
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
-PATH_DATA = ("a9a", "bank", "compas", "law_school")
 SIDES = ("base", "current")
 
 
@@ -79,7 +77,7 @@ def compare(task: Row, workers: dict[str, ProcessPoolExecutor], repeats: int) ->
     seconds = {side: [run["CPU seconds"] for run in runs[side][1:]] for side in SIDES}
     base, current = (runs[side][0] for side in SIDES)
     slower = ratio(seconds["current"], seconds["base"])
-    row = {
+    return {
         **task,
         "passes, base": base["passes"],
         "passes": current["passes"],
@@ -91,8 +89,6 @@ def compare(task: Row, workers: dict[str, ProcessPoolExecutor], repeats: int) ->
         "violation": current["violation"],
         "ratio <= 1.05": at_most(slower, 1.05),
     }
-    print(*row.values(), flush=True)
-    return row
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -101,7 +97,7 @@ def add_options(parser: ArgumentParser) -> None:
     add_choice(parser, "--tables", ("fits", "paths"), quick=["fits", "paths"], help="tables")
     add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS[:1], help="constraints")
     add_numbers(parser, "--kappas", [0.1, 0.05, 0.02, 0.01], [0.05], "of fits")
-    add_choice(parser, "--data", PATH_DATA, quick=["compas"], help="data sets of paths")
+    add_choice(parser, "--data", DATA, quick=["compas"], help="data sets of paths")
     parser.add_argument("--repeats", type=int, default=Default(7, 1), help="timed runs of each")
 
 
@@ -113,8 +109,8 @@ def run(options: Namespace) -> None:
         for side, checkout in zip(SIDES, (options.base, ROOT), strict=True)
     }
     try:
-        rows = [compare(task, workers, options.repeats) for task in tasks(options)]
+        rows = (compare(task, workers, options.repeats) for task in tasks(options))
+        write_table(rows, "compare", f"This checkout against {options.base}", options.out)
     finally:
         for worker in workers.values():
             worker.shutdown()
-    write_table(rows, "compare", f"This checkout against {options.base}", options.out)

@@ -6,10 +6,8 @@ Constants are choices of ours. Objective, constraint and constraint-gradient eva
 apart. From the first accuracy on that takes more than --passes, a method is left out.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
@@ -69,9 +67,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--passes", type=float, default=Default(25_000.0, 500.0), help=most)
 
 
-def rows_of(problem: Problem, options: Namespace) -> list[Row]:
-    """Return the evaluations of every method and accuracy."""
-    rows = []
+def rows_of(problem: Problem, options: Namespace) -> Iterator[Row]:
+    """Yield the evaluations of every method and accuracy."""
     for method, (exponent, make) in METHODS.items():
         for eps in (0.001 * number for number in options.eps):
             limits: dict[str, Any] = {"tol": eps, "max_data_passes": options.passes}
@@ -79,9 +76,7 @@ def rows_of(problem: Problem, options: Namespace) -> list[Row]:
             if not result.converged:
                 break
             figures = {"method": method, "theory": exponent, "eps": eps, **result.evaluations}
-            rows.append({**figures, "iterations": result.n_iter})
-            print(*rows[-1].values(), flush=True)
-    return rows
+            yield {**figures, "iterations": result.n_iter}
 
 
 def run(options: Namespace) -> None:

@@ -7,8 +7,6 @@ both make random decisions, whose expectations are measured, and the latter sees
 rows and asks for equal rates whatever the bound is.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -22,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness.data import Data, encode, load
+from benchmarks.harness.data import Data, load
 from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.frontier import counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
@@ -30,7 +28,6 @@ from benchmarks.harness.pages import Page, boxes
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact
-from fairconstrained.datasets import fetch_adult, fetch_compas
 
 MOMENTS = {
     "demographic_parity": ("DemographicParity", "demographic_parity"),
@@ -40,33 +37,19 @@ MOMENTS = {
 }
 
 
-def adult(*columns: str) -> Data:
-    data, y = fetch_adult(), np.asarray(fetch_adult().target)
-    names = data.sensitive_features[list(columns)].astype(str).agg(" ".join, axis=1)
-    return encode(data.data), (y == y.max()).astype(int), names.to_numpy(str)
-
-
-def three_races() -> Data:
-    data = fetch_compas()
-    race = data.sensitive_features["race"].astype(str)
-    rows = race.isin(race.value_counts().index[:3])
-    y = np.asarray(data.target[rows])
-    return encode(data.data[rows]), (y == y.max()).astype(int), race[rows].to_numpy(str)
-
-
 CASES: dict[str, tuple[Callable[[], Data], str, float]] = {
     "compas, races": (partial(load, "compas"), "demographic_parity", 0.02),
     "compas, races, odds": (partial(load, "compas"), "equalized_odds", 0.05),
     "compas, races, impact": (partial(load, "compas"), "disparate_impact", 0.8),
-    "compas, three races": (three_races, "demographic_parity", 0.03),
+    "compas, three races": (partial(load, "compas, three races"), "demographic_parity", 0.03),
     "law school, race": (partial(load, "law_school"), "demographic_parity", 0.02),
     "law school, race, odds": (partial(load, "law_school"), "equalized_odds", 0.02),
     "bank, age": (partial(load, "bank"), "demographic_parity", 0.02),
     "bank, age, errors": (partial(load, "bank"), "error_rate_parity", 0.005),
-    "adult, sex": (partial(adult, "sex"), "demographic_parity", 0.02),
-    "adult, sex, odds": (partial(adult, "sex"), "equalized_odds", 0.02),
-    "adult, race, odds": (partial(adult, "race"), "equalized_odds", 0.05),
-    "adult, sex and race": (partial(adult, "sex", "race"), "demographic_parity", 0.05),
+    "adult, sex": (partial(load, "adult"), "demographic_parity", 0.02),
+    "adult, sex, odds": (partial(load, "adult"), "equalized_odds", 0.02),
+    "adult, race, odds": (partial(load, "adult by race"), "equalized_odds", 0.05),
+    "adult, sex and race": (partial(load, "adult by both"), "demographic_parity", 0.05),
     **{
         f"{name}, {rule}": (partial(load_scenario, name), rule, kappa)
         for name, rule, kappa in (
@@ -135,7 +118,7 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
     bound = 1.0 - kappa if rule == "disparate_impact" else kappa
     new = [one[1] for one in rates]
     noise = jackknife_half_width(
-        lambda some: gap(rule, [new[k] for k in some]), tuple(range(len(splits))), 3.0 / 7.0
+        lambda some: gap(rule, [new[k] for k in some]), len(splits), 3.0 / 7.0
     )
     return {
         "case": case,

@@ -6,8 +6,6 @@ of these rows, gives all others probabilities. Gaps of decisions are those of th
 the gap of the true groups.
 """
 
-from __future__ import annotations
-
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -81,10 +79,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """Write proxies.md and proxies.csv."""
-    rows: list[Row] = []
+    title = "True gaps on new rows, by what the fit was given"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # of proxies that guess badly
-        for row in rows_of(options):
-            rows.append(row)
-            print(*row.values(), flush=True)
-    write_table(rows, "proxies", "True gaps on new rows, by what the fit was given", options.out)
+        write_table(rows_of(options), "proxies", title, options.out)

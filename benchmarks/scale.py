@@ -20,22 +20,142 @@ For 1e8 rows, 8 GB of Parquet:
 the workers are to keep them in files.
 """
 
-from __future__ import annotations
-
+import os
 import shutil
+import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.harness.options import add_numbers
-from benchmarks.harness.scale_runs import ROW_BYTES, Figures, on_workers
 from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row, at_least, at_most, write_table
+from benchmarks.harness.tables import Row, at_most, write_table
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.problem.problem import Problem
 
 TINY = 4000  # rows, in four files
 MOST_IN_MEMORY = 10_000_000
 MANY = [100_000, 1_000_000, 4_000_000, 10_000_000]
+FEATURES = [f"x{k}" for k in range(20)]
+BLOCK = 1_000_000  # rows of a file: 80 MB, about what dask recommends for a partition
+ROW_BYTES = 4 * len(FEATURES) + 1  # with the atom
+CLUSTER = {
+    "threads_per_worker": 1,
+    "dashboard_address": None,
+    "memory_limit": 0,
+    # Arrow's default allocator keeps memory that it does not use.
+    "env": {"ARROW_DEFAULT_MEMORY_POOL": "system"},
+}
+
+
+def _block(seed: int, n: int) -> pd.DataFrame:
+    """Return rows of features, label and group."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, len(FEATURES)), dtype=np.float32)
+    table = pd.DataFrame(X, columns=FEATURES)
+    group = rng.integers(0, 2, n)
+    table["x0"] += np.float32(0.7) * group.astype(np.float32)
+    score = table[FEATURES[:5]].sum(axis=1) + 0.8 * group + rng.logistic(size=n)
+    return table.assign(label=(score > 0.4).astype(np.int8), group=group.astype(np.int8))
+
+
+def written(folder: Path, n_rows: int) -> list[Path]:
+    """Return Parquet files with so many rows; files that are not there are written."""
+    size = min(BLOCK, max(n_rows // 4, 1))
+    paths = []
+    for seed, first in enumerate(range(0, n_rows, size)):
+        n = min(size, n_rows - first)
+        path = folder / f"rows-{n}" / f"part-{seed:04d}.parquet"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _block(seed, n).to_parquet(path.with_suffix(".tmp"), index=False)
+            path.with_suffix(".tmp").replace(path)
+        paths.append(path)
+    return paths
+
+
+def _evaluate(problem: Problem, n: int) -> Iterator[tuple[float, float]]:
+    """Yield the seconds and the CPU seconds of evaluations with a gradient, at random points."""
+    random = np.random.default_rng(0)
+    for w in random.normal(scale=0.3, size=(n, problem.n_variables)):
+        start, before = time.perf_counter(), time.process_time()
+        at = problem.at(w)
+        assert np.isfinite(at.objective)
+        at.gradient(np.ones(problem.n_constraints))
+        yield time.perf_counter() - start, time.process_time() - before
+
+
+def _in_memory(paths: list[Path]) -> Problem:
+    """Return the same problem in memory."""
+    table = pd.concat([pd.read_parquet(path) for path in paths])
+    X = np.ascontiguousarray(table[FEATURES].to_numpy())
+    y, groups = table["label"].to_numpy(), table["group"].to_numpy()
+    del table
+    estimator = FairLogisticClassifier("demographic_parity", 0.02)
+    return estimator.bind(X, y, sensitive_features=groups).problem.uncounted()
+
+
+def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, compare: bool) -> Row:
+    """Return the figures of a fit on worker processes, and of rounds at random points after it.
+
+    With `compare` the same evaluations run in this process as well, on the same rows, in turns.
+    """
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster, wait
+
+    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
+
+    figures: Row = {"load": os.getloadavg()[0]}
+    problems = []
+
+    class Watched(DaskClassifier):
+        def _minimize(self, problem: Any, *args: Any, **options: Any) -> Any:
+            problems.append(problem)
+            wait(problem.objective.model.shards.futures)
+            figures["preparation"] = time.perf_counter() - start
+            return super()._minimize(problem, *args, **options)
+
+    # A function of a function is sent as it is: the workers import nothing of the benchmarks, so
+    # that their memory is that of a user's.
+    def used() -> tuple[float, float, int]:
+        """Return CPU seconds of a worker, those of its threads that compute tasks, and its size."""
+        import threading
+
+        import psutil
+
+        names = {thread.native_id: thread.name for thread in threading.enumerate()}
+        process = psutil.Process()
+        tasks = sum(
+            thread.user_time + thread.system_time
+            for thread in process.threads()
+            if "Dask-Default-Threads" in names.get(thread.id, "")
+        )
+        times = process.cpu_times()
+        return times.user + times.system, tasks, process.memory_info().rss
+
+    with LocalCluster(n_workers=n_workers, **CLUSTER) as made, Client(made) as client:
+        table = dd.read_parquet(paths)
+        start = time.perf_counter()
+        model = Watched("demographic_parity", 0.02)
+        model.client, model.disk = client, disk
+        model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
+        figures |= {"seconds": time.perf_counter() - start, "passes": model.result_.data_passes}
+        sides = [problems[0].uncounted(), *([_in_memory(paths)] if compare else [])]
+        n = int(np.clip(30_000_000 // n_rows, 8, 40))
+        before = client.run(used)
+        turns = list(zip(*(_evaluate(problem, n) for problem in sides), strict=True))
+        after = client.run(used)
+    spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
+    figures |= {"cpu": spent[0], "computing": spent[1]}
+    figures["round"] = median(turn[0][0] for turn in turns)
+    if compare:
+        figures["in memory"] = sum(turn[1][1] for turn in turns) / n
+    return figures | {"resident": max(size for _, _, size in after.values())}
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -51,14 +171,13 @@ def run(options: Namespace) -> None:
     store = Store(options.out / "scale")
     folder = options.data or options.out / "scale-data"
 
-    def workers(n_rows: int, n_workers: int, *, compare: bool = False) -> Figures:
+    def workers(n_rows: int, n_workers: int, *, compare: bool = False) -> Row:
+        def measured() -> Row:
+            paths = written(folder, n_rows)
+            return on_workers(paths, n_rows, n_workers, disk=options.disk, compare=compare)
+
         key = ("disk" if options.disk else "memory", str(n_rows), str(n_workers))
-        figures = store.get(key)
-        if figures is None:
-            measured = on_workers(folder, n_rows, n_workers, disk=options.disk, compare=compare)
-            figures = store.put(key, measured)
-            print(key, measured, flush=True)
-        return figures
+        return store.of(key, measured)
 
     sizes = sorted(options.rows)
     fits = {n: workers(n, 1, compare=n <= MOST_IN_MEMORY) for n in sizes}
@@ -77,10 +196,10 @@ def _slope(cpu: dict[int, float]) -> float:
     return float(np.polyfit(sizes, np.array(list(cpu.values())), 1, w=1.0 / sizes)[0])
 
 
-def _targets(fits: dict[int, Figures], tiny: Figures, two: Figures) -> list[Row]:
+def _targets(fits: dict[int, Row], tiny: Row, two: Row) -> list[Row]:
     most, overhead = max(fits), 1000.0 * tiny["round"]
-    memory = max(one["resident"] - n * ROW_BYTES for n, one in fits.items()) / 1e6
-    local = {n: one["in memory"] for n, one in fits.items() if "in memory" in one}
+    memory = max(fit["resident"] - n * ROW_BYTES for n, fit in fits.items()) / 1e6
+    local = {n: fit["in memory"] for n, fit in fits.items() if "in memory" in fit}
     ours, theirs = 1e9 * _slope({n: fits[n]["computing"] for n in local}), 1e9 * _slope(local)
     times = fits[most]["round"] / two["round"]
     rows = [
@@ -89,9 +208,9 @@ def _targets(fits: dict[int, Figures], tiny: Figures, two: Figures) -> list[Row]
          f"{max(local):g}", ours, theirs, at_most(ours, 1.05 * theirs)),
         ("memory of a worker beyond its shards (MB), largest", "", memory, 250.0,
          at_most(memory, 250.0)),
-        ("seconds per round: one worker over two", most, times, 1.7, at_least(times, 1.7)),
+        ("seconds per round: one worker over two", most, times, 1.7, at_most(1.7, times)),
     ]  # fmt: skip
-    many = {n: one["round"] for n, one in fits.items() if one["round"] > 2.0 * tiny["round"]}
+    many = {n: fit["round"] for n, fit in fits.items() if fit["round"] > 2.0 * tiny["round"]}
     if len(many) > 1:
         beyond = np.log(np.array(list(many.values())) - tiny["round"])
         slope = float(np.polyfit(np.log(list(many)), beyond, 1)[0])
@@ -103,7 +222,7 @@ def _targets(fits: dict[int, Figures], tiny: Figures, two: Figures) -> list[Row]
     return [{**dict(zip(names, row, strict=True)), "load": load} for row in rows]
 
 
-def _details(n_rows: int, n_workers: int, figures: Figures) -> Row:
+def _details(n_rows: int, n_workers: int, figures: Row) -> Row:
     return {
         "rows": n_rows,
         "workers": n_workers,

@@ -13,8 +13,6 @@ Packages that are not installed are listed as missing. Results are kept: what is
 again.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -102,11 +100,11 @@ def measures(fits: list[Row], *, relative: bool, least: int) -> tuple[np.ndarray
 
 def verdict(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> Row:
     """Return our accuracy less the peer's at equal gaps, and half its 95% interval."""
-    every = tuple(range(ours[0].shape[1]))
+    n = ours[0].shape[1]
     free = float(ours[0][-1].mean())
     reach = [float(gaps.mean(axis=1).min()) for gaps, _ in (ours, theirs)]
 
-    def difference(splits: frontier.Splits) -> float:
+    def difference(splits: Any) -> float:
         points = [[each[:, splits].mean(axis=1) for each in one] for one in (ours, theirs)]
         low, high = max(gaps.min() for gaps, _ in points), points[0][0][-1]
         at = low + FRACTIONS * (high - low)
@@ -115,8 +113,8 @@ def verdict(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> Row
         )
         return float(mine - other)
 
-    mean, n = difference(every), len(every)
-    noise = frontier.jackknife_half_width(difference, every, TEST_SHARE / (1.0 - TEST_SHARE))
+    mean = difference(slice(None))
+    noise = frontier.jackknife_half_width(difference, n, TEST_SHARE / (1.0 - TEST_SHARE))
     t = abs(mean) * student.ppf(0.975, n - 1) / max(noise, 1e-9)
     said = "level" if abs(mean) <= noise else "ahead" if mean > 0.0 else "behind"
     return {

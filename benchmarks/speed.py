@@ -7,9 +7,6 @@ as long as an evaluation of all functions and a gradient, in the units of the fi
 as many passes is faster. `--docs docs` writes the figures of the page speed.md.
 """
 
-from __future__ import annotations
-
-import time
 import tracemalloc
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
@@ -19,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -92,25 +90,15 @@ class Work:
             if self.solver:
                 runs["solver"] = partial(default_solver(problem).minimize, problem.uncounted())
             runs["pass"] = partial(evaluate, problem, clf.fit(X, y, sensitive_features=groups))
-            seconds = in_turns(runs, self.repeats, clock=time.process_time)
+            seconds = in_turns(runs, self.repeats)
             passes = clf.result_.data_passes
-            yield row(
-                f"{name}, {constraint}",
-                "LogisticRegression",
-                ratio(seconds["ours"], seconds["LR"]),
-                limit,
-                seconds=median(seconds["ours"]),
-                passes=passes,
-                alone=passes * ratio(seconds["pass"], seconds["LR"]),
-            )
+            alone = passes * ratio(seconds["pass"], seconds["LR"])
+            what, ours = f"{name}, {constraint}", (seconds["ours"], seconds["LR"])
+            more = {"data passes": passes, "passes alone": alone}
+            yield timed(what, "LogisticRegression", *ours, limit, **more)
             if self.solver:
-                yield row(
-                    f"{name}, {constraint}, from the solver's call on",
-                    "LogisticRegression",
-                    ratio(seconds["solver"], seconds["LR"]),
-                    1.0,
-                    seconds=median(seconds["solver"]),
-                )
+                what, ours = f"{what}, from the solver's call on", (seconds["solver"], ours[1])
+                yield timed(what, "LogisticRegression", *ours, 1.0)
 
 
 def evaluate(problem: Any, clf: FairLogisticClassifier) -> None:
@@ -119,16 +107,7 @@ def evaluate(problem: Any, clf: FairLogisticClassifier) -> None:
     at.gradient(np.ones(len(at.constraints)))
 
 
-def row(
-    what: str,
-    unit: str,
-    figure: float,
-    limit: float,
-    *,
-    seconds: float | str = "",
-    passes: float | str = "",
-    alone: float | str = "",
-) -> Row:
+def row(what: str, unit: str, figure: float, limit: float, **more: float) -> Row:
     """Return a line of the table."""
     return {
         "what": what,
@@ -136,21 +115,25 @@ def row(
         "figure": figure,
         "target": f"<= {limit:g}",
         "verdict": at_most(figure, limit),
-        "seconds": seconds,
-        "data passes": passes,
-        "passes alone": alone,
+        **dict.fromkeys(("seconds", "data passes", "passes alone"), ""),
+        **more,
     }
 
 
-FEW: dict[str, Work] = {
+def timed(
+    what: str, unit: str, ours: list[float], others: list[float], limit: float, **more: float
+) -> Row:
+    """Return a line with the ratio of neighbouring runs."""
+    return row(what, unit, ratio(ours, others), limit, seconds=median(ours), **more)
+
+
+WORK: dict[str, Work] = {
     "300 x 10": Work(partial(biased, 300, 10), RATES, (1.5, 1.8), repeats=41, solver=True),
     "1,000 x 10": Work(partial(biased, 1000, 10), RATES, (1.5, 1.8), repeats=41, solver=True),
     "300 x 60": Work(partial(biased, 300, 60), RATES, (2.0, 2.0), repeats=41, solver=True),
     "1,000 x 60": Work(partial(biased, 1000, 60), RATES, (2.0, 2.0), repeats=41, solver=True),
     "1,000 x 10 ": Work(partial(biased, 1000, 10), RANKS | AUCS, (2.5, 6, 4, 4, 4), repeats=11),
     "20,000 x 20": Work(partial(biased, 20_000, 20), RATES, (1.5, 1.5), repeats=11),
-}
-MANY: dict[str, Work] = {
     "a9a": Work(partial(load, "a9a"), RATES | RANKS, (1.0, 1.0, 2.5, 6.0)),
     "100,000 x 20, float32": Work(partial(biased, 100_000, 20, 2, np.float32), RATES, (1.5, 1.5)),
     "131,000 x 20, float32": Work(partial(biased, 131_000, 20, 2, np.float32), RATES, (1.5, 1.5)),
@@ -167,16 +150,11 @@ MANY: dict[str, Work] = {
 def infeasible(repeats: int) -> Row:
     """Return the time of a fit to a bound that no model meets over that to one that some meet."""
     X, y, groups = biased(1000, 10)
-    feasible, none = (
-        partial(clf.fit, X, y, sensitive_features=groups)
-        for clf in (
-            FairLogisticClassifier("bounded_group_loss", kappa, bound=False) for kappa in (0.5, 0.1)
-        )
-    )
-    seconds = in_turns({"none": none, "some": feasible}, repeats, clock=time.process_time)
-    figure = ratio(seconds["none"], seconds["some"])
+    models = [FairLogisticClassifier("bounded_group_loss", k, bound=False) for k in (0.1, 0.5)]
+    fits = [partial(model.fit, X, y, sensitive_features=groups) for model in models]
+    seconds = in_turns(dict(zip(("none", "some"), fits, strict=True)), repeats)
     what = "1,000 x 10, a group loss that no model reaches"
-    return row(what, "a feasible fit", figure, 2.0, seconds=median(seconds["none"]))
+    return timed(what, "a feasible fit", seconds["none"], seconds["some"], 2.0)
 
 
 def path_row(name: str, data: Data, constraint: str, repeats: int) -> Row:
@@ -188,19 +166,12 @@ def path_row(name: str, data: Data, constraint: str, repeats: int) -> Row:
 
     def singly() -> None:
         for kappa in points.kappas:
-            FairLogisticClassifier(constraint, kappa, bound=False).fit(
-                X, y, sensitive_features=groups
-            )
+            clone(model).set_params(kappa=kappa, bound=False).fit(X, y, sensitive_features=groups)
 
-    seconds = in_turns({"path": path, "fits": singly}, repeats, clock=time.process_time)
-    return row(
-        f"path of {len(points)} points, {name}, {constraint}",
-        "30 single fits",
-        ratio(seconds["path"], seconds["fits"]),
-        0.3,
-        seconds=median(seconds["path"]),
-        passes=float(points.data_passes.sum()),
-    )
+    seconds = in_turns({"path": path, "fits": singly}, repeats)
+    what, passes = f"path of {len(points)} points, {name}, {constraint}", points.data_passes.sum()
+    more = {"data passes": float(passes)}
+    return timed(what, "30 single fits", seconds["path"], seconds["fits"], 0.3, **more)
 
 
 def text_row(n_rows: int) -> Row:
@@ -230,7 +201,7 @@ def memory_row(n_rows: int, constraint: str) -> Row:
 
 def add_options(parser: ArgumentParser) -> None:
     """Add --only."""
-    names = [*FEW, *MANY, "rest"]
+    names = [*WORK, "rest"]
     default = Default(names, ["300 x 10"])
     parser.add_argument("--only", nargs="+", metavar="WORK", default=default, help="some of these")
 
@@ -239,7 +210,7 @@ def run(options: Namespace) -> None:
     """Write speed.md, speed.csv and, with --docs, the figures of the page."""
     rows: list[Row] = []
     with threadpool_limits(1):  # threads of one fit would use CPU time while the next one runs
-        for name, work in (FEW | MANY).items():
+        for name, work in WORK.items():
             if name in options.only:
                 rows += work.rows(name.strip())
         if "rest" in options.only:

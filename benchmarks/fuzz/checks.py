@@ -1,7 +1,5 @@
 """What must hold of fits, each a function that yields failures: figures are those of formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Each case is fitted, checked, fitted again with a change that must not matter, and compared.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 import traceback

@@ -1,7 +1,5 @@
 """Random constraints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random data sets: each is described by a few words and a seed; cases, and what draws them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether scipy's SLSQP, started from the answer, finds a clearly better feasible model nearby."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Also the rows that constraints see, and what is returned of a constraint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What constraints ask of scores and of decisions, written from their published formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Fits that must agree with the first one: the same data in other units, order, names or form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

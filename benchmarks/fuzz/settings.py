@@ -1,7 +1,5 @@
 """Which estimator a case has, with random settings and data that suit it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,22 +8,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.fuzz import data as forms
 from benchmarks.fuzz.constraints import KAPPAS, NAMES, as_objects, named, several
-from benchmarks.fuzz.data import (
-    DESIGNS,
-    FRAMES,
-    GROUP_KINDS,
-    LABELS,
-    SCALES,
-    WEIGHTS,
-    DataSpec,
-    Rng,
-    Settings,
-    every,
-    maybe,
-    one_of,
-    some,
-)
+from benchmarks.fuzz.data import DataSpec, Rng, Settings, every, maybe, one_of, some
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.domains import Box, L1Ball, L2Ball
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
@@ -58,17 +43,17 @@ def _data_set(rng: Rng, least: int = 30, most: int = 5000, **changes: Any) -> Da
     drawn = DataSpec(
         n_rows=max(least, min(n_rows, most)),
         n_features=n_features,
-        labels=one_of(rng, list(LABELS)),
+        labels=one_of(rng, list(forms.LABELS)),
         n_groups=(int(one_of(rng, [2, 2, 2, 2, 3, 3, 4, 6])),),
         seed=int(rng.integers(2**31)),
-        design=one_of(rng, [*DESIGNS, *["gaussian"] * 4, "binary"]),
-        scale=one_of(rng, ["unit"] * 5 + list(SCALES)),
+        design=one_of(rng, [*forms.DESIGNS, *["gaussian"] * 4, "binary"]),
+        scale=one_of(rng, ["unit"] * 5 + list(forms.SCALES)),
         container=one_of(rng, containers),
         positives=float(one_of(rng, [0.5, 0.5, 0.3, 0.7, 0.1, 0.05])),
         signal=float(one_of(rng, [1.0, 1.0, 2.0, 0.0, 5.0])),
         smallest=float(one_of(rng, [0.5, 0.5, 0.3, 0.1, 0.03])),
-        group_kind=one_of(rng, list(GROUP_KINDS)),
-        weights=one_of(rng, ["none"] * 6 + list(WEIGHTS)),
+        group_kind=one_of(rng, list(forms.GROUP_KINDS)),
+        weights=one_of(rng, ["none"] * 6 + list(forms.WEIGHTS)),
     )
     return replace(drawn, **changes)
 
@@ -120,7 +105,7 @@ def _with_sensitive(rng: Rng, settings: Settings, data: DataSpec) -> DataSpec:
         settings["combine"] = one_of(rng, ["intersection", "marginal", "marginal"])
         if any(type(each).__name__ == "MinorityRate" for each in constraints):
             settings["combine"] = "intersection"  # with "marginal" the minority has to be named
-    in_frame = data.container in FRAMES
+    in_frame = data.container in forms.FRAMES
     if maybe(rng, 0.1):
         kind = data.group_kind if in_frame else one_of(rng, ["integers", "floats"])
         data = replace(data, missing=0.1, group_kind=kind)

@@ -3,11 +3,9 @@
 Uses public names of the library only, so that `compare` can load them with another version of it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairconstrained.datasets import (
-    fetch_a9a,
-    fetch_adult,
-    fetch_bank,
-    fetch_communities,
-    fetch_compas,
-    fetch_law_school,
-    make_biased_classification,
-)
+from fairconstrained import datasets
 
 Data = tuple[Any, np.ndarray, np.ndarray]
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -44,31 +34,26 @@ def encode(frame: pd.DataFrame) -> np.ndarray:
     ).fit_transform(frame)
 
 
-def black_or_white() -> tuple:
-    """Return COMPAS with the rows of the two largest races."""
-    data = fetch_compas()
-    rows = data.sensitive_features["race"].isin(["African-American", "Caucasian"])
-    return data.data[rows], data.target[rows], data.sensitive_features["race"][rows]
-
-
-def _grouped(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[], tuple]:
-    def read() -> tuple:
-        data = fetch(**options)
-        groups = data.sensitive_features
-        return data.data, data.target, groups[column] if groups.ndim == 2 else groups
-
-    return read
-
-
-FRAMES: dict[str, Callable[[], tuple]] = {
-    "compas": black_or_white,
-    "communities": _grouped(fetch_communities, "racepctblack"),
-    "law_school": _grouped(fetch_law_school, "race"),
-    "bank": _grouped(fetch_bank, "age", version="additional"),
-    "adult": _grouped(fetch_adult, "sex"),
-}
 DATA = ("a9a", "bank", "compas", "law_school")
-QUICK_DATA = ("compas",)
+_FRAMES: dict[str, tuple[Callable[..., Any], list[str], int]] = {
+    # What reads a data set, the sensitive columns, and how many of the largest groups are kept.
+    "compas": (datasets.fetch_compas, ["race"], 2),
+    "compas, three races": (datasets.fetch_compas, ["race"], 3),
+    "law_school": (datasets.fetch_law_school, ["race"], 100),
+    "bank": (partial(datasets.fetch_bank, version="additional"), ["age"], 100),
+    "adult": (datasets.fetch_adult, ["sex"], 100),
+    "adult by race": (datasets.fetch_adult, ["race"], 100),
+    "adult by both": (datasets.fetch_adult, ["sex", "race"], 100),
+}
+
+
+def frame(name: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Return features as they are, labels, and groups as strings."""
+    fetch, columns, largest = _FRAMES[name]
+    data = fetch()
+    groups = pd.DataFrame(data.sensitive_features)[columns].astype(str).agg(" ".join, axis=1)
+    rows = groups.isin(groups.value_counts().index[:largest])
+    return data.data[rows], np.asarray(data.target[rows]), groups[rows].to_numpy(str)
 
 
 def signs(y: np.ndarray) -> np.ndarray:
@@ -80,12 +65,11 @@ def signs(y: np.ndarray) -> np.ndarray:
 def load(name: str) -> Data:
     """Return features, labels 0 and 1 (the larger label is 1), and groups as strings."""
     if name == "a9a":
-        X, y, groups = _arrays(fetch_a9a())
+        X, y, groups = _arrays(datasets.fetch_a9a())
     else:
-        frame, y, groups = FRAMES[name]()
-        X = encode(frame)
-    y = np.asarray(y)
-    return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))
+        columns, y, groups = frame(name)
+        X = encode(columns)
+    return X, (y == y.max()).astype(int), groups.astype(str)
 
 
 @cache
@@ -96,33 +80,29 @@ def parts(name: str) -> tuple[Data, Data]:
     paper's 16 features are not named, so that its figures cannot be compared with.
     """
     if name == "a9a":
-        first, second = fetch_a9a(), fetch_a9a(subset="test")
+        first, second = datasets.fetch_a9a(), datasets.fetch_a9a(subset="test")
         return _arrays(first), _arrays(second)
-    data = fetch_compas()
+    data = datasets.fetch_compas()
     caucasian = (data.sensitive_features["race"] == "Caucasian").to_numpy()
     X = np.column_stack([encode(data.data), np.ones(len(caucasian))])
     split = train_test_split(X, data.target.to_numpy(), caucasian, test_size=1 / 3, random_state=0)
     return tuple(split[::2]), tuple(split[1::2])  # type: ignore[return-value]
 
 
-PARTS = ("a9a", "compas")
-
-
 def _arrays(bunch: Any) -> Data:
     return bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
 
 
-def generated(n_rows: int, random_state: int = 0) -> Data:
+def generated(n_rows: int) -> Data:
     """Return generated rows on which every constraint of the library is active at 0.05.
 
     There are two groups. A feature that is irrelevant for the label differs between them, and a
     third of the labels of the first group is drawn again, so that losses, error rates and rankings
     differ as well.
     """
-    X, y, groups = make_biased_classification(
-        n_rows, gap=0.3, class_sep=4.0, flip_y=0.05, random_state=random_state
-    )
-    rng = np.random.default_rng(random_state)
+    options = {"gap": 0.3, "class_sep": 4.0, "flip_y": 0.05, "random_state": 0}
+    X, y, groups = datasets.make_biased_classification(n_rows, **options)
+    rng = np.random.default_rng(0)
     redrawn = (groups == 0) & (rng.random(n_rows) < 0.35)
     y = np.where(redrawn, rng.integers(0, 2, n_rows), y)
     X[:, -1] += 1.5 * groups

@@ -6,8 +6,6 @@ columns all have their most frequent values, against all others. The crossed gro
 benchmarks are all combinations of such columns.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
 """Methods measured on random splits of the same rows: intervals, and who is ahead of whom."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,7 +13,6 @@ from benchmarks.harness.pages import boxes
 from benchmarks.harness.tables import Row
 
 LEAST_SPLITS = 3  # for an interval; that of two splits is wider than any difference
-Splits = tuple[int, ...]
 _ROUNDING = 1e-9
 
 
@@ -31,30 +28,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A method with a setting, measured on several splits.
+    """A method with a setting, measured on several splits, which all points of a task have.
 
     Attributes
     ----------
     row : dict
         What tables say about it.
-    task : object
-        Points of the same task are compared.
     ours : bool
         Whether it is a point of the frontier that others are compared with.
-    accuracy, fairness : dict
+    accuracy, fairness : ndarray
         For every split; the larger the fairer.
     """
 
     row: Row
-    task: Any
     ours: bool
-    accuracy: Mapping[int, float]
-    fairness: Mapping[int, float]
-
-    def at(self, splits: Splits) -> tuple[float, float]:
-        """Return mean fairness and accuracy on some splits."""
-        fairness, accuracy = ([of[k] for k in splits] for of in (self.fairness, self.accuracy))
-        return float(np.mean(fairness)), float(np.mean(accuracy))
+    accuracy: np.ndarray
+    fairness: np.ndarray
 
 
 def half_width(values: np.ndarray, test_to_train: float) -> float:
@@ -70,64 +59,48 @@ def half_width(values: np.ndarray, test_to_train: float) -> float:
 
 
 def jackknife_half_width(
-    statistic: Callable[[Splits], float], splits: Splits, test_to_train: float
+    statistic: Callable[[np.ndarray], float], n: int, test_to_train: float
 ) -> float:
-    """Return half the 95% interval of a figure that is computed from several splits together."""
-    n = len(splits)
-    if n < 2:
-        return float("inf")
-    values = [statistic(splits[:k] + splits[k + 1 :]) for k in range(n)]
+    """Return half the 95% interval of a figure that is computed from n splits together."""
+    values = [statistic(np.delete(np.arange(n), k)) for k in range(n if n > 1 else 0)]
     return half_width((n - 1.0) * np.array(values), test_to_train)
 
 
-def compared(points: list[Point], test_to_train: Callable[[Point], float]) -> list[Row]:
+def compared(points: list[Point], test_to_train: float) -> list[Row]:
     """Return a row per point, with what ours is at its fairness if it is another method's.
 
     Ours is interpolated between its points, and constant beyond the ends; a fairer model of ours
-    serves where less is asked. The splits are those that the point and all of ours have; points of
-    ours with too few splits for an interval are left out.
+    serves where less is asked.
     """
+    mine = np.array([[point.fairness, point.accuracy] for point in points if point.ours])
     rows = []
     for point in points:
-        ratio, splits = test_to_train(point), tuple(sorted(point.accuracy))
-        fairness, accuracy = point.at(splits)
-        noise = half_width(np.array(list(point.accuracy.values())), ratio)
-        row = {**point.row, "fairness": fairness, "accuracy": accuracy, "+-": noise}
-        ours = [other for other in points if other.ours and other.task == point.task]
         verdict: Row = {"difference": "", "+- of it": "", "ours is": ""}
-        if ours and not point.ours:
-            verdict = _comparison(point, ours, ratio)
-        rows.append({**row, "splits": len(splits), **verdict})
+        if len(mine) and not point.ours:
+            verdict = _comparison(point, mine, test_to_train)
+        row = {"fairness": point.fairness.mean(), "accuracy": point.accuracy.mean()}
+        row |= {"+-": half_width(point.accuracy, test_to_train), "splits": len(point.accuracy)}
+        rows.append({**point.row, **row, **verdict})
     return rows
 
 
-def _comparison(point: Point, ours: Sequence[Point], test_to_train: float) -> Row:
-    many = [set(one.accuracy) for one in ours if len(one.accuracy) >= LEAST_SPLITS]
-    known = many or [set(max((one.accuracy for one in ours), key=len))]
-    splits = tuple(sorted(set(point.accuracy).intersection(*known)))
-    if not splits:
-        return {"difference": np.nan, "+- of it": np.inf, "ours is": Outcome.FEW}
-    usable = [one for one in ours if set(splits) <= set(one.accuracy)]
+def _comparison(point: Point, mine: np.ndarray, test_to_train: float) -> Row:
+    def gain(some: Any) -> float:
+        frontier = mine[:, :, some].mean(axis=2).T
+        at, theirs = point.fairness[some].mean(), point.accuracy[some].mean()
+        return float(accuracy_at(at, *frontier) - theirs)
 
-    def gain(some: Splits) -> float:
-        at, theirs = point.at(some)
-        return float(accuracy_at(at, *np.array([other.at(some) for other in usable]).T)) - theirs
-
-    noise = jackknife_half_width(gain, splits, test_to_train)
-    reached = point.at(splits)[0] <= max(other.at(splits)[0] for other in usable)
-    outcome = _outcome(gain(splits), noise, len(splits), reached)
-    return {"difference": gain(splits), "+- of it": noise, "ours is": outcome}
-
-
-def _outcome(gain: float, noise: float, n: int, reached: bool) -> Outcome:
+    n, difference = len(point.accuracy), gain(slice(None))
+    noise = jackknife_half_width(gain, n, test_to_train)
+    row = {"difference": difference, "+- of it": noise}
     if n < LEAST_SPLITS:
-        return Outcome.FEW
-    noise = max(noise, _ROUNDING)
-    if gain < -noise:
-        return Outcome.BEHIND
-    if not reached and gain > 0.0:
-        return Outcome.BEYOND
-    return Outcome.AHEAD if gain > noise else Outcome.LEVEL
+        return {**row, "ours is": Outcome.FEW}
+    outcome = Outcome.AHEAD if difference > 0.0 else Outcome.BEHIND
+    if difference > 0.0 and point.fairness.mean() > mine[:, 0].mean(axis=1).max():
+        outcome = Outcome.BEYOND
+    elif abs(difference) <= max(noise, _ROUNDING):
+        outcome = Outcome.LEVEL
+    return {**row, "ours is": outcome}
 
 
 def draw_differences(ax: Any, rows: pd.DataFrame) -> None:

@@ -1,7 +1,5 @@
 """Options that benchmarks share, and defaults that ``--quick`` changes."""
 
-from __future__ import annotations
-
 from argparse import (
     ArgumentDefaultsHelpFormatter,
     ArgumentParser,

@@ -1,7 +1,5 @@
 """Pages of the documentation that a benchmark writes: a text, a picture and tables as CSV."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ Problems 1 to 3 of 3S-Econ, E6 is PLADA's. The paper's features of COMPAS are no
 only figures on a9a compare.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A chance is the probability that a test row is selected; 0 or 1 if predictions a
 function imports its package itself. All linear models are logistic with the same ridge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -1,17 +1,13 @@
 """Run tasks in processes of their own, end what takes too much CPU time, and time runs in turns."""
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from statistics import median
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 
 class OverBudget(BaseException):
@@ -81,39 +77,17 @@ def _end(receiver: Any, process: Any, *, kill: bool) -> None:
     process.join()
 
 
-def in_turns(
-    runs: Mapping[str, Callable[[], Any]],
-    repeats: int,
-    *,
-    threads: Mapping[str, int] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
-    """Time the runs A B C A B C ... in this process: what disturbs one disturbs all.
+def in_turns(runs: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Return the CPU seconds of the runs A B C A B C ...: what disturbs one disturbs all.
 
-    Parameters
-    ----------
-    runs : mapping of str to callable
-        What to time.
-    repeats : int
-        How often each of them runs.
-    threads : mapping of str to int, optional
-        The number of BLAS and OpenMP threads of a run; the others take their defaults.
-    clock : callable, optional
-        Returns seconds.
-
-    Returns
-    -------
-    seconds : dict of str to list of float
-        In the order they were measured, so that entries of the same position belong together.
+    They are in the order they were measured, so that entries of the same position belong together.
     """
-    limits = threads or {}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeats):
         for name, run in runs.items():
-            with threadpool_limits(limits[name]) if name in limits else nullcontext():
-                start = clock()
-                run()
-                seconds[name].append(clock() - start)
+            start = time.process_time()
+            run()
+            seconds[name].append(time.process_time() - start)
     return seconds
 
 

@@ -4,13 +4,12 @@ Linear models with cross terms (1, x, z, z x) and the paper's ramps. "ours" take
 "auto" takes. Every baseline is compared with ours at its fairness, over the same splits.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,39 +42,25 @@ PAIRWISE = {
 OURS = ("ours", "unconstrained")
 PAPER_EPSILON = 5e-3  # of the paper's grid the value with which the objective falls fastest
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
-Levels = dict[str, dict[str, tuple[float, ...]]]
+# The tolerances of all methods, by experiment, method and data. Our frontier has further kappas,
+# where baselines are fairer or less fair; those of baselines are of appendices D.3.2 and D.4.
+LEVELS = pd.read_csv(
+    Path(__file__).with_name("levels.csv"), index_col=["experiment", "method", "data"]
+).levels.map(lambda text: tuple(map(float, text.split())))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A notion of fairness, how it is measured on test rows, and the tolerances of all methods.
+    """A notion of fairness, and how it is measured on test rows.
 
-    Our frontier has further kappas, where baselines are fairer or less fair; the tolerances of the
-    baselines are those of appendices D.3.2 and D.4. In the paper's regularisation `weight` times
-    lambda is the factor of the violation with kappa = 0: the violation is divided by beta - alpha,
-    as the penalties of (78) and (83) are.
+    In the paper's regularisation `weight` times lambda is the factor of the violation with
+    kappa = 0: the violation is divided by beta - alpha, as the penalties of (78) and (83) are.
     """
 
     name: str
     notion: type
     metric: Callable[..., float]
     weight: float
-    levels: Levels
-
-    def unfairness(self, data: str, scores: np.ndarray, groups: np.ndarray) -> float:
-        """Return the measure of scores in the data set's range of ranks."""
-        labels = np.zeros(len(scores))  # it does not use them
-        return float(self.metric(labels, scores, sensitive_features=groups, ranks=RANKS[data]))
-
-
-def _levels(experiment: str) -> Levels:
-    """Return the levels by method and data set."""
-    table = pd.read_csv(Path(__file__).with_name("levels.csv"))
-    levels: Levels = {}
-    for row in table[table.experiment == experiment].itertuples():
-        numbers = tuple(float(level) for level in row.levels.split())
-        levels.setdefault(row.method, {})[row.data] = numbers
-    return levels
 
 
 EXPERIMENTS = {
@@ -84,14 +69,12 @@ EXPERIMENTS = {
         public.PartialDemographicParity,
         metrics.partial_demographic_parity_difference,
         2.0,
-        _levels("E9"),
     ),
     "E10": Experiment(
         "weak_partial_parity",
         public.WeakPartialDemographicParity,
         metrics.weak_partial_demographic_parity_difference,
         1.0,
-        _levels("E10"),
     ),
 }
 
@@ -163,18 +146,18 @@ class Penalised(Solver):
 class Method:
     """A line of the figure: a constraint for every level, and what solves it."""
 
-    name: str
     levels: tuple[float, ...]
     constraint: Callable[[float], public.Constraint | None]
     solver: Callable[[float], str | Solver] = lambda level: "auto"
 
 
-def methods_for(experiment: Experiment, data: str, *, quick: bool) -> list[Method]:
-    """Return the methods in the figure."""
-    levels = {name: by_data[data] for name, by_data in experiment.levels.items()}
+def methods_for(name: str, data: str, *, quick: bool) -> dict[str, Method]:
+    """Return the methods in the figure of E9 or E10."""
+    experiment = EXPERIMENTS[name]
+    levels = LEVELS[name].xs(data, level="data").to_dict()
     kappas = levels["ours"]
     if quick:
-        levels = {name: some[-QUICK_KAPPAS:] for name, some in levels.items()}
+        levels = {method: some[-QUICK_KAPPAS:] for method, some in levels.items()}
         levels |= {"ours": kappas, "further": ()}
 
     def bounded(kappa: float) -> public.Constraint:
@@ -186,20 +169,19 @@ def methods_for(experiment: Experiment, data: str, *, quick: bool) -> list[Metho
     def subgradients(level: float) -> Solver:
         return Regularization(experiment.weight * level, max_iter=1000, check_every=1000)
 
-    def solved(level: float) -> Solver:
-        return Penalised(experiment.weight * level)
-
-    methods = [
-        Method("ours", kappas + levels["further"], bounded),
-        Method("unconstrained", (1.0,), lambda level: None),
-        *(Method(name, levels[name], kind) for name, kind in PAIRWISE.items()),
-        Method("regularisation", levels["regularisation"], unfair, subgradients),
-        Method("regularisation, solved", levels["regularisation"], unfair, solved),
-    ]
-    if quick:
-        return methods
-    printed = IDCA.paper(epsilon=PAPER_EPSILON)
-    return [*methods, Method("IDCA, paper()", kappas, bounded, lambda level: printed)]
+    methods = {
+        "ours": Method(kappas + levels["further"], bounded),
+        "unconstrained": Method((1.0,), lambda level: None),
+        **{method: Method(levels[method], kind) for method, kind in PAIRWISE.items()},
+        "regularisation": Method(levels["regularisation"], unfair, subgradients),
+        "regularisation, solved": Method(
+            levels["regularisation"], unfair, lambda level: Penalised(experiment.weight * level)
+        ),
+    }
+    if not quick:
+        printed = IDCA.paper(epsilon=PAPER_EPSILON)
+        methods["IDCA, paper()"] = Method(kappas, bounded, lambda level: printed)
+    return methods
 
 
 def fitted(experiment: Experiment, name: str, method: Method, level: float, rows: Any) -> Row:
@@ -217,44 +199,41 @@ def fitted(experiment: Experiment, name: str, method: Method, level: float, rows
         model.fit(with_group(X, groups), y)
     seconds = time.perf_counter() - clock
     scores = model.decision_function(with_group(X_test, groups_test))
+    labels = np.zeros(len(scores))  # the measure does not use them
+    options = {"sensitive_features": groups_test, "ranks": RANKS[name]}
     return {
         "accuracy": float(np.mean((scores > 0) == (y_test == np.max(y_test)))),
-        "unfairness": experiment.unfairness(name, scores, groups_test),
+        "unfairness": float(experiment.metric(labels, scores, **options)),
         "status": model.result_.status.value,
         "solver": type(model.result_.solver).__name__,
         "seconds": seconds,
     }
 
 
-def points(experiment: Experiment, data: str, options: Namespace, store: Store) -> Iterator[Point]:
+def points(name: str, data: str, options: Namespace, store: Store) -> Iterator[Point]:
     """Yield a point for every level of every method; fits that are known are not made again."""
-    parts_of = {seed: split(data, seed) for seed in options.seeds}
-    for method in methods_for(experiment, data, quick=options.quick):
+    experiment, rows_of = EXPERIMENTS[name], {seed: split(data, seed) for seed in options.seeds}
+    for label, method in methods_for(name, data, quick=options.quick).items():
         for level in method.levels:
-            runs = {}
-            for seed, rows in parts_of.items():
-                key = (experiment.name, data, method.name, repr(level), str(seed))
-                if (known := store.get(key)) is None:
-                    known = store.put(key, fitted(experiment, data, method, level, rows))
-                    print(*key, *known.values(), flush=True)
-                runs[seed] = known
-            yield point(data, method.name, level, runs)
+            runs = []
+            for seed, rows in rows_of.items():
+                key = (experiment.name, data, label, repr(level), str(seed))
+                run = partial(fitted, experiment, data, method, level, rows)
+                runs.append(store.of(key, run))
+            yield point(data, label, level, runs)
 
 
-def point(data: str, method: str, level: float, runs: dict[int, Row]) -> Point:
+def point(data: str, method: str, level: float, runs: list[Row]) -> Point:
     """Return a method with a level, from its figures on the splits."""
-    seconds = float(np.mean([run["seconds"] for run in runs.values()]))
-    row = {"data": data, "method": method, "level": level, "seconds": seconds}
-    row |= stamp(runs[max(runs)])
-    accuracy = {k: run["accuracy"] for k, run in runs.items()}
-    fairness = {k: 1.0 - run["unfairness"] for k, run in runs.items()}
-    return Point(row, data, method in OURS, accuracy, fairness)
+    frame = pd.DataFrame(runs)
+    row = {"data": data, "method": method, "level": level, "seconds": frame.seconds.mean()}
+    fairness = 1.0 - frame.unfairness.to_numpy()
+    return Point(row | stamp(runs[-1]), method in OURS, frame.accuracy.to_numpy(), fairness)
 
 
 def run(name: str, options: Namespace, store: Store) -> None:
     """Run what is not known of E9 or E10, and write its means and comparisons."""
-    every: list[Point] = []
+    rows: list[Row] = []
     for data in options.rank_data:
-        every += points(EXPERIMENTS[name], data, options, store)
-    rows = compared(every, lambda point: TEST_TO_TRAIN[point.task])
+        rows += compared(list(points(name, data, options, store)), TEST_TO_TRAIN[data])
     write_table(rows, f"papers-{name}", f"{name}: means over splits", options.out)

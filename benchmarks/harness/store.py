@@ -1,11 +1,10 @@
 """Keep results of runs in files, with the commit that they are of, so that a table can go on."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,14 @@ class Store:
         """Return a result, or None if there is none."""
         path = self._path(key)
         return json.loads(path.read_text()) if path.exists() else None
+
+    def of(self, key: tuple[str, ...], run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return a result; if there is none it is measured, written and printed."""
+        result = self.get(key)
+        if result is None:
+            result = self.put(key, run())
+            print(*key, *result.values(), flush=True)
+        return result
 
     def put(self, key: tuple[str, ...], result: dict[str, Any]) -> dict[str, Any]:
         """Write a result, with the commit and the date, and return it."""

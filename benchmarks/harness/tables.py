@@ -1,10 +1,9 @@
 """Tables of results: printed, and written as Markdown and CSV."""
 
-from __future__ import annotations
-
 import os
 import platform
 import time
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,12 @@ def at_most(value: float, limit: float) -> str:
     return "met" if value <= limit else "not met"
 
 
-def at_least(value: float, limit: float) -> str:
-    """Return "met" if value >= limit, else "not met"."""
-    return "met" if value >= limit else "not met"
-
-
 def environment() -> str:
     """Return the versions, the processors and their load, for the head of a table."""
-    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    packages = [f"{name} {version(name)}" for name in ("NumPy", "SciPy", "scikit-learn")]
     return (
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {version('scipy')}, "
-        f"scikit-learn {version('scikit-learn')}, {os.cpu_count()} processors{load}, "
-        f"{time.strftime('%Y-%m-%d %H:%M')}"
+        f"Python {platform.python_version()}, {', '.join(packages)}, {os.cpu_count()} processors, "
+        f"load average {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d %H:%M')}"
     )
 
 
@@ -53,14 +46,23 @@ def as_markdown(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_table(rows: list[Row], name: str, title: str, out: Path) -> None:
-    """Print the rows and write them to `name`.md (rounded) and `name`.csv.
+def _shown(rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        print(*row.values(), flush=True)
+        yield row
 
-    The CSV has all digits, and the commit and the date of every row.
+
+def write_table(rows: Iterable[Row], name: str, title: str, out: Path) -> list[Row]:
+    """Print the rows, write them to `name`.md (rounded) and `name`.csv, and return them.
+
+    The CSV has all digits, and the commit and the date of every row. Rows that are still to be
+    measured are printed as they come.
     """
+    rows = rows if isinstance(rows, list) else list(_shown(rows))
     out.mkdir(parents=True, exist_ok=True)
     frame = pd.DataFrame([{**row, **stamp(row)} for row in rows])
     frame.to_csv(out / f"{name}.csv", index=False)
     text = f"## {title}\n\n{environment()}\n\n{as_markdown(rows)}"
     (out / f"{name}.md").write_text(text)
     print(text, flush=True)
+    return rows

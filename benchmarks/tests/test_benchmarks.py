@@ -27,8 +27,6 @@ def test_the_listing_has_a_line_for_every_benchmark(capsys):
     for name in BENCHMARKS:
         assert sum(line.split()[:1] == [name] for line in lines) == 1
         assert f"`{name}" in page or f"benchmarks {name}" in page
-    modules = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert modules == {"__init__", "__main__", *BENCHMARKS} - {"fuzz"}
     assert main(["no_such_benchmark"]) == 2
     assert "no_such_benchmark" in capsys.readouterr().err
 
@@ -46,7 +44,7 @@ def test_generated_rows_make_every_constraint_active():
     mostly_met = {"calibration_parity", "coverage", "churn"}
     for name in set(CLASSIFIER_CONSTRAINTS) - mostly_met:
         for variant in all_solvers.variants(name):
-            case = all_solvers.Case("generated", 1000, name, all_solvers.KAPPA, variant)
+            case = all_solvers.Case("generated", 1000, name, variant)
             problem = case.estimator("auto").bind(X, y, None, groups).problem
             free = problem.with_constraints(())
             w = problem.start()
@@ -55,7 +53,7 @@ def test_generated_rows_make_every_constraint_active():
 
 
 def test_verdicts_compare_with_the_best_feasible_run():
-    case = all_solvers.Case("generated", 1000, "demographic_parity", 0.05, "sigmoid")
+    case = all_solvers.Case("generated", 1000, "demographic_parity", "sigmoid")
     runs = {"auto": (0.5, 0.0, 1.0), "ssg": (0.507, 0.0, 1.0), "ipc": (0.507, 0.0, 1.0),
             "smoothing": (0.4, 0.1, 1.0), "sqp": (0.5, 0.0, 61.0)}  # fmt: skip
     names = ("objective", "violation", "CPU seconds")

@@ -1,7 +1,5 @@
 """The lines of the papers' tables, their methods, the grids of their parameters, their problems."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 import numpy as np
@@ -10,10 +8,10 @@ from _support.problems import PROBLEMS, classification
 
 from benchmarks.harness import paper_problems
 from benchmarks.harness.data import parts
-from benchmarks.harness.paper_lines import all_lines, best_of
 from benchmarks.harness.paper_problems import Setup, digits, roc, simple_example
 from benchmarks.harness.rank_parity import EXPERIMENTS, Penalised, methods_for
 from benchmarks.harness.swapped import Maximum, swapped
+from benchmarks.papers import all_lines, best_of
 from fairconstrained import (
     DemographicParity,
     FairLogisticClassifier,
@@ -66,7 +64,7 @@ class Ends:
     def __init__(self, objective: float, violation: float):
         self.result = Namespace(objective=objective, violation=violation)
 
-    def unpolished(self) -> Ends:
+    def unpolished(self):
         return self
 
     def minimize(self, *args: object, **options: object) -> Namespace:
@@ -150,8 +148,9 @@ def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
         assert epigraph.objective - 1e-3 <= result.objective <= epigraph.objective + 5e-3
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS.values())
-def test_the_penalty_of_the_regularisation_is_the_printed_one(experiment, rng) -> None:
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_penalty_of_the_regularisation_is_the_printed_one(name, rng) -> None:
+    experiment = EXPERIMENTS[name]
     low, high, theta, lam = 0.1, 0.35, rng.normal(size=10), 0.3
     y, scores, groups = rng.choice([-1, 1], 80), rng.normal(size=80), np.arange(80) % 2
     term = experiment.notion(0.0, surrogate=Ramp(), ranks=(low, high)).bind(y, groups, np.ones(80))
@@ -168,9 +167,9 @@ def test_the_penalty_of_the_regularisation_is_the_printed_one(experiment, rng) -
     else:  # (83)
         first, second = (min(rate, high) - min(rate, low) for rate in rates(0.0))
         penalty = lam / (high - low) * abs(first - second)
-    methods = {method.name: method for method in methods_for(experiment, "bank", quick=True)}
-    for name in ("regularisation", "regularisation, solved"):
-        strength = vars(methods[name].solver(lam))["strength"]
+    methods = methods_for(name, "bank", quick=True)
+    for method in ("regularisation", "regularisation, solved"):
+        strength = vars(methods[method].solver(lam))["strength"]
         assert strength * violation == pytest.approx(penalty, rel=1e-12)
 
 
