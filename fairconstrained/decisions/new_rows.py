@@ -97,7 +97,7 @@ class SoftLabels:
         if not len(outputs):
             return None
         some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
-        return part.with_outputs(replace(some, cells=cells), outputs)
+        return replace(part, term=replace(some, cells=cells), level=part.level_of(outputs))
 
     def statistics(self, term: Term, scores: Array) -> Array | None:
         """Return averages of a term with soft labels alone where cells have few rows.

@@ -18,7 +18,7 @@ from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.curvature import ExactCurvature
+from fairconstrained.solvers.curvature import ExactHessian
 from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.terms.cell_means import CellMeans
@@ -294,7 +294,7 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         return None
     state = rough.state
     if part.twice_differentiable:
-        hessian = ExactCurvature.matrix_at(part.at(rough.w), rough.multipliers)
+        hessian = ExactHessian.matrix_at(part.at(rough.w), rough.multipliers)
         state = SolverState(SQP, hessian=hessian)
     passes = part.counter.rows / problem.n_rows
     return solver, replace(rough, state=state, data_passes=passes)

@@ -78,10 +78,6 @@ class CompositeFunction:
             level = float(np.ravel(level)[0])
         return replace(self, level=level)
 
-    def with_outputs(self, term: Term, outputs: Array) -> CompositeFunction:
-        """Return the part with a term of some of its outputs."""
-        return replace(self, term=term, level=self.level_of(outputs))
-
     def widened(self, n_variables: int, slope: float) -> CompositeFunction:
         """Return the part with one more variable than these, of which it has the slope."""
         before = np.zeros(n_variables) if self.slope is None else self.slope
@@ -147,7 +143,7 @@ class Multipliers:
     size: int  # the number of constraints
 
     @classmethod
-    def of(cls, multipliers: Array | Multipliers) -> Multipliers:
+    def of(cls, multipliers: Dual) -> Multipliers:
         """Return the multipliers of all constraints in this form."""
         if isinstance(multipliers, Multipliers):
             return multipliers
@@ -178,3 +174,7 @@ class Multipliers:
         full = np.zeros(self.size)
         full[self.which] = self.values
         return full
+
+
+Dual = Array | Multipliers
+"""The multipliers of all constraints, or those that are not zero."""

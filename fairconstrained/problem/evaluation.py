@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
-from fairconstrained.problem.composite import CompositeFunction, Multipliers
+from fairconstrained.problem.composite import CompositeFunction, Dual, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.numerics import same_values, within_rounding, without_rounding
@@ -195,7 +195,7 @@ class Evaluation:
             by_part.append((within_rounding(gaps, bounds), bounds))
         return by_part
 
-    def subgradient_error(self, multipliers: Array | Multipliers) -> float:
+    def subgradient_error(self, multipliers: Dual) -> float:
         r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
 
         It is 0 but for problems that :meth:`Problem.smoothed` made: there the gradient is one of
@@ -224,9 +224,7 @@ class Evaluation:
             on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
             yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
 
-    def gradient(
-        self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0
-    ) -> Array:
+    def gradient(self, multipliers: Dual | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
 
         Without multipliers it is that of the objective f, whose weight is `objective`: 0 for the
@@ -252,7 +250,7 @@ class Evaluation:
         self._gradients[active, objective] = total
         return total
 
-    def hessian(self, multipliers: Array | Multipliers) -> Array:
+    def hessian(self, multipliers: Dual) -> Array:
         r"""Return the Hessian of :math:`f + \sum_j \lambda_j g_j`; it counts as a data pass.
 
         The problem is :attr:`Problem.twice_differentiable`.

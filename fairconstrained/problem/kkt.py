@@ -9,7 +9,7 @@ from itertools import chain, dropwhile, islice
 import numpy as np
 from scipy.optimize import least_squares
 
-from fairconstrained.problem.composite import Multipliers
+from fairconstrained.problem.composite import Dual, Multipliers
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.numerics import nonnegative_least_squares
@@ -46,9 +46,7 @@ class KKT:
     scale: float = 1.0
 
     @classmethod
-    def of(
-        cls, at: Evaluation, multipliers: Array | Multipliers, *, rounded: Evaluation | None = None
-    ) -> KKT:
+    def of(cls, at: Evaluation, multipliers: Dual, *, rounded: Evaluation | None = None) -> KKT:
         r"""Return the conditions at an evaluation, with multipliers >= 0, (n_constraints,).
 
         `rounded` is the problem with its kinks rounded, at the same point. Its gradient is an
@@ -107,12 +105,8 @@ def objective_scale(at: Evaluation) -> float:
 
 
 def certify(
-    at: Evaluation,
-    multipliers: Array | Multipliers | None,
-    tol: float,
-    *,
-    rounded: Evaluation | None = None,
-) -> tuple[Array | Multipliers, KKT]:
+    at: Evaluation, multipliers: Dual | None, tol: float, *, rounded: Evaluation | None = None
+) -> tuple[Dual, KKT]:
     """Return multipliers, by default estimated, and the optimality conditions at a point.
 
     On a kink every subgradient is as good as any other, and the one that an evaluation happens to
@@ -134,9 +128,7 @@ def certify(
     return min(certificates, key=lambda certificate: certificate[1].error)
 
 
-def _roundings(
-    at: Evaluation, multipliers: Array | Multipliers | None, allowed: float
-) -> Iterator[Evaluation]:
+def _roundings(at: Evaluation, multipliers: Dual | None, allowed: float) -> Iterator[Evaluation]:
     """Return rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
     if at.problem.smooth or not at.problem.smoothable:
         return iter(())
@@ -212,7 +204,7 @@ FAR = 10.0  # feature scales within which a mean of convex constraints shows tha
 def is_stuck(
     at: Evaluation,
     tol: float,
-    multipliers: Array | Multipliers | None = None,
+    multipliers: Dual | None = None,
     rounded: Evaluation | None = None,
     reach: float = 1.0,
 ) -> bool:
@@ -248,7 +240,7 @@ def stationary_weights(at: Evaluation) -> Multipliers:
 
 
 def combined_violation(
-    at: Evaluation, multipliers: Array | Multipliers, rounded: Evaluation | None = None
+    at: Evaluation, multipliers: Dual, rounded: Evaluation | None = None
 ) -> tuple[float, float]:
     r"""Return a weighted mean of constraint values, and how far it is from a stationary value.
 

@@ -67,13 +67,10 @@ class ModelPass:
 
     def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
         """Return the passes of terms, with the values of their variables."""
-        new = [
-            (term, auxiliary)
-            for term, auxiliary in asked
-            if term not in self._made or not same_values(self._made[term].auxiliary, auxiliary)
-        ]
-        self._made |= {made.term: made for made in self._make(new)}
-        return [self._made[term] for term, _ in asked]
+        made = self._made
+        new = [(t, w) for t, w in asked if t not in made or not same_values(made[t].auxiliary, w)]
+        made |= {each.term: each for each in self._make(new)}
+        return [made[term] for term, _ in asked]
 
     def outputs(self, term: Term, auxiliary: Array) -> Array:
         """Return the outputs of a term for some values of its variables."""

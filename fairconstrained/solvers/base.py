@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -54,7 +54,7 @@ class Run:
 
     def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why."""
-        tol = self.start.tol
+        tol, start, ended = self.start.tol, self.start, cast("Status | None", None)
         clock = time.perf_counter()
         for iterate in iterates:
             self._seconds += time.perf_counter() - clock
@@ -71,10 +71,23 @@ class Run:
             if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
                 self.kept = last
             if ended is not None:
-                return self._settled(ended)
+                break
             self.kept = None if self.kept is None else self.kept.without_rows()
             clock = time.perf_counter()
-        return self._settled(Status.ITERATION_LIMIT)
+        status = ended or Status.ITERATION_LIMIT
+        # the point that is kept, and its status
+        last = self.last or self.measure(Iterate(start.at(self.problem), None, 0))
+        if status is Status.DIVERGED or start.passes_used_up(self.problem):
+            first = Measured.of(Iterate(start.at(self.problem.uncounted()), None, 0), tol)
+            if self.kept is None or not self.kept.better_than(first, tol):
+                self.kept = first
+        if self.kept is None or status.met or self.kept.iterate.at.w is last.iterate.at.w:
+            self.kept = last
+        if status in _SHORT and is_stuck(self.kept.iterate.at, tol, self.kept.certified):
+            status = Status.INFEASIBLE
+        if status is Status.INFEASIBLE and self.kept.violation <= tol:
+            status = Status.STALLED  # of a later point than the one that is returned
+        return status
 
     def measure(self, iterate: Iterate) -> Measured:
         """Measure an iterate, unless it is the last one once more, and add it to the trace."""
@@ -87,24 +100,6 @@ class Run:
         entry = {"iteration": iterate.iteration, "data_passes": passes, "seconds": self._seconds}
         self.trace.append(**entry, **self.last.figures)
         return self.last
-
-    def _settled(self, status: Status) -> Status:
-        """Return the status of the point that is kept, which is chosen here."""
-        tol, start = self.start.tol, self.start
-        last = self.last or self.measure(Iterate(start.at(self.problem), None, 0))
-        if status is Status.DIVERGED or start.passes_used_up(self.problem):
-            first = Measured.of(Iterate(start.at(self.problem.uncounted()), None, 0), tol)
-            if self.kept is None or not self.kept.better_than(first, tol):
-                self.kept = first
-        kept = self.kept or last
-        if status.met or kept.iterate.at.w is last.iterate.at.w:
-            kept = last
-        self.kept = kept
-        if status in _SHORT and is_stuck(kept.iterate.at, tol, kept.certified):
-            status = Status.INFEASIBLE
-        if status is Status.INFEASIBLE and kept.violation <= tol:
-            status = Status.STALLED  # of a later point than the one that is returned
-        return status
 
 
 def check_point(argument: str, w: Any, problem: Problem) -> None:
@@ -165,8 +160,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
             Names what is missing and which solvers can do without.
         """
         check_parameters(self)
-        missing = self.missing(problem)
-        if missing:
+        if missing := self.missing(problem):
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
 
     def with_options(self, **options: Any) -> Self:
@@ -269,16 +263,11 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """
         source: np.random.RandomState = check_random_state(random_state)
         first = Start(problem.start(source)) if warm is None else warm
-        start = Start(
-            problem.domain.project(np.asarray(first.w, dtype=float)),
-            first.multipliers,
-            first.state,
-            tol=self.tol if tol is None else tol,
-            random_state=source,
-            like=like,
-            last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
-        )
-        result, at = self.run(problem, start, callback)
+        start = Start(first.w, first.multipliers, first.state, self.tol if tol is None else tol)
+        w = problem.domain.project(np.asarray(first.w, dtype=float))
+        last = problem.passes + (np.inf if max_data_passes is None else max_data_passes)
+        begin = replace(start, w=w, random_state=source, like=like, last_pass=last)
+        result, at = self.run(problem, begin, callback)
         return replace(result, zero_one_violation=at.zero_one_violation), at
 
     def run(

@@ -75,7 +75,7 @@ class Curvature:
         return max(0.25 * (1.0 + shift) - 1.0, self._least)
 
 
-class ExactCurvature(Curvature):
+class ExactHessian(Curvature):
     r"""The Hessian of the Lagrangian, where it costs little.
 
     It may be indefinite at a minimum, but not along the active constraints: with their gradients R
@@ -116,7 +116,9 @@ class ExactCurvature(Curvature):
                 if not info and np.diagonal(factor).min() ** 2 > _LEAST_PIVOT * size:
                     break
                 if len(self._rows) and self._gamma < _CONVEXIFYING[-1]:
-                    self.matrix = self._convexified(self.matrix, size)
+                    self._gamma = next(value for value in _CONVEXIFYING if value > self._gamma)
+                    squares = max(float(np.square(self._rows).sum()), 1e-300)
+                    self._weigh(self._gamma * size * len(self._rows) / squares)
                 else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
             self._factor = factor
@@ -126,21 +128,16 @@ class ExactCurvature(Curvature):
         """Solve with the factor."""
         return np.asarray(dpotrs(self._factor, columns, lower=1)[0])
 
-    def _convexified(self, matrix: Array, size: float) -> Array:
-        """Return B with the next multiple of the term of the active constraints."""
-        gamma = next(value for value in _CONVEXIFYING if value > self._gamma)
-        squares = max(float(np.square(self._rows).sum()), 1e-300)
-        weight = gamma * size * len(self._rows) / squares
-        matrix = matrix + (weight - self._weight) * (self._rows.T @ self._rows)
-        self._gamma, self._weight = gamma, weight
-        self.extra = weight * (self._values @ self._rows)
-        return matrix
+    def _weigh(self, weight: float) -> None:
+        """Take a multiple of the term of the active constraints."""
+        self.matrix = self.matrix + (weight - self._weight) * (self._rows.T @ self._rows)
+        self._weight, self.extra = weight, weight * (self._values @ self._rows)
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
         """Return a larger shift; it replaces the term of constraints that need not stay active."""
         if self._weight:
-            self.matrix = self.matrix - self._weight * (self._rows.T @ self._rows)
-            self.extra, self._weight, self._gamma = 0.0, 0.0, _CONVEXIFYING[-1]
+            self._weigh(0.0)
+            self._gamma = _CONVEXIFYING[-1]
         # At least a tenth of the model's curvature along s: less would hardly shorten the step.
         return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
 
@@ -153,7 +150,7 @@ class ExactCurvature(Curvature):
         return self._weight * float(np.square(self._rows @ s).sum()) if self._weight else 0.0
 
 
-class QuasiNewtonCurvature(Curvature):
+class QuasiNewton(Curvature):
     r"""Damped L-BFGS, for any model: it learns from gradients of the Lagrangian alone.
 
     The two loops of the textbook are written as products and triangular systems, which is several
@@ -224,7 +221,6 @@ _NEAR = 16  # others that are linearised at first; of 800 rates at thresholds te
 _FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
 _ENTERING = 16  # constraints of each part that enter the working set at a time; most leave again
 _ROUNDS = 40  # in which constraints enter
-FIRST_WIDTH = 0.1  # below the largest value: later widths are twice the change by a step
 _PROJECTIONS = 200  # of a step into a domain; most take ten
 _STILL = 1e-9  # relative, of multipliers between projections
 _EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
@@ -239,12 +235,8 @@ class Step:
     s: Array
     multipliers: Multipliers
     image: Array  # (B + shift) s
+    bent: float  # s'(B + shift) s
     violation: float  # by which the linearised constraints exceed the level after the step
-
-    @property
-    def bent(self) -> float:
-        """s'(B + shift)s."""
-        return float(self.s @ self.image)
 
 
 @dataclass(eq=False)
@@ -259,7 +251,8 @@ class Linearised:
 
     at: Evaluation
     multipliers: Multipliers
-    width: float = FIRST_WIDTH  # how far below the largest value others may be
+    # how far below the largest value others may be; later twice the change by a step
+    width: float = 0.1
     tol: float = 1e-4  # of the run
     level: float = 0.0  # the values to which steps bring constraints
 
@@ -287,8 +280,12 @@ class Linearised:
         there, moved = after = after or (self.at, np.zeros_like(self.at.w))
         for _ in range(_ROUNDS):
             values = there.values(self.near) - self.rows @ moved - self.level
-            dual = self._projected if curvature.projects else self._dual
-            active, s = dual(values, images[:, 0], images[:, 1:], cap, active)
+            free, columns = images[:, 0], images[:, 1:]
+            if curvature.projects:
+                active, s = self._projected(values, free, columns, cap, active)
+            else:
+                active = capped_dual(self.rows @ columns, values - self.rows @ free, cap, active)
+                s = -free - columns @ active
             violation = float((values + self.rows @ s).max(initial=0.0))
             if len(self.near) == self.at.problem.n_constraints:
                 break
@@ -302,20 +299,8 @@ class Linearised:
             active = np.concatenate([active, np.zeros(len(new))])
             images = np.column_stack([images, inverse(rows.T)])
         multipliers = Multipliers.at(self.near, active, self.at.problem.n_constraints)
-        return Step(s, multipliers, -(gradient + active @ self.rows), violation)
-
-    def predicted(self, step: Step, price: float, added: float) -> float:
-        """Return by how much the model of the merit function falls."""
-        slope, before = float(self.gradient @ step.s), self.at.violation - self.level
-        fall = max(before, 0.0) - step.violation
-        return -slope - 0.5 * (step.bent - added) + price * fall
-
-    def _dual(
-        self, values: Array, free: Array, columns: Array, cap: float, guess: Array
-    ) -> tuple[Array, Array]:
-        """Return multipliers and step, from the images of the gradients."""
-        active = capped_dual(self.rows @ columns, values - self.rows @ free, cap, guess)
-        return active, -free - columns @ active
+        image = -(gradient + active @ self.rows)
+        return Step(s, multipliers, image, float(s @ image), violation)
 
     def _projected(
         self, values: Array, free: Array, columns: Array, cap: float, guess: Array

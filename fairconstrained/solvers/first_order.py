@@ -51,6 +51,10 @@ class FirstOrderSolver(Solver, kw_only=True):
         sizes = (getattr(self, name, None) for name in ("batch_size", "checkpoint_size"))
         return () if all(size is None for size in sizes) else ("batchable",)
 
+    def moved(self, at: Evaluation, step: Array) -> Array:
+        """Return the point of the domain next to the one after a step against `step`."""
+        return at.problem.domain.project(at.w - step)
+
     def interval(self, problem: Problem) -> int:
         """Return the number of steps between two measurements."""
         return self.check_every
@@ -162,8 +166,8 @@ class Rows:
         parts_of = zip(problem.constraints, problem.places[1:], self._outputs, strict=True)
         for part, place, (order, starts) in parts_of:
             chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
-            drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
-            parts.append(replace(drawn, model=batch.models[0]))
+            term, level = part.term.take_outputs(rows[0], chosen), part.level_of(chosen)
+            parts.append(replace(part, model=batch.models[0], term=term, level=level))
             positions.append(place.start + chosen)
         at = batch.with_constraints(parts).at(w)
         return Drawn(at, np.concatenate(positions), float(weights[0][0]))
@@ -226,7 +230,7 @@ def _blocks(codes: Array, size: int) -> Draw:
     return draw
 
 
-class Average:
+class Mean:
     """The weighted averages of points and of what belongs to them."""
 
     def __init__(self) -> None:
@@ -240,11 +244,6 @@ class Average:
         share = weight / self.total
         self.means = [m + share * (x - m) for m, x in zip(means, values, strict=True)]
         return self.means
-
-
-def moved(at: Evaluation, step: Array) -> Array:
-    """Return the point of the domain next to the one after a step against `step`."""
-    return at.problem.domain.project(at.w - step)
 
 
 def constants_at(at: Evaluation, multipliers: Array | None = None) -> Constants:

@@ -21,13 +21,21 @@ class MultiplierModel(FieldParameters):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
 
     Instances hold hyperparameters only; theta is passed in and out. The features are those of all
-    constraints, of which `at` selects some. What is defined here is for parameters that are the
-    multipliers themselves, see :class:`Free`.
+    constraints, of which `at` selects some. Those of this class are the plain Lagrangian: one
+    parameter per constraint, its multiplier.
 
     References
     ----------
     H. Narasimhan, A. Cotter, Y. Zhou, S. Wang, W. Guo, "Approximate heavily-constrained learning
     with Lagrange multiplier models", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.solvers.multiplier_models import MultiplierModel
+    >>> free = MultiplierModel()
+    >>> free.ascend(np.array([0.0, 0.1]), np.eye(2), np.array([0.2, -0.3]), step=1.0)
+    array([0.2, 0. ])
     """
 
     def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
@@ -47,18 +55,6 @@ class MultiplierModel(FieldParameters):
         out = theta.copy()
         out[at] = np.maximum(theta[at] + step * v, 0.0)
         return out
-
-
-class Free(MultiplierModel):
-    """One parameter per constraint, its multiplier: the plain Lagrangian.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.solvers.multiplier_models import Free
-    >>> Free().ascend(np.array([0.0, 0.1]), np.eye(2), np.array([0.2, -0.3]), step=1.0)
-    array([0.2, 0. ])
-    """
 
 
 class Network(MultiplierModel):

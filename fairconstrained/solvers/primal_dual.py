@@ -11,8 +11,8 @@ from sklearn.utils import check_array
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates, moved
-from fairconstrained.solvers.multiplier_models import DeepNetwork, Free, MultiplierModel, Network
+from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates
+from fairconstrained.solvers.multiplier_models import DeepNetwork, MultiplierModel, Network
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive, Share
 from fairconstrained.utils.typing import Array, Matrix
@@ -187,7 +187,7 @@ class PLADA(FirstOrderSolver):
         most = _MOST_EVALUATIONS if self.exact else 0
         while True:
             multipliers = drawn.weight * lam[drawn.constraints]
-            drawn = rows.draw(_proximal_step(drawn.at, multipliers, eta * rows.fade, most))
+            drawn = rows.draw(self._proximal(drawn.at, multipliers, eta * rows.fade, most))
             j = drawn.constraints  # those that a batch has not drawn keep their multipliers
             steps[j] += 1.0
             apart = lam[j] - mu[j]
@@ -197,24 +197,23 @@ class PLADA(FirstOrderSolver):
             lam[j] = mu[j] + rho * (drawn.at.constraints + u[j])
             yield [(answer, np.maximum(lam, 0.0)) for answer in rows.answers(drawn.at)]
 
+    def _proximal(self, at: Evaluation, multipliers: Array, eta: float, most: int) -> Array:
+        """Return the proximal step by its fixed point, the linearised step where there is none.
 
-def _proximal_step(at: Evaluation, multipliers: Array, eta: float, most: int) -> Array:
-    """Return the proximal step by its fixed point, the linearised step where there is none.
-
-    At most `most` evaluations are made; with none the step is the linearised one.
-    """
-    linear = v = moved(at, eta * at.gradient(multipliers))
-    last = float(np.linalg.norm(linear - at.w))
-    for _ in range(most):
-        bent = at.problem.at(v).gradient(multipliers, objective=0.0)
-        after = moved(at, eta * (at.gradient() + bent))
-        length = float(np.linalg.norm(after - v))
-        if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
-            return after
-        if not length < last:  # no contraction: kinks, or no minimiser is near
-            break
-        v, last = after, length
-    return linear
+        At most `most` evaluations are made; with none the step is the linearised one.
+        """
+        linear = v = self.moved(at, eta * at.gradient(multipliers))
+        last = float(np.linalg.norm(linear - at.w))
+        for _ in range(most):
+            bent = at.problem.at(v).gradient(multipliers, objective=0.0)
+            after = self.moved(at, eta * (at.gradient() + bent))
+            length = float(np.linalg.norm(after - v))
+            if length <= _ROUNDING * (1.0 + float(np.linalg.norm(v))):
+                return after
+            if not length < last:  # no contraction: kinks, or no minimiser is near
+                break
+            v, last = after, length
+        return linear
 
 
 class LagrangianDescentAscent(FirstOrderSolver):
@@ -326,7 +325,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
     def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point and its multipliers."""
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
-        model, features = self.multipliers or Free(), self._features(problem)
+        model, features = self.multipliers or MultiplierModel(), self._features(problem)
         eta = self.eta or 0.5 / rows.constants.curvature
         sigma = self.sigma or rows.constants.curvature / (2.0 * rows.constants.slope**2)
         m, rng, drawn = problem.n_constraints, start.random_state, rows.draw(start.w)
@@ -339,7 +338,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
             multipliers = np.zeros(before.problem.n_constraints)
             places = j if full else slice(None)  # their positions in the batch
             multipliers[places] = weight * model.multipliers(theta, features, j)
-            drawn = rows.draw(moved(before, eta * rows.fade * before.gradient(multipliers)))
+            drawn = rows.draw(self.moved(before, eta * rows.fade * before.gradient(multipliers)))
             values = (drawn.at.decided if self.dual == "zero_one" else drawn.at).constraints
             if self.dual == "surrogate" and not rows.sampled:  # batches differ by noise as well
                 values = values + self.extrapolation * (values - before.constraints)

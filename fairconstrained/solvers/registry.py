@@ -47,8 +47,6 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "regularization": partial(_make, "Regularization"),
 }
 _FUNCTIONS = {
-    "smooth": "smooth functions",
-    "weakly_convex": "weakly convex functions",
     "smoothable": "functions whose kinks are known",
     "difference_of_convex": "functions that are differences of convex functions",
 }
@@ -129,5 +127,6 @@ def refusal(solver: str, missing: Sequence[str], able: Sequence[str]) -> str:
     if "batchable" in missing:
         refused = "draws batches of rows, which these data or this constraint do not allow"
         return f"{solver} {refused}: {others}"
-    needs = " and ".join(_FUNCTIONS.get(name, name.replace("_", " ")) for name in missing)
+    functions = [_FUNCTIONS.get(name, f"{name} functions") for name in missing]
+    needs = " and ".join(functions).replace("_", " ")
     return f"{solver} needs {needs}: change the surrogate, the loss or the penalty, or {others}"

@@ -154,9 +154,10 @@ class Start:
     like: Evaluation | None = None
     last_pass: float = np.inf  # the value of `Problem.passes` at which the run ends
 
-    def left_by(self, kind: type) -> SolverState | None:
-        """Return the state, if a solver of this class left it."""
-        return self.state if self.state is not None and self.state.kind is kind else None
+    def left_by(self, kind: type, parameter: float = 0.0, tol: float = 0.0) -> SolverState:
+        """Return the state, or a first one if a solver of another kind left it."""
+        state = self.state or SolverState(kind, parameter, tol)
+        return state if state.kind is kind else SolverState(kind, parameter, tol)
 
     def first_multipliers(self, n_constraints: int) -> Array:
         """Return the first multipliers, zeros where there are none."""
@@ -218,8 +219,7 @@ class Measured:
     @property
     def figures(self) -> dict[str, float]:
         """Objective, violation and KKT residual, by the names that results have for them."""
-        names = "objective", "violation", "kkt_residual"
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("objective", "violation", "kkt_residual")}
 
     def without_rows(self) -> Measured:
         """Return the same without the forward passes of its evaluation."""

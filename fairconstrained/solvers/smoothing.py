@@ -13,7 +13,7 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.kkt import FAR, is_stuck, objective_scale
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import Curvature, QuasiNewtonCurvature
+from fairconstrained.solvers.curvature import Curvature, QuasiNewton
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.sqp import SQP, ExactPenalty, Steps
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, OpenShare, Positive
@@ -80,12 +80,10 @@ class AugmentedLagrangian(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        first = SolverState(AugmentedLagrangian, self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
-        last = start.left_by(AugmentedLagrangian) or first
-        sigma, tol = last.parameter, last.tol
+        last = start.left_by(AugmentedLagrangian, self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
+        sigma, tol, before = last.parameter, last.tol, np.inf
         # Pairs of another run are not taken over: with kinks they led to worse local solutions.
-        model: Curvature = QuasiNewtonCurvature(problem.preconditioner**2)
-        before = np.inf
+        model: Curvature = QuasiNewton(problem.preconditioner**2)
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
             tol = max(tol, 0.9 * start.tol * objective_scale(at))
@@ -213,22 +211,20 @@ class Smoothing(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
         solver = self._solver_for(problem.smoothed(self.width))
-        first = start.left_by(Smoothing)
-        last = first or SolverState(Smoothing, self._first_width(problem, start))
-        width, begin = last.parameter, replace(start, tol=_SHARE * start.tol, state=last.subproblem)
+        last = start.left_by(Smoothing)
+        width = last.parameter or self._first_width(problem, start)
+        begin = replace(start, tol=_SHARE * start.tol, state=last.subproblem)
         for k in range(1, self.max_iter + 1):
             answer, end = solver.run(problem.smoothed(width), begin)
             at = problem.at(answer.w, like=end)
             last = SolverState(Smoothing, width, subproblem=answer.state)
             infeasible = answer.status is Status.INFEASIBLE
-            if answer.converged:
-                yield Iterate(at, answer.multipliers, k, last, rounded=end)
-            else:
-                # Narrower arcs are harder, and change the answer by less than it is in error. Wide
-                # ones raise convex functions: a problem with little room has none when rounded.
+            status, exact = None, (answer.multipliers, end) if answer.converged else (None, None)
+            # Narrower arcs are harder, and change an inexact answer by less than it is in error.
+            # Wide ones raise convex functions: a problem with little room has none when rounded.
+            if not answer.converged and width <= _LAST_INEXACT * self.width:
                 status = Status.INFEASIBLE if infeasible else Status.STALLED
-                narrow = width <= _LAST_INEXACT * self.width
-                yield Iterate(at, None, k, last, status if narrow else None)
+            yield Iterate(at, exact[0], k, last, status, exact[1])
             shown = start.tol, answer.multipliers, end, FAR
             if infeasible and problem.convex and is_stuck(at, *shown):
                 solver = ExactPenalty()  # the least violation, whatever the objective
@@ -246,7 +242,7 @@ class Smoothing(Solver):
         """
         width, narrowest = self.width, _LAST_INEXACT * self.width
         bounded = problem.with_constraints([part for part in problem.constraints if part.convex])
-        if not bounded.n_constraints or bounded.at(start.w).violation > start.tol:
+        if bounded.at(start.w).violation > start.tol:
             return width
         while width > narrowest and bounded.smoothed(width).at(start.w).violation > start.tol:
             width *= self.shrink

@@ -12,14 +12,7 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.kkt import KKT, is_stuck
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import (
-    FIRST_WIDTH,
-    Curvature,
-    ExactCurvature,
-    Linearised,
-    QuasiNewtonCurvature,
-    Step,
-)
+from fairconstrained.solvers.curvature import Curvature, ExactHessian, Linearised, QuasiNewton, Step
 from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
 from fairconstrained.utils.typing import Array
@@ -88,18 +81,16 @@ class SQP(Solver, kw_only=True):
 
     memory: Limit | None = None
 
-    def _curvature(self, problem: Problem, start: Start) -> Curvature:
-        """Return the model of second order for the problem."""
-        if self.memory is None and problem.twice_differentiable:
-            hessian = (start.left_by(SQP) or SolverState(SQP)).hessian
-            fits = hessian is not None and len(hessian) == problem.n_variables
-            return ExactCurvature(hessian if fits else None)
-        memory = 30 if self.memory is None else self.memory
-        return QuasiNewtonCurvature(problem.preconditioner**2, memory)
-
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
-        run = Steps(self, start.at(problem), self._curvature(problem, start), start)
+        if self.memory is None and problem.twice_differentiable:
+            hessian = start.left_by(SQP).hessian
+            fits = hessian is not None and len(hessian) == problem.n_variables
+            model: Curvature = ExactHessian(hessian if fits else None)
+        else:
+            memory = 30 if self.memory is None else self.memory
+            model = QuasiNewton(problem.preconditioner**2, memory)
+        run = Steps(self, start.at(problem), model, start)
         for k in range(1, self.max_iter + 1):
             moved = run.step()
             if moved or run.failure is not None or start.passes_used_up(problem):
@@ -116,7 +107,7 @@ def next_step(at: Evaluation, result: Result) -> tuple[Array, Array] | None:
     hessian = (result.state or SolverState(SQP)).hessian
     if hessian is None:
         return None
-    active, curvature = Multipliers.of(result.multipliers), ExactCurvature(hessian)
+    active, curvature = Multipliers.of(result.multipliers), ExactHessian(hessian)
     model = Linearised(at, active)
     curvature.prepare(model, active)
     curvature.shifted(0.0)
@@ -187,10 +178,9 @@ class Steps:
         self.cap, self.growth = solver.rho, solver.growth
         self.shift = self.level = 0.0
         self.failure: Status | None = None
-        self.failed = self.still = 0
-        self.error = np.inf
+        self.error, self.failed, self.still = np.inf, 0, 0
         first = start.first_multipliers(at.problem.n_constraints)
-        self._move(at, Multipliers.of(first), FIRST_WIDTH)
+        self._move(at, Multipliers.of(first), Linearised.width)
 
     def _move(self, at: Evaluation, multipliers: Multipliers, width: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
@@ -216,7 +206,9 @@ class Steps:
         # The merit function is exact for prices above the sum of the multipliers. Twice the sum
         # leaves room for them to grow; much more would make steps along the constraints short.
         price = max(_LEAST_PRICE, 2.0 * step.multipliers.total)
-        predicted = model.predicted(step, price, curvature.added(step.s))
+        fall = max(at.violation - self.level, 0.0) - step.violation
+        predicted = price * fall - float(model.gradient @ step.s)
+        predicted -= 0.5 * (step.bent - curvature.added(step.s))
         trial, taken = at.problem.at(at.w + step.s), step
         merit = self._merit(at, price)
         # Near a solution both decreases are rounding errors, and their ratio is made one.
@@ -233,7 +225,12 @@ class Steps:
                 trial, ratio, taken = second, fall / predicted, corrected
         accepted = ratio >= _POOR
         if accepted:
-            self._accept(trial, step, curvature.lowered(used) if ratio > _GOOD else used)
+            # Between poor and good the model is as right as it can be at this length of steps.
+            self.failed, self.shift = 0, curvature.lowered(used) if ratio > _GOOD else used
+            # Those that the step has moved most may be the next ones: all count that can be listed.
+            which: Any = slice(None) if at.lists else model.near
+            change = np.abs(trial.values(which) - at.values(which)).max(initial=0.0)
+            self._move(trial, step.multipliers, 2.0 * float(change))
         if not curvature.exact and np.isfinite(trial.objective):
             # After the point is taken: gradients of few statistics are one product with X. The
             # image of the step is the negative gradient of the Lagrangian before it.
@@ -246,21 +243,7 @@ class Steps:
     def _leaves(self, step: Step) -> bool:
         """Return whether a step that is no projection ends outside of the domain."""
         w = self.at.w + step.s
-        inside = self.curvature.projects or np.array_equal(self.at.problem.domain.project(w), w)
-        return not inside
-
-    def _accept(self, trial: Evaluation, step: Step, shift: float) -> None:
-        """Take the point after a step; the next step has a shift."""
-        at, model = self.at, self.model
-        self.failed = 0
-        # Between poor and good the model is as right as it can be at this length of steps.
-        self.shift = shift
-        # Those that the step has moved most may be the next ones: all count that can be listed.
-        before, after = (
-            each.constraints if each.lists else each.values(model.near) for each in (at, trial)
-        )
-        width = 2.0 * float(np.abs(after - before).max(initial=0.0))
-        self._move(trial, step.multipliers, width)
+        return not (self.curvature.projects or np.array_equal(self.at.problem.domain.project(w), w))
 
     def _cannot_be_met(self, step: Step) -> bool:
         """Raise the penalty where it holds a step back; return whether the violation is least."""
@@ -282,8 +265,7 @@ class Steps:
     def _reject(self, step: Step, used: float) -> None:
         """Learn from a step that was too long."""
         self.failed += 1
-        total = step.multipliers.total
-        stronger = total > 2.0 * self.multipliers.total + 1e-3
+        stronger = step.multipliers.total > 2.0 * self.multipliers.total + 1e-3
         if self.failed == 1 and self.curvature.exact and stronger:
             # The Hessian lacks the curvature of constraints that were not active before. Their
             # multipliers are known now: strongly convex ones need it, not a shift.

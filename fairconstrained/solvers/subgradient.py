@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import Average, FirstOrderSolver, Rows, Updates, moved
+from fairconstrained.solvers.first_order import FirstOrderSolver, Mean, Rows, Updates
 from fairconstrained.utils.parameter_constraints import Count, Positive
 from fairconstrained.utils.typing import Array
 
@@ -115,8 +115,7 @@ class ThreeSEcon(FirstOrderSolver):
         """
         if size != "sqrt":
             return size
-        models = {part.model for part in problem.constraints}
-        return ceil(sqrt(sum(model.n_rows for model in models) or problem.n_rows))
+        return ceil(sqrt(problem.function_rows[problem.n_constraints > 0]))
 
     def _period(self, problem: Problem) -> int:
         return 1 if self.batch_size is None else self._size(self.q, problem) or 1
@@ -128,10 +127,8 @@ class ThreeSEcon(FirstOrderSolver):
 
     def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the point."""
-        small, big = (
-            Rows(problem, start, self._size(size, problem), all_constraints=True)
-            for size in (self.batch_size, self.checkpoint_size)
-        )
+        sizes = (self._size(size, problem) for size in (self.batch_size, self.checkpoint_size))
+        small, big = (Rows(problem, start, size, all_constraints=True) for size in sizes)
         q, at, before, u = self._period(problem), big.first, start.w, np.empty(0)
         for k in count():
             w = at.w
@@ -146,7 +143,7 @@ class ThreeSEcon(FirstOrderSolver):
                 seen = small.draw(w).at
                 length /= ceil(sqrt((k + 1) / q))
             gradient = seen.gradient(self.beta * np.clip(u / self.nu, 0.0, 1.0))
-            before, at = w, problem.at(moved(seen, length * gradient))
+            before, at = w, problem.at(self.moved(seen, length * gradient))
             yield [(at, None)]
 
 
@@ -232,13 +229,13 @@ class OnlineStochastic(FirstOrderSolver):
         rows = Rows(problem, start, self.batch_size)
         weight = self.V or rows.constants.slope**2 / rows.constants.curvature
         alpha = self.alpha or weight * rows.constants.curvature
-        queue, average = weight * start.first_multipliers(problem.n_constraints), Average()
+        queue, average = weight * start.first_multipliers(problem.n_constraints), Mean()
         drawn = rows.draw(start.w)
         while True:
             at, j = drawn.at, drawn.constraints  # a constraint that is not drawn keeps its queue
             mean, multipliers = average.add(at.w, queue / weight)
             gradient = at.gradient(drawn.weight * queue[j] / weight)
-            after = at.problem.at(moved(at, weight / (2.0 * alpha) * gradient), like=at)
+            after = at.problem.at(self.moved(at, weight / (2.0 * alpha) * gradient), like=at)
             values = linearised(at, after.w) if self.linearized else after.constraints
             queue[j] = np.maximum(queue[j] + values, 0.0)
             answer = problem.at(mean), multipliers
@@ -328,7 +325,7 @@ class ConEx(FirstOrderSolver):
 
     def updates(self, problem: Problem, start: Start) -> Updates:
         """Yield the last point and the average so far."""
-        rows, average = Rows(problem, start), Average()
+        rows, average = Rows(problem, start), Mean()
         offset = self.offset or float(self.max_iter)
         c1 = self.c1 or 2.0 * rows.constants.curvature / offset
         c2 = self.c2 or 2.0 * rows.constants.slope**2 / c1
@@ -339,7 +336,7 @@ class ConEx(FirstOrderSolver):
             ahead = linearised(before, at.w) if self.linearized else at.constraints
             rise = ahead + (k - 1.0) / k * (ahead - last)
             lam = np.maximum(lam + k / c2 * rise, 0.0)
-            before, at = at, problem.at(moved(at, at.gradient(lam) / (c1 * k)))
+            before, at = at, problem.at(self.moved(at, at.gradient(lam) / (c1 * k)))
             mean, multipliers = average.add(at.w, lam, weight=k)
             yield [(at, lam), (problem.at(mean), multipliers)]
 

@@ -77,8 +77,7 @@ class SuccessiveSolver(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the subproblems, without safeguard all of them."""
         oracle, at, refusals = self._oracle_for(problem), start.at(problem), 0
-        first = SolverState(SuccessiveSolver, self.first_rho(problem))
-        last = start.left_by(SuccessiveSolver) or first
+        last = start.left_by(SuccessiveSolver, self.first_rho(problem))
         rho, printed = last.parameter, replace(start, multipliers=None, state=None)
         begin = replace(start, tol=_FIRST_TOL * start.tol, state=last.subproblem)
         concave = rho > 0.0 and not self.safeguard and problem.modulus + rho < 0.0

@@ -11,14 +11,7 @@ import numpy as np
 
 from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.first_order import (
-    Average,
-    FirstOrderSolver,
-    Rows,
-    Updates,
-    constants_at,
-    moved,
-)
+from fairconstrained.solvers.first_order import FirstOrderSolver, Mean, Rows, Updates, constants_at
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
 from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
@@ -241,7 +234,7 @@ class SwitchingSubgradient(FirstOrderSolver):
         rows = Rows(problem, start, self.batch_size, self.check_every, self.max_iter)
         curvature = rows.constants.curvature if isinstance(rule, PolyakSteps) else 0.0
         at = best = rows.draw(start.w).at
-        mean, least = Average(), (float("inf"), float("inf"))
+        mean, least = Mean(), (float("inf"), float("inf"))
         for k in count():
             tolerance = rule.tolerance(k, start.feasibility_tol)
             level, worst = worst_constraint(at.constraints)
@@ -257,7 +250,7 @@ class SwitchingSubgradient(FirstOrderSolver):
                 length = rule.descent(k, tolerance, norm, curvature)
             else:
                 length = rule.restoration(k, level, norm)
-            at = rows.draw(moved(at, rows.fade * length * direction)).at
+            at = rows.draw(self.moved(at, rows.fade * length * direction)).at
             # Without a feasible point there is no average.
             answer = problem.at(*mean.means) if mean.means else at if rule.averages else best
             yield [(each, None) for each in (rows.answers(at) if rows.sampled else [answer])]
@@ -361,7 +354,7 @@ class Regularization(FirstOrderSolver):
             gradient = at.gradient(strength * (level > 0.0) * worst)
             eta = self.eta or 1.0 / (curvature * max(1.0, strength))
             eta *= (1.0 - (k - 1) / self.max_iter) ** self.decay
-            at = problem.at(moved(at, eta * gradient))
+            at = problem.at(self.moved(at, eta * gradient))
             last = k == self.max_iter or start.passes_used_up(problem)
             yield [(at, None)] if last or self.strength is None else []
             if self.strength is None and k % self.check_every == 0:

@@ -18,7 +18,7 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SQP, AugmentedLagrangian
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.curvature import QuasiNewtonCurvature
+from fairconstrained.solvers.curvature import QuasiNewton
 from fairconstrained.solvers.sqp import next_step
 from fairconstrained.utils.numerics import capped_dual
 
@@ -155,7 +155,7 @@ def test_inverse_hessian_is_that_of_the_dense_update(rng, n_pairs) -> None:
     hessian = root @ root.T + np.eye(n)
     steps = rng.normal(size=(n_pairs, n))
     diagonal = rng.uniform(0.5, 2.0, n)
-    approximation = QuasiNewtonCurvature(diagonal, size)
+    approximation = QuasiNewton(diagonal, size)
     for step in steps:
         approximation.update(step, hessian @ step, step)
     assert approximation.n_stored == min(n_pairs, size)
@@ -168,7 +168,7 @@ def test_inverse_hessian_is_that_of_the_dense_update(rng, n_pairs) -> None:
 
 
 def test_pairs_without_positive_curvature_are_damped() -> None:
-    approximation = QuasiNewtonCurvature(np.ones(2))
+    approximation = QuasiNewton(np.ones(2))
     approximation.update(np.ones(2), -np.ones(2), np.ones(2))
     assert_allclose(approximation.inverse(np.full(2, 0.2)), np.ones(2))
     approximation.update(np.ones(2), np.zeros(2), np.zeros(2))
