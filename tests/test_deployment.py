@@ -15,21 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-import fairconstrained
-from fairconstrained import (
-    EqualizedOdds,
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairThresholds,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.deployment import reasons, to_sklearn, trusted_types
 from fairconstrained.domains import L1Ball
 from fairconstrained.penalties import SCAD
 from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 
-X, Y, GROUPS = make_biased_classification(300, n_features=4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(300, n_features=4, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +32,7 @@ def frame():
     return columns, np.where(Y == 1, "yes", "no")
 
 
-@pytest.fixture(scope="module", params=[FairLogisticClassifier, FairHingeClassifier])
+@pytest.fixture(scope="module", params=[fc.FairLogisticClassifier, fc.FairHingeClassifier])
 def fitted(request):
     return request.param(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
 
@@ -85,7 +77,7 @@ def test_converted_model_has_the_attributes_of_a_fitted_one(fitted):
 def test_names_and_labels_are_kept(frame):
     X, y = frame
     X = X.drop(columns="sex")
-    fair = FairLogisticClassifier().fit(X, y, sensitive_features=frame[0]["sex"])
+    fair = fc.FairLogisticClassifier().fit(X, y, sensitive_features=frame[0]["sex"])
     plain = fair.to_sklearn()
     assert plain.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert plain.classes_.tolist() == ["no", "yes"]
@@ -94,7 +86,7 @@ def test_names_and_labels_are_kept(frame):
 
 def test_hidden_column_has_zero_weight_or_is_left_out():
     whole = np.column_stack([X[:, :2], GROUPS, X[:, 2:]])
-    fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, Y)
+    fair = fc.FairLogisticClassifier(sensitive_columns=[2]).fit(whole, Y)
     assert_equal_outputs(fair.to_sklearn(), fair, whole)
     smaller = fair.to_sklearn(sensitive="leave_out")
     assert smaller.n_features_in_ == 4
@@ -104,13 +96,13 @@ def test_hidden_column_has_zero_weight_or_is_left_out():
 
 def test_visible_sensitive_column_stays():
     whole = np.column_stack([X, GROUPS])
-    fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, Y)
+    fair = fc.FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, Y)
     assert_equal_outputs(fair.to_sklearn(sensitive="leave_out"), fair, whole)
 
 
 def test_pipeline_drops_the_column_of_strings(frame):
     X, y = frame
-    fair = make_pipeline(FairLogisticClassifier(sensitive_columns=["sex"])).fit(X, y)
+    fair = make_pipeline(fc.FairLogisticClassifier(sensitive_columns=["sex"])).fit(X, y)
     plain = to_sklearn(fair, sensitive="leave_out")
     assert [name for name, _ in plain.steps] == ["columns", "fairlogisticclassifier"]
     assert_equal_outputs(plain, fair, X)
@@ -122,7 +114,7 @@ def test_pipeline_and_search(frame):
     columns = make_column_transformer(
         (OneHotEncoder(sparse_output=False), ["sex"]), remainder=StandardScaler()
     )
-    pipeline = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[0, 1]))
+    pipeline = make_pipeline(columns, fc.FairLogisticClassifier(sensitive_columns=[0, 1]))
     search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
     for sensitive in ("zero", "leave_out"):
         plain = to_sklearn(search, sensitive=sensitive)
@@ -131,7 +123,7 @@ def test_pipeline_and_search(frame):
 
 def test_coefficients_per_group_cannot_be_converted():
     whole = np.column_stack([X, GROUPS])
-    fair = FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, Y)
+    fair = fc.FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, Y)
     with pytest.raises(ValueError, match="group_interactions=True: it has coefficients for each"):
         fair.to_sklearn()
     with pytest.raises(ValueError, match="deploy the model as it is"):
@@ -140,11 +132,11 @@ def test_coefficients_per_group_cannot_be_converted():
 
 def test_unsupported_models_raise():
     with pytest.raises(NotFittedError):
-        FairLogisticClassifier().to_sklearn()
+        fc.FairLogisticClassifier().to_sklearn()
     with pytest.raises(ValueError, match="pipeline that ends in one; found LogisticRegression"):
         to_sklearn(LogisticRegression().fit(X, Y))
     with pytest.raises(ValueError, match=r"'zero'.*'leave_out'"):
-        FairLogisticClassifier(None).fit(X, Y).to_sklearn(sensitive="drop")
+        fc.FairLogisticClassifier(None).fit(X, Y).to_sklearn(sensitive="drop")
 
 
 def test_converted_model_has_no_untrusted_types(fitted, skops):
@@ -157,7 +149,7 @@ def test_converted_model_has_no_untrusted_types(fitted, skops):
 OPTIONS = {
     **{name: {"solver": name, "max_iter": 2} for name in SOLVERS},
     "objects": {
-        "constraint": EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02), "max_iter": 2,
+        "constraint": fc.EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02), "max_iter": 2,
     },
     "list": {
         "constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0), "max_iter": 2,
@@ -170,7 +162,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_skops_loads_the_estimator_with_its_parameters_and_result(name, skops):
-    fair = FairLogisticClassifier(**{"random_state": 0, **OPTIONS[name]})
+    fair = fc.FairLogisticClassifier(**{"random_state": 0, **OPTIONS[name]})
     quietly(fair.fit, X, Y, sensitive_features=GROUPS)
     saved = skops.dumps(fair)
     assert set(skops.get_untrusted_types(data=saved)) <= set(trusted_types())
@@ -186,7 +178,7 @@ def test_skops_loads_the_estimator_with_its_parameters_and_result(name, skops):
 def test_functions_are_not_trusted(skops):
     exceptions = pytest.importorskip("skops.io.exceptions")
     whole = np.column_stack([X, GROUPS])
-    fair = FairLogisticClassifier(sensitive_columns=last_column).fit(whole, Y)
+    fair = fc.FairLogisticClassifier(sensitive_columns=last_column).fit(whole, Y)
     with pytest.raises(exceptions.UntrustedTypesFoundException, match="last_column"):
         skops.loads(skops.dumps(fair), trusted=trusted_types())
 
@@ -235,7 +227,7 @@ def test_columns_that_are_only_passed_through_need_not_be_there(frame, parts, ou
     ).set_output(transform=output)
     made = columns.fit(X).get_feature_names_out().tolist()
     where = ["sex"] if output == "pandas" else [made.index("sex")]
-    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=where))
+    model = make_pipeline(columns, fc.FairLogisticClassifier(sensitive_columns=where))
     before = model.fit(X, y).decision_function(X)
     plain = to_sklearn(model, sensitive="leave_out")
     assert len(plain.steps) == 2
@@ -253,7 +245,7 @@ def test_columns_that_another_step_makes_are_selected(frame):
     X, y = frame
     codes = OneHotEncoder(sparse_output=False, drop="if_binary")
     columns = make_column_transformer((StandardScaler(), ["a", "b"]), (codes, ["sex"]))
-    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[-1])).fit(X, y)
+    model = make_pipeline(columns, fc.FairLogisticClassifier(sensitive_columns=[-1])).fit(X, y)
     plain = to_sklearn(model, sensitive="leave_out")
     assert [name for name, _ in plain.steps][1] == "columns"
     assert_equal_outputs(plain, model, X)
@@ -267,7 +259,7 @@ def every_reason(model, rows, reference=None):
 
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_reasons_of_linear_models_sum_to_the_difference_of_scores(pos_label):
-    clf = FairLogisticClassifier(kappa=0.1, pos_label=pos_label)
+    clf = fc.FairLogisticClassifier(kappa=0.1, pos_label=pos_label)
     clf.fit(X, Y, sensitive_features=GROUPS)
     sign = 1.0 if pos_label else -1.0
     scores, selected = sign * clf.decision_function(X), X[clf.predict(X) == pos_label]
@@ -285,14 +277,14 @@ def test_reasons_of_linear_models_sum_to_the_difference_of_scores(pos_label):
 def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
     pytest.importorskip("lightgbm")
     table = pd.DataFrame(X, columns=list("abcd")).assign(group=np.where(GROUPS == 1, "g", "h"))
-    trees = FairBoostingClassifier(n_estimators=10, sensitive_columns=["group"], random_state=0)
+    trees = fc.FairBoostingClassifier(n_estimators=10, sensitive_columns=["group"], random_state=0)
     trees.fit(table, Y)
     parts = every_reason(trees, table)
     assert parts.columns.tolist() == list("abcd")
     scores = trees.decision_function(table)
     np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
-    thresholds = FairThresholds(pipeline)
+    thresholds = fc.FairThresholds(pipeline)
     thresholds.fit(X, Y, sensitive_features=GROUPS)
     scores = thresholds.decision_function(X)
     parts = every_reason(thresholds, X)
@@ -302,13 +294,13 @@ def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
 
 
 def test_reasons_that_are_not_known():
-    several = FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
+    several = fc.FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(TypeError, match="contributions to the scores of FairLogisticClassifier"):
         reasons(several, X)
 
 
 def test_every_estimator_is_among_the_models():
-    public = [getattr(fairconstrained, name) for name in fairconstrained.__all__]
+    public = [getattr(fc, name) for name in fc.__all__]
     estimators = {one for one in public if hasattr(one, "fit")}
     assert estimators == {type(one) for one in MODELS.values()}
 
@@ -332,7 +324,7 @@ def test_categories_and_names_of_groups_are_loaded(skops):
     towns = pd.Categorical(np.array(["a", "b", "c"])[np.arange(len(y)) % 3])
     table = pd.DataFrame(X).add_prefix("f").assign(town=towns)
     groups = pd.DataFrame({"one": given["sensitive_features"], "town": towns.astype(str)})
-    model = FairBoostingClassifier(**TREES).fit(table, y, **given)
+    model = fc.FairBoostingClassifier(**TREES).fit(table, y, **given)
     loaded = skops.loads(skops.dumps(model), trusted=[*trusted_types(), "lightgbm.basic.Booster"])
     np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
     model = clone(MODELS["thresholds, per group"]).fit(X, y, sensitive_features=groups)

@@ -5,19 +5,13 @@ from functools import partial
 
 import pytest
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-)
+import fairconstrained as fc
 
 
 def _boosting(*args, **options):
     pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
     small = {"n_estimators": 15, "num_leaves": 6, "n_jobs": 1, "random_state": 0}
-    return FairBoostingClassifier(*args, **small, **options)
+    return fc.FairBoostingClassifier(*args, **small, **options)
 
 
 def _network(*args, **options):
@@ -28,18 +22,18 @@ def _network(*args, **options):
         "early_stopping": True,
         "random_state": 0,
     }
-    return FairNetworkClassifier(*args, **small, **options)
+    return fc.FairNetworkClassifier(*args, **small, **options)
 
 
 SINGLE = {
-    "logistic": FairLogisticClassifier,
-    "hinge": FairHingeClassifier,
+    "logistic": fc.FairLogisticClassifier,
+    "hinge": fc.FairHingeClassifier,
     "boosting": _boosting,
     "network": _network,
 }
 """From names to functions that make a classifier of a constraint and options."""
 
-EVERY = SINGLE | {"cv": partial(FairLogisticClassifierCV, kappas=[0.1, 0.03], cv=2, max_gap=0.2)}
+EVERY = SINGLE | {"cv": partial(fc.FairLogisticClassifierCV, kappas=[0.1, 0.03], cv=2, max_gap=0.2)}
 """The same with the one that chooses kappa."""
 
 

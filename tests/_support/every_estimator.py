@@ -3,20 +3,7 @@
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    BoostedScores,
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    NeymanPearsonClassifier,
-    SelectionRate,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import QueryParity
 
 TREES = {"n_estimators": 5, "num_leaves": 4, "n_jobs": 1}
@@ -26,38 +13,38 @@ DECISIONS = {"enforce": "decision", "kappa": 0.3}
 
 def thresholds(**options):
     """Return a classifier with thresholds."""
-    return FairThresholds(LogisticRegression(), kappa=0.3, random_state=0, **options)
+    return fc.FairThresholds(LogisticRegression(), kappa=0.3, random_state=0, **options)
 
 
 MODELS = {
-    "logistic": FairLogisticClassifier(),
-    "logistic, decisions": FairLogisticClassifier(confidence=0.5, random_state=0, **DECISIONS),
-    "logistic, a share": FairLogisticClassifier(threshold=SelectionRate(0.3)),
-    "hinge": FairHingeClassifier(),
-    "hinge, decisions": FairHingeClassifier(**DECISIONS),
-    "cv": FairLogisticClassifierCV(kappas=[0.1, 0.3], cv=2, max_gap=1.0),
-    "Neyman-Pearson": NeymanPearsonClassifier(),
+    "logistic": fc.FairLogisticClassifier(),
+    "logistic, decisions": fc.FairLogisticClassifier(confidence=0.5, random_state=0, **DECISIONS),
+    "logistic, a share": fc.FairLogisticClassifier(threshold=fc.SelectionRate(0.3)),
+    "hinge": fc.FairHingeClassifier(),
+    "hinge, decisions": fc.FairHingeClassifier(**DECISIONS),
+    "cv": fc.FairLogisticClassifierCV(kappas=[0.1, 0.3], cv=2, max_gap=1.0),
+    "Neyman-Pearson": fc.NeymanPearsonClassifier(),
     "thresholds": thresholds(),
     "thresholds, per group": thresholds(per_group=True),
     "thresholds, confidence": thresholds(confidence=0.5),
     "thresholds, cv": thresholds(cv=2),
-    "thresholds, fair model": FairThresholds(FairLogisticClassifier(), cv=2, per_group=True),
-    "boosting": FairBoostingClassifier(random_state=0, **TREES),
-    "boosting, decisions": FairBoostingClassifier(random_state=0, **TREES, **DECISIONS),
-    "network": FairNetworkClassifier(max_epochs=20, **LAYERS),
-    "network, decisions": FairNetworkClassifier(max_epochs=20, **LAYERS, **DECISIONS),
-    "ranker": FairRanker(),
-    "ranker, average": FairRanker(QueryParity(average=True)),
-    "ranker, boosted": FairRanker(model=BoostedScores(**TREES), random_state=0),
-    "ranker, network": FairRanker(max_iter=30, **LAYERS),
-    "ranker, network without a constraint": FairRanker(None, max_iter=30, **LAYERS),
+    "thresholds, fair model": fc.FairThresholds(fc.FairLogisticClassifier(), cv=2, per_group=True),
+    "boosting": fc.FairBoostingClassifier(random_state=0, **TREES),
+    "boosting, decisions": fc.FairBoostingClassifier(random_state=0, **TREES, **DECISIONS),
+    "network": fc.FairNetworkClassifier(max_epochs=20, **LAYERS),
+    "network, decisions": fc.FairNetworkClassifier(max_epochs=20, **LAYERS, **DECISIONS),
+    "ranker": fc.FairRanker(),
+    "ranker, average": fc.FairRanker(QueryParity(average=True)),
+    "ranker, boosted": fc.FairRanker(model=fc.BoostedScores(**TREES), random_state=0),
+    "ranker, network": fc.FairRanker(max_iter=30, **LAYERS),
+    "ranker, network without a constraint": fc.FairRanker(None, max_iter=30, **LAYERS),
 }
 NEEDS = {"boost": "lightgbm", "network": "torch"}
 WITHOUT_GROUPS = {"Neyman-Pearson", "ranker, network without a constraint"}
 
 
-X, Y, GROUPS = make_biased_classification(n_samples=600, gap=0.3, random_state=0)
-DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(20, 4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(n_samples=600, gap=0.3, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = fc.make_biased_ranking(20, 4, random_state=0)
 OF_CLASSIFIERS = (X, Y, {"sensitive_features": GROUPS})
 OF_RANKERS = (DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUERY})
 
@@ -67,7 +54,7 @@ def arguments(name):
     for part, module in NEEDS.items():
         if part in name:
             pytest.importorskip(module, reason=f"{module} is not installed")
-    X, y, given = OF_RANKERS if isinstance(MODELS[name], FairRanker) else OF_CLASSIFIERS
+    X, y, given = OF_RANKERS if isinstance(MODELS[name], fc.FairRanker) else OF_CLASSIFIERS
     left_out = ("sensitive_features",) if name in WITHOUT_GROUPS else ()
     return X, y, {key: value for key, value in given.items() if key not in left_out}
 

@@ -8,12 +8,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from fairconstrained import (
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import Constraint
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
 from fairconstrained.functions.losses import Hinge, Logistic, Loss, TruncatedLogistic
@@ -54,7 +49,7 @@ def classification(
     seed: int = 0,
 ) -> Problem:
     """Return the training of a linear classifier on small generated data."""
-    X, y, groups = make_biased_classification(
+    X, y, groups = fc.make_biased_classification(
         400, 4, n_groups=n_groups, gap=0.4, class_sep=1.0, random_state=seed
     )
     signs, weight = 2.0 * y - 1.0, np.ones(len(y))
@@ -91,23 +86,25 @@ def toy_of_ipc() -> Problem:
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "unconstrained": classification,
-    "demographic parity": lambda: classification(DemographicParity(0.05)),
-    "equalized odds, 3 groups": lambda: classification(EqualizedOdds(0.1), n_groups=3),
-    "zero gap": lambda: classification(DemographicParity(0.0)),
+    "demographic parity": lambda: classification(fc.DemographicParity(0.05)),
+    "equalized odds, 3 groups": lambda: classification(fc.EqualizedOdds(0.1), n_groups=3),
+    "zero gap": lambda: classification(fc.DemographicParity(0.0)),
     "against overall": lambda: classification(
-        DemographicParity(0.05, against="overall"), n_groups=4
+        fc.DemographicParity(0.05, against="overall"), n_groups=4
     ),
-    "two constraints": lambda: classification(DemographicParity(0.1), EqualOpportunity(0.02)),
-    "truncated logistic": lambda: classification(DemographicParity(0.05), loss=TruncatedLogistic()),
-    "box": lambda: classification(DemographicParity(0.05), domain=Box(-0.2, 0.2)),
-    "L1 ball": lambda: classification(DemographicParity(0.05), domain=L1Ball(0.4)),
-    "L2 ball": lambda: classification(DemographicParity(0.05), domain=L2Ball(0.3)),
+    "two constraints": lambda: classification(fc.DemographicParity(0.1), fc.EqualOpportunity(0.02)),
+    "truncated logistic": lambda: classification(
+        fc.DemographicParity(0.05), loss=TruncatedLogistic()
+    ),
+    "box": lambda: classification(fc.DemographicParity(0.05), domain=Box(-0.2, 0.2)),
+    "L1 ball": lambda: classification(fc.DemographicParity(0.05), domain=L1Ball(0.4)),
+    "L2 ball": lambda: classification(fc.DemographicParity(0.05), domain=L2Ball(0.3)),
     "infeasible start": lambda: rate_between(0.8, 0.9),
 }
 
 NON_SMOOTH: dict[str, Callable[[], Problem]] = {
-    "hinge": lambda: classification(DemographicParity(0.05), loss=Hinge()),
-    "ramp": lambda: classification(DemographicParity(0.05, surrogate=Ramp())),
+    "hinge": lambda: classification(fc.DemographicParity(0.05), loss=Hinge()),
+    "ramp": lambda: classification(fc.DemographicParity(0.05, surrogate=Ramp())),
 }
 
 

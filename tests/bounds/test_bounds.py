@@ -5,13 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.bounds.branching import interpolated
 from fairconstrained.bounds.fenchel import Box
@@ -47,7 +41,7 @@ def rows(seed, n=150, n_features=1, round_to=None):
 def fitted(constraint, data, **options):
     X, y, groups, weights = data
     options = {"kappa": 0.03, "alpha": 1e-2, **options}
-    model = FairLogisticClassifier(constraint, **options)
+    model = fc.FairLogisticClassifier(constraint, **options)
     model.fit(X, y, weights, sensitive_features=groups)
     problem = model.bind(X, y, weights, groups).problem
     return model, problem, problem.at(model.result_.w)
@@ -188,9 +182,9 @@ def test_no_point_of_a_box_is_below_its_bound(constraint):
 
 
 def test_a_solution_with_small_multipliers_is_the_best():
-    X, y, groups = make_biased_classification(2000, gap=0.06, random_state=0)
-    model = FairLogisticClassifier(None, tol=1e-7).fit(X, y)
-    constrained = FairLogisticClassifier(kappa=0.98 * gap_of(model, X, groups), tol=1e-7)
+    X, y, groups = fc.make_biased_classification(2000, gap=0.06, random_state=0)
+    model = fc.FairLogisticClassifier(None, tol=1e-7).fit(X, y)
+    constrained = fc.FairLogisticClassifier(kappa=0.98 * gap_of(model, X, groups), tol=1e-7)
     model = constrained.fit(X, y, sensitive_features=groups)
     assert model.gap_ == pytest.approx(model.kappa, abs=1e-6)
     assert model.optimality_gap_ < 1e-5
@@ -229,8 +223,10 @@ def test_a_violating_point_is_compared_with_those_that_violate_no_more():
 
 def test_leaf_values_are_compared_given_the_trees():
     pytest.importorskip("lightgbm")
-    X, y, groups = make_biased_classification(600, random_state=0)
-    model = FairBoostingClassifier(n_estimators=20, kappa=0.05).fit(X, y, sensitive_features=groups)
+    X, y, groups = fc.make_biased_classification(600, random_state=0)
+    model = fc.FairBoostingClassifier(n_estimators=20, kappa=0.05).fit(
+        X, y, sensitive_features=groups
+    )
     assert 0.0 <= model.optimality_gap_ < 0.5
     assert "model of the same trees" in str(model.result_) or model.optimality_gap_ <= 1e-5
 
@@ -241,7 +237,7 @@ def test_the_last_layer_of_a_network_is_compared_given_the_others():
     from fairconstrained.estimators.network_training import last_layer, refit
     from fairconstrained.solvers.base import Start
 
-    X, y, groups = make_biased_classification(600, gap=0.1, random_state=0)
+    X, y, groups = fc.make_biased_classification(600, gap=0.1, random_state=0)
     model = FairNetworkClassifier(kappa=0.03, hidden_layer_sizes=(6,), random_state=0)
     model.fit(X, y, sensitive_features=groups)
     assert "network with the same hidden layers" in str(model.result_)
@@ -257,8 +253,8 @@ def test_the_last_layer_of_a_network_is_compared_given_the_others():
 
 
 def test_certify_goes_further_and_keeps_what_it_proved(capsys):
-    X, y, groups = make_biased_classification(400, n_features=2, gap=0.2, random_state=0)
-    model = FairLogisticClassifier(kappa=0.02, verbose=0).fit(X, y, sensitive_features=groups)
+    X, y, groups = fc.make_biased_classification(400, n_features=2, gap=0.2, random_state=0)
+    model = fc.FairLogisticClassifier(kappa=0.02, verbose=0).fit(X, y, sensitive_features=groups)
     before, coef = model.optimality_gap_, model.coef_
     assert before > 0.1
     model.verbose = 1
@@ -277,7 +273,7 @@ def test_certify_goes_further_and_keeps_what_it_proved(capsys):
     assert vars(model) == attributes
     with pytest.raises(ValueError, match="'seconds' parameter of certify"):
         model.certify(X, y, sensitive_features=groups, seconds=0.0)
-    decided = FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
+    decided = fc.FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
     assert "enforce='decision'" in str(decided.certify(X, y, sensitive_features=groups))
 
 
@@ -286,24 +282,24 @@ def test_losses_that_are_subtracted_have_bounds_without_a_warning():
     X, percentages = source.integers(0, 2, (600, 3)).astype(float), source.random((600, 2)).round(1)
     y = (source.random(600) < 0.05 * (1.0 + X[:, 0] + percentages[:, 0])).astype(int)
     parity = IntersectionalLossParity(0.0, loss="logistic", membership="thresholds", thresholds=3)
-    model = FairLogisticClassifier(parity).fit(X, y, sensitive_features=percentages)
+    model = fc.FairLogisticClassifier(parity).fit(X, y, sensitive_features=percentages)
     assert "not above zero" in model.optimality_gap_reason_
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex loss"),
-        (FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
-        (FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
-        (FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
-        (FairLogisticClassifier("partial_dp"), "constraints are not on averages"),
-        (FairLogisticClassifier(bound=False), "not asked for"),
+        (fc.FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex loss"),
+        (fc.FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
+        (fc.FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
+        (fc.FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
+        (fc.FairLogisticClassifier("partial_dp"), "constraints are not on averages"),
+        (fc.FairLogisticClassifier(bound=False), "not asked for"),
     ],
     ids=str,
 )
 def test_where_no_bound_is_known_the_reason_is_said(model, reason):
-    X, y, groups = make_biased_classification(300, gap=0.1, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, gap=0.1, random_state=0)
     model.fit(X, y, sensitive_features=groups)
     assert model.optimality_gap_ is None
     assert reason in model.optimality_gap_reason_
@@ -311,30 +307,30 @@ def test_where_no_bound_is_known_the_reason_is_said(model, reason):
 
 
 def test_the_bound_does_not_change_the_model_and_paths_state_it_when_asked():
-    X, y, groups = make_biased_classification(300, gap=0.1, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, gap=0.1, random_state=0)
     models = [
-        FairLogisticClassifier(bound=bound).fit(X, y, sensitive_features=groups)
+        fc.FairLogisticClassifier(bound=bound).fit(X, y, sensitive_features=groups)
         for bound in (True, False)
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[0].result_.data_passes == models[1].result_.data_passes
     options = {"sensitive_features": groups, "n_kappas": 3, "min_ratio": 0.5}
-    path = fairness_path(FairLogisticClassifier(), X, y, **options)
+    path = fc.fairness_path(fc.FairLogisticClassifier(), X, y, **options)
     assert path.estimators[0].optimality_gap_ is None
     assert np.isnan(path.optimality_gaps).all()
-    stated = fairness_path(FairLogisticClassifier(), X, y, bound=True, **options)
+    stated = fc.fairness_path(fc.FairLogisticClassifier(), X, y, bound=True, **options)
     np.testing.assert_array_equal(stated.coefs, path.coefs)
     assert stated.optimality_gaps[0] < 0.01
     assert "best" in str(stated.estimators[-1].result_) or stated.optimality_gaps[-1] < 1e-5
     for bound in (False, True):
-        chosen = FairLogisticClassifierCV(kappas=[0.1], max_gap=1.0, cv=2, bound=bound)
+        chosen = fc.FairLogisticClassifierCV(kappas=[0.1], max_gap=1.0, cv=2, bound=bound)
         chosen.fit(X, y, sensitive_features=groups)
         assert (chosen.optimality_gap_ is not None) == bound
 
 
 def test_rows_that_are_read_by_atom_have_the_same_gap(monkeypatch):
-    X, y, groups = make_biased_classification(3000, gap=0.06, random_state=0)
-    model, gaps = FairLogisticClassifier(kappa=0.05, tol=1e-6), []
+    X, y, groups = fc.make_biased_classification(3000, gap=0.06, random_state=0)
+    model, gaps = fc.FairLogisticClassifier(kappa=0.05, tol=1e-6), []
     for many in (10_000, 1_000):
         monkeypatch.setattr("fairconstrained.data.validation.MANY_ROWS", many)
         at = model.bind(X, y, sensitive_features=groups).problem.at(

@@ -10,16 +10,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    InputWarning,
-    NeymanPearsonClassifier,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 
 N = 200
-X, Y, GROUPS = make_biased_classification(N, 4, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(N, 4, gap=0.4, random_state=0)
 NAMES = list("abcd")
 FRAME = pd.DataFrame(X, columns=NAMES)
 POLARS = pl.DataFrame(X, schema=NAMES)
@@ -27,12 +21,12 @@ DAYS = [datetime.datetime(2000, 1, 1) + datetime.timedelta(k) for k in range(N)]
 
 
 def fit(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
-    clf = FairLogisticClassifier(**options)
+    clf = fc.FairLogisticClassifier(**options)
     return clf.fit(X, y, sample_weight, sensitive_features=groups)
 
 
 MODEL = fit()
-SMALL, SEVERAL = fit(X * 0.01), NeymanPearsonClassifier().fit(X * 0.01, Y)
+SMALL, SEVERAL = fit(X * 0.01), fc.NeymanPearsonClassifier().fit(X * 0.01, Y)
 FAR = np.array([[1.0, 0.0, 0.0, 0.0], [1e308, -1e308, 1e308, 1e308]])
 
 
@@ -67,7 +61,7 @@ SQUARED = {
         "too small to be squared in the column 1 ",
     ),
     "Neyman-Pearson": (
-        lambda: NeymanPearsonClassifier().fit(with_value(1e200), Y),
+        lambda: fc.NeymanPearsonClassifier().fit(with_value(1e200), Y),
         TOO_LARGE.format(2),
     ),
     "predict": (lambda: SMALL.predict(FAR), FAR_ROWS),
@@ -101,7 +95,7 @@ KINDS = {
     "name of labels": (lambda: fit(y="label"), "y must hold .*'label'"),
     "labels nan": (lambda: fit(y=unlabelled(np.nan)), NO_LABELS),
     "labels of Neyman-Pearson": (
-        lambda: NeymanPearsonClassifier().fit(X, unlabelled(None)),
+        lambda: fc.NeymanPearsonClassifier().fit(X, unlabelled(None)),
         NO_LABELS,
     ),
     "array of types": (lambda: fit(y=np.array([0, "yes"] * 100, dtype=object)), TYPES),
@@ -158,11 +152,11 @@ def test_constant_columns_of_a_sparse_matrix():
     ],
 )
 def test_many_groups_warn(groups, message):
-    with pytest.warns(InputWarning, match=message):
+    with pytest.warns(fc.InputWarning, match=message):
         fit(groups=groups, kappa=1.0, max_iter=1, tol=10.0)
 
 
-PATH = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
+PATH = fc.fairness_path(fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
 POINTS = [
     *(((k,), {}, rf"index must be .* integer in \[-3, 2\].*{k!r}") for k in (0.05, 99, 3, -4)),
     *(((k,), {}, "index must be .*kappa=tolerance") for k in ("0", True)),

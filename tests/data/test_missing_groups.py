@@ -7,23 +7,11 @@ from _support.classifiers import quietly
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    DemographicParity,
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairnessReport,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    GroupProbabilities,
-    InputWarning,
-    make_biased_classification,
-    with_strata,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.metrics import group_rates, rate_gaps
 
-X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
+X, Y, CODES = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
 
 
 KNOWN = np.arange(len(Y)) % 5 > 0
@@ -46,7 +34,7 @@ def gap(clf, groups, scores=None):
 
 
 def fitted(groups, **options):
-    return FairLogisticClassifier(**{"kappa": 0.02, "tol": 1e-6, **options}).fit(
+    return fc.FairLogisticClassifier(**{"kappa": 0.02, "tol": 1e-6, **options}).fit(
         X, Y, sensitive_features=groups
     )
 
@@ -95,7 +83,7 @@ def test_ignored_rows_count_in_the_loss_and_in_no_constraint():
     clf = fitted(SEX, groups_missing="ignore_in_constraint")
     assert_array_equal(clf.groups_, ["f", "m"])
     assert gap(clf, SEX) == pytest.approx(0.02, abs=1e-4)
-    left_out = FairLogisticClassifier(kappa=0.02, tol=1e-6)
+    left_out = fc.FairLogisticClassifier(kappa=0.02, tol=1e-6)
     left_out.fit(X[KNOWN], Y[KNOWN], sensitive_features=SEX[KNOWN])
     assert np.abs(clf.coef_ - left_out.coef_).max() > 1e-3
     loose = fitted(SEX, groups_missing="ignore_in_constraint", kappa=1.0)
@@ -107,7 +95,7 @@ def test_ignored_rows_count_in_the_loss_and_in_no_constraint():
 @pytest.mark.parametrize("name", sorted({*CLASSIFIER_CONSTRAINTS} - {"coverage", "churn"}))
 def test_the_gap_is_that_of_the_term_of_the_known_rows(name):
     options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
-    clf = FairLogisticClassifier(name, **options)
+    clf = fc.FairLogisticClassifier(name, **options)
     quietly(clf.fit, X, Y, sensitive_features=SEX)
     assert np.isfinite(clf.gap_)
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
@@ -123,7 +111,7 @@ def test_the_gap_is_that_of_the_term_of_the_known_rows(name):
 @pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
 def test_whole_numbers_have_the_names_that_they_have_without_missing_values(missing, dtype):
     codes = pd.Series(CODES + 1).where(KNOWN).astype(dtype)
-    clf = fitted(codes, groups_missing=missing, constraint=DemographicParity(against="1"))
+    clf = fitted(codes, groups_missing=missing, constraint=fc.DemographicParity(against="1"))
     assert [str(name) for name in clf.groups_][:2] == ["1", "2"]
     assert clf.bound_met_
     # so that a fold by chance without missing values has them as well
@@ -131,17 +119,17 @@ def test_whole_numbers_have_the_names_that_they_have_without_missing_values(miss
 
 
 MODELS = [
-    FairLogisticClassifier(kappa=0.03),
-    FairLogisticClassifier(kappa=0.03, enforce="decision"),
-    FairBoostingClassifier(kappa=0.03, enforce="decision", n_estimators=20, n_jobs=1),
-    FairThresholds(LogisticRegression(), kappa=0.03),
+    fc.FairLogisticClassifier(kappa=0.03),
+    fc.FairLogisticClassifier(kappa=0.03, enforce="decision"),
+    fc.FairBoostingClassifier(kappa=0.03, enforce="decision", n_estimators=20, n_jobs=1),
+    fc.FairThresholds(LogisticRegression(), kappa=0.03),
 ]
 
 
 @pytest.fixture(scope="module")
 def data():
     """Rows whose true groups are drawn from their probabilities, which depend on the features."""
-    X, y, _ = make_biased_classification(3000, gap=0.3, random_state=0)
+    X, y, _ = fc.make_biased_classification(3000, gap=0.3, random_state=0)
     chance = 1.0 / (1.0 + np.exp(-2.0 * (X[:, 0] + X[:, 1])))
     groups = np.where(np.random.default_rng(0).random(3000) < chance, "a", "b")
     return X, y, groups, np.column_stack([chance, 1.0 - chance])
@@ -154,7 +142,7 @@ def rates_by_hand(decided, P):
 def test_certain_probabilities_are_groups(data):
     X, y, groups, _ = data
     one_hot = np.column_stack([groups == "b", groups == "a"])
-    certain = GroupProbabilities(one_hot, ["b", "a"])
+    certain = fc.GroupProbabilities(one_hot, ["b", "a"])
     for clf in MODELS[:2]:
         first = clf.fit(X, y, sensitive_features=groups).decision_function(X[:5])
         again = clf.fit(X, y, sensitive_features=certain).decision_function(X[:5])
@@ -167,13 +155,13 @@ def test_certain_probabilities_are_groups(data):
 
 @pytest.mark.parametrize("clf", MODELS, ids=lambda clf: f"{type(clf).__name__}")
 def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
-    if isinstance(clf, FairBoostingClassifier):
+    if isinstance(clf, fc.FairBoostingClassifier):
         pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     X, y, groups, P = data
     clf.fit(X, y, sensitive_features=pd.DataFrame(P, columns=["a", "b"]))
     decided = clf.predict(X)
     a, b = rates_by_hand(decided, P)
-    if not isinstance(clf, FairThresholds):  # whose gap is that of out-of-fold scores
+    if not isinstance(clf, fc.FairThresholds):  # whose gap is that of out-of-fold scores
         assert clf.decision_gap_ == pytest.approx(abs(a - b))
     if getattr(clf, "enforce", "decision") == "decision":
         assert abs(a - b) <= 0.03 + 1e-3
@@ -186,7 +174,7 @@ def test_known_groups_correct_a_proxy_whose_error_depends_on_the_features(data):
     wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
     some = np.where(np.arange(3000) % 3 == 0, groups, None)
     names, wrong = ["a", "b"], np.column_stack([wrong, 1.0 - wrong])
-    corrected = GroupProbabilities(wrong, names, known=some, given=X)
+    corrected = fc.GroupProbabilities(wrong, names, known=some, given=X)
     decided = (X[:, 0] > 0).astype(int)
     true = [decided[groups == name].mean() for name in names]
     before, after = (rates_by_hand(decided, part) for part in (wrong, corrected[names].to_numpy()))
@@ -201,7 +189,7 @@ def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
     wrong = np.clip(P[:, 0] - 0.3 * np.tanh(X[:, 0]), 0.01, 0.99)
     seen = np.random.default_rng(0).random(3000) < 0.1
     members, some = np.column_stack([groups == "a", groups == "b"]), np.where(seen, groups, None)
-    partly = GroupProbabilities(np.column_stack([wrong, 1.0 - wrong]), names, known=some)
+    partly = fc.GroupProbabilities(np.column_stack([wrong, 1.0 - wrong]), names, known=some)
     tables = [
         rate_gaps(y, decided, sensitive_features=each).loc["selection_rate"]
         for each in (partly[names], partly, groups)
@@ -219,19 +207,19 @@ def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
         for values in (decided, np.ones(3000))
     ]
     assert counted["gap"] == pytest.approx(np.ptp(sums[0] / sums[1]))
-    report = FairnessReport.from_predictions(y, {"0": decided}, sensitive_features=partly)
+    report = fc.FairnessReport.from_predictions(y, {"0": decided}, sensitive_features=partly)
     assert any("Intervals of rates cover the error" in note for note in report.notes)
 
 
 @pytest.mark.filterwarnings("ignore:the probabilities guess")
 def test_all_rows_are_as_many_as_they_are(data):
     X, y, groups, _ = data
-    decided, even = (X[:, 0] > 0).astype(int), GroupProbabilities(np.full((3000, 2), 0.5), "ab")
+    decided, even = (X[:, 0] > 0).astype(int), fc.GroupProbabilities(np.full((3000, 2), 0.5), "ab")
     tables = [group_rates(y, decided, sensitive_features=each) for each in (even, groups)]
     pd.testing.assert_series_equal(*(table.loc["all rows"] for table in tables))
     given = {"0": decided, "1": y}
     reports = [
-        FairnessReport.from_predictions(y, given, sensitive_features=each).to_dict()
+        fc.FairnessReport.from_predictions(y, given, sensitive_features=each).to_dict()
         for each in (even, groups)
     ]
     for name in ("rows", "sentences"):
@@ -242,13 +230,13 @@ def test_all_rows_are_as_many_as_they_are(data):
 def test_known_groups_are_named_as_the_columns_are(data, hold):
     *_, groups, P = data
     numbers = [None if k % 7 else int(group == "a") for k, group in enumerate(groups)]
-    corrected = GroupProbabilities(pd.DataFrame(P, columns=[1, 0]), known=hold(numbers))
+    corrected = fc.GroupProbabilities(pd.DataFrame(P, columns=[1, 0]), known=hold(numbers))
     assert corrected["1"][::7].tolist() == numbers[::7]
 
 
 def test_probabilities_are_checked_where_they_are_used(data):
     _, y, _, P = data
-    some = GroupProbabilities(P, ["a", "b"])
+    some = fc.GroupProbabilities(P, ["a", "b"])
     with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
         group_rates(y, y, sensitive_features=some.reindex(range(1, 3001)))
     with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
@@ -256,8 +244,8 @@ def test_probabilities_are_checked_where_they_are_used(data):
 
 
 def test_a_proxy_that_knows_nothing_is_warned_of():
-    with pytest.warns(InputWarning, match="no better than the largest group"):
-        GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
+    with pytest.warns(fc.InputWarning, match="no better than the largest group"):
+        fc.GroupProbabilities(np.full((100, 2), [0.7, 0.3]), ["a", "b"])
 
 
 SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
@@ -280,37 +268,37 @@ SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
 )
 def test_what_are_no_probabilities_is_refused(P, columns, options, message):
     with pytest.raises(ValueError, match=message):
-        GroupProbabilities(P, columns, **options)
+        fc.GroupProbabilities(P, columns, **options)
 
 
 def test_what_needs_the_group_of_every_row_is_refused(data):
     X, y, groups, P = data
-    some = GroupProbabilities(P, ["a", "b"])
+    some = fc.GroupProbabilities(P, ["a", "b"])
     for clf in (
-        FairThresholds(LogisticRegression(), per_group=True),
-        FairLogisticClassifier(confidence=0.9, enforce="decision"),
-        FairRanker(),
+        fc.FairThresholds(LogisticRegression(), per_group=True),
+        fc.FairLogisticClassifier(confidence=0.9, enforce="decision"),
+        fc.FairRanker(),
     ):
-        rows = {"query": np.arange(3000) // 30} if isinstance(clf, FairRanker) else {}
+        rows = {"query": np.arange(3000) // 30} if isinstance(clf, fc.FairRanker) else {}
         with pytest.raises(ValueError, match="the group of every row"):
             clf.fit(X, y, sensitive_features=some, **rows)
     with pytest.raises(ValueError, match="probabilities of groups are for rates"):
-        rate_gaps(y, y, sensitive_features=with_strata(some, groups))
+        rate_gaps(y, y, sensitive_features=fc.with_strata(some, groups))
 
 
 @pytest.mark.parametrize(
     ("package", "clf"),
     [
-        ("lightgbm", FairBoostingClassifier(early_stopping=True, random_state=0)),
-        ("torch", FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=20, random_state=0)),
+        ("lightgbm", fc.FairBoostingClassifier(early_stopping=True, random_state=0)),
+        ("torch", fc.FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=20, random_state=0)),
     ],
 )
 def test_rows_for_validation_have_no_copy_among_the_others(data, package, clf):
     pytest.importorskip(package)
     X, y, _, P = data
-    fit = clf.bind(X, y, sensitive_features=GroupProbabilities(P, ["a", "b"]))
+    fit = clf.bind(X, y, sensitive_features=fc.GroupProbabilities(P, ["a", "b"]))
     trained, others = (np.unique(rows.positions) for rows in fit.split)
     assert len(trained) + len(others) == len(y) == len(np.union1d(trained, others))
     assert len(others) == pytest.approx(0.1 * len(y), abs=1)
-    clf.fit(X, y, sensitive_features=GroupProbabilities(P, ["a", "b"]))
+    clf.fit(X, y, sensitive_features=fc.GroupProbabilities(P, ["a", "b"]))
     assert_array_equal(clf.validation_indices_, others)

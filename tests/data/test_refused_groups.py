@@ -10,16 +10,8 @@ from _support.every_estimator import MODELS, OF_CLASSIFIERS, WITHOUT_GROUPS, arg
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairThresholds,
-    MinorityRate,
-    compare,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    metrics,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 from fairconstrained.constraints import GroupAUCParity, IntersectionalLossParity, ROCParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
@@ -71,7 +63,7 @@ def metric(function, groups):
 
 
 def thresholds_without_constraints(groups):
-    clf = FairThresholds(LogisticRegression(), None, per_group=True, cv=2)
+    clf = fc.FairThresholds(LogisticRegression(), None, per_group=True, cv=2)
     clf.fit(X, Y, sensitive_features=groups)
 
 
@@ -81,9 +73,11 @@ def fit(name, groups):
 
 
 DOORS = {
-    "path": lambda groups: fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=groups),
-    "report": lambda groups: fairness_report(MODEL, X, Y, sensitive_features=groups),
-    "comparison": lambda groups: compare({"a": MODEL}, X, Y, sensitive_features=groups),
+    "path": lambda groups: fc.fairness_path(
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=groups
+    ),
+    "report": lambda groups: fc.fairness_report(MODEL, X, Y, sensitive_features=groups),
+    "comparison": lambda groups: fc.compare({"a": MODEL}, X, Y, sensitive_features=groups),
     "per group": thresholds_without_constraints,
     "display of predictions": lambda groups: GroupRateDisplay.from_predictions(
         Y, X[:, 0], sensitive_features=groups
@@ -132,7 +126,7 @@ def test_groups_that_are_encoded_are_taken_as_they_are(door):
 def test_a_column_of_x_that_is_named_twice(columns):
     table = pd.DataFrame(np.column_stack([GIVEN["sensitive_features"], X])).add_prefix("x")
     table = table.rename(columns={"x0": "s"})
-    for model in (FairLogisticClassifier(), FairThresholds(LogisticRegression())):
+    for model in (fc.FairLogisticClassifier(), fc.FairThresholds(LogisticRegression())):
         with pytest.raises(ValueError, match="sensitive_columns names a column of X twice"):
             model.set_params(sensitive_columns=columns).fit(table, Y)
 
@@ -152,17 +146,17 @@ MESSAGES = {
 def test_the_message_says_what_to_do(kind, combine):
     groups, message = MESSAGES[kind]
     with pytest.raises(ValueError, match=message):
-        FairLogisticClassifier(combine=combine).fit(X, Y, sensitive_features=groups)
+        fc.FairLogisticClassifier(combine=combine).fit(X, Y, sensitive_features=groups)
     if np.ndim(groups) == 1:
         table = pd.DataFrame(X).add_prefix("x").assign(group=groups)
         with pytest.raises(ValueError, match=message):
-            FairLogisticClassifier(combine=combine, sensitive_columns=["group"]).fit(table, Y)
+            fc.FairLogisticClassifier(combine=combine, sensitive_columns=["group"]).fit(table, Y)
 
 
-ROWS, LABELS, MARRIAGE = make_biased_classification(800, 4, gap=0.4, random_state=0)
+ROWS, LABELS, MARRIAGE = fc.make_biased_classification(800, 4, gap=0.4, random_state=0)
 CROSSED = pd.DataFrame({"SEX": 1 + np.arange(len(LABELS)) % 2, "MARRIAGE": MARRIAGE})
 SHOWN = [f"SEX={sex}, MARRIAGE={state}" for sex in (1, 2) for state in (0, 1)]
-OF_CROSSED = FairLogisticClassifier(kappa=0.1).fit(ROWS, LABELS, sensitive_features=CROSSED)
+OF_CROSSED = fc.FairLogisticClassifier(kappa=0.1).fit(ROWS, LABELS, sensitive_features=CROSSED)
 BOTH = {"sensitive_features": CROSSED}
 
 
@@ -182,7 +176,7 @@ def test_metrics_name_intersections():
 
 
 def test_reports_name_intersections():
-    report = fairness_report(OF_CROSSED, ROWS, LABELS, **BOTH)
+    report = fc.fairness_report(OF_CROSSED, ROWS, LABELS, **BOTH)
     assert all_shown(str(report)) and all_shown(report.to_html())
     assert report.groups.index.tolist()[:4] == SHOWN
 
@@ -193,30 +187,32 @@ def test_reports_name_intersections():
     ids=str,
 )
 def test_constraints_name_intersections(constraint):
-    clf = FairLogisticClassifier(constraint, kappa=0.3)
+    clf = fc.FairLogisticClassifier(constraint, kappa=0.3)
     names = " ".join(clf.bind(ROWS, LABELS, None, CROSSED).problem.names)
     assert all_shown(names)
 
 
 @pytest.mark.parametrize("minority", ["SEX=2, MARRIAGE=0", (2, 0)])
 def test_a_minority_has_either_name(minority):
-    clf = FairLogisticClassifier(MinorityRate(0.2, minority=minority))
+    clf = fc.FairLogisticClassifier(fc.MinorityRate(0.2, minority=minority))
     clf.fit(ROWS, LABELS, sensitive_features=CROSSED)
     assert clf.constraint_choices_[0]["minority"] == (2, 0)
     (name,) = clf.bind(ROWS, LABELS, None, CROSSED).problem.names
     assert "SEX=2, MARRIAGE=0" in name
     assert clf.violation_ <= 1e-4
-    assert "SEX=2, MARRIAGE=0" in str(fairness_report(clf, ROWS, LABELS, **BOTH))
+    assert "SEX=2, MARRIAGE=0" in str(fc.fairness_report(clf, ROWS, LABELS, **BOTH))
 
 
 def test_a_group_without_thresholds():
     options = {"kappa": 0.3, "per_group": True, "cv": "prefit"}
-    free = FairLogisticClassifier(None).fit(ROWS, LABELS)
-    model = FairThresholds(free, **options).fit(ROWS, LABELS, sensitive_features=CROSSED)
+    free = fc.FairLogisticClassifier(None).fit(ROWS, LABELS)
+    model = fc.FairThresholds(free, **options).fit(ROWS, LABELS, sensitive_features=CROSSED)
     unknown = pd.DataFrame({"SEX": [9], "MARRIAGE": [0]})
     with pytest.raises(ValueError, match="the group 'SEX=9, MARRIAGE=0'") as error:
         model.predict(ROWS[:1], sensitive_features=unknown)
     assert all_shown(str(error.value))
-    one = FairThresholds(free, kappa=0.3, cv="prefit").fit(ROWS, LABELS, sensitive_features=CROSSED)
+    one = fc.FairThresholds(free, kappa=0.3, cv="prefit").fit(
+        ROWS, LABELS, sensitive_features=CROSSED
+    )
     with pytest.raises(AttributeError, match=r"With one threshold for all rows it is threshold_\."):
         one.thresholds_  # noqa: B018

@@ -11,22 +11,11 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    InputWarning,
-    MinorityRate,
-    NeymanPearsonClassifier,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    make_fairness_scorer,
-    metrics,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 
 N = 120
-X, Y, GROUPS = make_biased_classification(N, 3, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(N, 3, gap=0.4, random_state=0)
 LABELS = pd.Index([f"r{k}" for k in range(N)])
 ORDER = np.random.default_rng(0).permutation(N)
 FRAME = pd.DataFrame(X, columns=list("abc"), index=LABELS)
@@ -38,7 +27,7 @@ SERIES = {
 
 
 def fitted(X, y, groups):
-    return FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+    return fc.FairLogisticClassifier().fit(X, y, sensitive_features=groups)
 
 
 GAP = pytest.approx(fitted(X, Y, GROUPS).gap_, abs=1e-6)
@@ -47,16 +36,18 @@ MODEL = fitted(FRAME, SERIES["y"], SERIES["sensitive_features"])
 
 def path_validation(**rows):
     held = {f"{name}_val": values for name, values in rows.items()}
-    fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, X_val=FRAME, **held)
+    fc.fairness_path(
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, X_val=FRAME, **held
+    )
 
 
 def pipeline(y, **rows):
-    model = make_pipeline(StandardScaler(), FairLogisticClassifier())
+    model = make_pipeline(StandardScaler(), fc.FairLogisticClassifier())
     model.fit(FRAME, y, **{f"fairlogisticclassifier__{name}": rows[name] for name in rows})
 
 
 def scorer(y, **rows):
-    make_fairness_scorer(metrics.group_auc_difference)(MODEL, FRAME, y, **rows)
+    fc.make_fairness_scorer(metrics.group_auc_difference)(MODEL, FRAME, y, **rows)
 
 
 def metric(name):
@@ -65,13 +56,13 @@ def metric(name):
 
 
 PLACES = {
-    "fit": lambda **rows: FairLogisticClassifier().fit(FRAME, **rows),
-    "fit hinge": lambda **rows: FairHingeClassifier().fit(FRAME, **rows),
-    "cross-validation": lambda **rows: FairLogisticClassifierCV(cv=2).fit(FRAME, **rows),
-    "path": lambda **rows: fairness_path(FairLogisticClassifier(), FRAME, n_kappas=2, **rows),
+    "fit": lambda **rows: fc.FairLogisticClassifier().fit(FRAME, **rows),
+    "fit hinge": lambda **rows: fc.FairHingeClassifier().fit(FRAME, **rows),
+    "cross-validation": lambda **rows: fc.FairLogisticClassifierCV(cv=2).fit(FRAME, **rows),
+    "path": lambda **rows: fc.fairness_path(fc.FairLogisticClassifier(), FRAME, n_kappas=2, **rows),
     "validation rows": path_validation,
     "pipeline": pipeline,
-    "report": lambda **rows: fairness_report(MODEL, FRAME, **rows),
+    "report": lambda **rows: fc.fairness_report(MODEL, FRAME, **rows),
     "scorer": scorer,
     **{
         f"metric {name}": metric(name)
@@ -80,7 +71,7 @@ PLACES = {
     },
 }
 WITHOUT_GROUPS = {
-    "Neyman-Pearson": lambda **rows: NeymanPearsonClassifier().fit(FRAME, **rows),
+    "Neyman-Pearson": lambda **rows: fc.NeymanPearsonClassifier().fit(FRAME, **rows),
     "score": lambda **rows: MODEL.score(FRAME, **rows),
 }
 CASES = [(place, name) for place in PLACES for name in SERIES]
@@ -102,10 +93,10 @@ def test_another_order_is_an_error_that_names_both_arguments(place, name):
 
 def test_rows_of_constraints_and_of_functions_of_x():
     groups = SERIES["sensitive_features"].iloc[ORDER]
-    rule = MinorityRate(0.4, minority=0, reference=FRAME, reference_groups=groups)
+    rule = fc.MinorityRate(0.4, minority=0, reference=FRAME, reference_groups=groups)
     with pytest.raises(ValueError, match="reference and reference_groups have the same row labels"):
-        FairLogisticClassifier(rule).fit(X, Y)
-    clf = FairLogisticClassifier(sensitive_columns=lambda rows: (rows["a"] > 0).iloc[ORDER])
+        fc.FairLogisticClassifier(rule).fit(X, Y)
+    clf = fc.FairLogisticClassifier(sensitive_columns=lambda rows: (rows["a"] > 0).iloc[ORDER])
     with pytest.raises(ValueError, match="X and sensitive_columns have the same row labels"):
         clf.fit(FRAME, Y)
 
@@ -134,7 +125,7 @@ def test_labels_that_occur_more_than_once():
     with pytest.raises(ValueError, match="y and sensitive_features have the same row labels"):
         fitted(X, y, pd.Series(GROUPS, index[ORDER]))
     assert fitted(X, y, pd.Series(GROUPS, index)).gap_ == GAP
-    with pytest.warns(InputWarning, match="different row labels"):
+    with pytest.warns(fc.InputWarning, match="different row labels"):
         fitted(X, y, SERIES["sensitive_features"])
 
 
@@ -153,16 +144,16 @@ def test_folds_of_a_cross_validation_are_accepted(kind, same):
     """Folds keep the index; what they have of a default index carries no information either."""
     frame = pd.DataFrame(X, columns=list("abc"), index=INDEXES[kind]).assign(sex=GROUPS)
     y = pd.Series(Y, index=INDEXES[kind] if same else None)
-    gap = make_fairness_scorer(metrics.group_auc_difference, sensitive_columns=["sex"])
+    gap = fc.make_fairness_scorer(metrics.group_auc_difference, sensitive_columns=["sex"])
     search = GridSearchCV(
-        FairLogisticClassifier(sensitive_columns=["sex"]),
+        fc.FairLogisticClassifier(sensitive_columns=["sex"]),
         {"kappa": [0.9, 0.8]},  # so large that the predictions are not far from them
         scoring={"accuracy": "accuracy", "gap": gap},
         refit="accuracy",
         cv=3,
     )
     assert np.isfinite(search.fit(frame, y).cv_results_["mean_test_gap"]).all()
-    clf = FairLogisticClassifier().set_params(kappa=0.9)
+    clf = fc.FairLogisticClassifier().set_params(kappa=0.9)
     with config_context(enable_metadata_routing=True):
         clf.set_fit_request(sensitive_features=True)
         params = {"sensitive_features": frame["sex"]}

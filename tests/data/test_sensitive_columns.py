@@ -10,19 +10,13 @@ from _support.gaps import demographic_parity_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    make_fairness_scorer,
-)
+import fairconstrained as fc
 from fairconstrained.functions.losses import Logistic
 
 FEATURES = list("abc")
 
 
-X, Y, GROUPS = make_biased_classification(400, 3, gap=0.3, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(400, 3, gap=0.3, random_state=0)
 
 
 X[np.random.default_rng(0).random(X.shape) < 0.3] = 0.0  # something for sparse formats
@@ -43,7 +37,7 @@ WORDS = TABLE.assign(
 
 
 def fitted(X, y=Y, groups=None, **options):
-    return FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+    return fc.FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +105,9 @@ def used(**options):
 
 
 def validation_rows(**groups):
-    clf = FairLogisticClassifier(sensitive_columns=["sex"])
+    clf = fc.FairLogisticClassifier(sensitive_columns=["sex"])
     features = TABLE[FEATURES] if groups else TABLE
-    path = fairness_path(clf, TABLE, Y, kappas=[0.05], X_val=features, y_val=Y, **groups)
+    path = fc.fairness_path(clf, TABLE, Y, kappas=[0.05], X_val=features, y_val=Y, **groups)
     return path.validation
 
 
@@ -134,11 +128,11 @@ ABSENT = {
     ),
     "used": (lambda: used(use_sensitive=True).predict(TABLE[FEATURES]), "feature names"),
     "report, a feature": (
-        lambda: fairness_report(used(), TABLE[["a", "sex", "c"]], Y),
+        lambda: fc.fairness_report(used(), TABLE[["a", "sex", "c"]], Y),
         r"now missing:\s+- b",
     ),
     "report, the groups": (
-        lambda: fairness_report(used(), TABLE[FEATURES], Y),
+        lambda: fc.fairness_report(used(), TABLE[FEATURES], Y),
         "which X does not have here.*it has no column 'sex'",
     ),
 }
@@ -153,8 +147,8 @@ def test_what_is_absent_is_named(case):
 
 
 def test_groups_may_be_passed_instead(model):
-    whole = fairness_report(model, TABLE, Y).to_frame("gaps")
-    given = fairness_report(model, TABLE[FEATURES], Y, TABLE["sex"]).to_frame("gaps")
+    whole = fc.fairness_report(model, TABLE, Y).to_frame("gaps")
+    given = fc.fairness_report(model, TABLE[FEATURES], Y, TABLE["sex"]).to_frame("gaps")
     pd.testing.assert_frame_equal(whole, given)
     assert validation_rows(sensitive_features_val=TABLE["sex"]) == validation_rows()
 
@@ -176,7 +170,7 @@ def test_integers_are_positions_and_refused_where_they_are_labels_as_well(column
         with pytest.raises(ValueError, match=MEANINGS):
             fitted(frame, sensitive_columns=columns, use_sensitive=use_sensitive)
     clf = fitted(frame.set_axis(["10", "0", "1", "2"], axis=1), sensitive_columns=["2"])
-    scorer = make_fairness_scorer(
+    scorer = fc.make_fairness_scorer(
         demographic_parity_difference, greater_is_better=False, sensitive_columns=columns
     )
     with pytest.raises(ValueError, match=MEANINGS):
@@ -185,7 +179,7 @@ def test_integers_are_positions_and_refused_where_they_are_labels_as_well(column
 
 @pytest.fixture(scope="module")
 def table():
-    X, y, groups = make_biased_classification(600, 4, n_groups=3, gap=0.4, random_state=0)
+    X, y, groups = fc.make_biased_classification(600, 4, n_groups=3, gap=0.4, random_state=0)
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame.insert(1, "town", np.array(["Ulm", "Bonn", "Kiel"])[groups])
     flipped = np.where(groups == 1, -frame["c"], frame["c"])  # what a tells differs between groups
@@ -194,7 +188,7 @@ def table():
 
 def classifier(**options):
     options = {"sensitive_columns": ["town"], "group_interactions": True, **options}
-    return FairLogisticClassifier(**options)
+    return fc.FairLogisticClassifier(**options)
 
 
 def test_every_group_has_a_row_of_coefficients(table):
@@ -218,11 +212,11 @@ def test_the_objective_is_that_of_the_expanded_features(table):
     numbers = X.drop(columns="town").to_numpy()
     z = np.column_stack([X["town"] == town for town in ("Kiel", "Ulm")]).astype(float)
     crossed = np.hstack([numbers, z, *(z[:, [k]] * numbers for k in (0, 1))])
-    plain = FairLogisticClassifier(None, alpha=1e-9).fit(crossed, y)
+    plain = fc.FairLogisticClassifier(None, alpha=1e-9).fit(crossed, y)
     assert_allclose(fit.objective_, plain.objective_, rtol=1e-4)
     margins = (2.0 * y - 1.0) * fit.decision_function(X)
     assert_allclose(fit.objective_, Logistic().value(margins).mean(), rtol=1e-5)
-    assert fit.objective_ < 0.98 * FairLogisticClassifier(None).fit(numbers, y).objective_
+    assert fit.objective_ < 0.98 * fc.FairLogisticClassifier(None).fit(numbers, y).objective_
 
 
 def test_warm_start(table):

@@ -5,12 +5,8 @@ import pytest
 from _support.classifiers import quietly
 from sklearn.metrics import roc_auc_score
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    constraints,
-    make_biased_classification,
-)
+import fairconstrained as fc
+from fairconstrained import constraints
 from fairconstrained.utils.numerics import ROUNDING
 
 RANKINGS = ["group_auc", "inter_group_auc", "intra_group_auc", "roc_parity"]
@@ -19,7 +15,7 @@ RANKINGS += ["partial_dp", "weak_partial_dp"]
 
 def draw(n_groups, n=240, seed=0):
     """Return biased data with groups of several sizes."""
-    X, y, halves = make_biased_classification(n, 4, gap=0.3, random_state=seed)
+    X, y, halves = fc.make_biased_classification(n, 4, gap=0.3, random_state=seed)
     parts = np.random.default_rng(seed).random(n) < 0.4
     return X, y, halves if n_groups == 2 else 2 * halves + parts
 
@@ -33,7 +29,7 @@ def imbalanced(n=600, seed=0, rate=0.07):
 
 
 def fitted(constraint, X, y, groups, **options):
-    clf = FairLogisticClassifier(constraint, enforce="decision", **options)
+    clf = fc.FairLogisticClassifier(constraint, enforce="decision", **options)
     return quietly(clf.fit, X, y, sensitive_features=groups)
 
 
@@ -75,8 +71,8 @@ def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_group
 @pytest.mark.parametrize(
     "constraint",
     [
-        DemographicParity(0.0),
-        DemographicParity(ratio=1.0),
+        fc.DemographicParity(0.0),
+        fc.DemographicParity(ratio=1.0),
         constraints.EqualizedOdds(0.0),
         constraints.DisparateImpact(1.0),
         constraints.IntraGroupAUCParity(0.0),
@@ -87,7 +83,7 @@ def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_group
 def test_a_bound_of_zero_is_met_by_the_majority_at_least(constraint, rate):
     X, y, groups = imbalanced(120, rate=rate)
     weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
-    clf = FairLogisticClassifier(constraint, enforce="decision")
+    clf = fc.FairLogisticClassifier(constraint, enforce="decision")
     quietly(clf.fit, X, y, weight, sensitive_features=groups)
     majority = max(np.average(y, weights=weight), 1.0 - np.average(y, weights=weight))
     assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0

@@ -9,17 +9,8 @@ from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from fairconstrained import (
-    ConstantDecisionWarning,
-    DemographicParity,
-    DisparateImpact,
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairThresholds,
-    GeneralizationWarning,
-    constraints,
-    fairness_report,
-)
+import fairconstrained as fc
+from fairconstrained import constraints
 from fairconstrained.constraints import PredictiveEquality
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData, split
@@ -51,7 +42,7 @@ def test_the_expected_gap_is_near_that_of_as_many_new_rows(constraint):
     figures = []
     for seed in range(6):
         X, y, groups = drawn(1000, seed, 4)
-        clf = FairLogisticClassifier(constraint, 0.02, enforce="decision")
+        clf = fc.FairLogisticClassifier(constraint, 0.02, enforce="decision")
         clf.fit(X, y, sensitive_features=groups)
         measured = gaps(clf, *drawn(1000, 100 + seed, 4), constraint)
         training = gaps(clf, X, y, groups, constraint)
@@ -66,14 +57,14 @@ def test_the_expected_gap_is_near_that_of_as_many_new_rows(constraint):
 
 
 DOORS = {
-    "linear": FairLogisticClassifier(enforce="decision"),
-    "groups and all": FairLogisticClassifier(
-        DemographicParity(against="overall"), enforce="decision"
+    "linear": fc.FairLogisticClassifier(enforce="decision"),
+    "groups and all": fc.FairLogisticClassifier(
+        fc.DemographicParity(against="overall"), enforce="decision"
     ),
-    "ratio": FairLogisticClassifier("disparate_impact", enforce="decision"),
-    "trees": FairBoostingClassifier(enforce="decision", n_estimators=5, n_jobs=1),
-    "thresholds": FairThresholds(LogisticRegression(), per_group=True, cv=2),
-    "confidence": FairLogisticClassifier(
+    "ratio": fc.FairLogisticClassifier("disparate_impact", enforce="decision"),
+    "trees": fc.FairBoostingClassifier(enforce="decision", n_estimators=5, n_jobs=1),
+    "thresholds": fc.FairThresholds(LogisticRegression(), per_group=True, cv=2),
+    "confidence": fc.FairLogisticClassifier(
         kappa=0.3, enforce="decision", confidence=0.5, random_state=0
     ),
 }
@@ -81,14 +72,14 @@ DOORS = {
 
 @pytest.mark.parametrize("clf", DOORS.values(), ids=DOORS)
 def test_every_door_tells_the_gap_on_new_rows(clf):
-    if isinstance(clf, FairBoostingClassifier):
+    if isinstance(clf, fc.FairBoostingClassifier):
         pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     X, y, groups = drawn(600, 0, n_features=3, share=0.4)
     clf.fit(X, y, sensitive_features=groups)
     found = clf.decision_search_.expected_gaps
     assert max(one.training for one in found) == pytest.approx(clf.decision_gap_, abs=1e-9)
     assert all(one.expected > one.training - 1e-3 for one in found)
-    shown = fairness_report(clf, X, y, groups).model["value"]
+    shown = fc.fairness_report(clf, X, y, groups).model["value"]
     assert f"{found[0].expected:.4f} expected on new rows" in shown[f"gap: {found[0].name}"]
 
 
@@ -101,7 +92,7 @@ def test_rows_in_shards_have_the_same_figures():
     parts = [da.from_array(part, 400) for part in (X, y, weight, groups)]
     there = collections.FairLogisticClassifier(**options)
     there.fit(*parts[:3], sensitive_features=parts[3])
-    here = FairLogisticClassifier(**options).bind(X, y, weight, sensitive_features=groups)
+    here = fc.FairLogisticClassifier(**options).bind(X, y, weight, sensitive_features=groups)
     at = here.problem.at(there.to_local()._variables(here))
     for sharded, expected in zip(
         there.decision_search_.expected_gaps, expected_gaps(at, None), strict=True
@@ -114,12 +105,12 @@ def test_rows_in_shards_have_the_same_figures():
 
 def test_a_gap_of_more_than_twice_the_bound_warns_and_fits_on_in_folds():
     X, y, groups = drawn(400, 0)
-    clf = FairLogisticClassifier("equalized_odds", 0.02, enforce="decision")
-    with pytest.warns(GeneralizationWarning, match="more than twice its bound of 0.02"):
+    clf = fc.FairLogisticClassifier("equalized_odds", 0.02, enforce="decision")
+    with pytest.warns(fc.GeneralizationWarning, match="more than twice its bound of 0.02"):
         clf.fit(X, y, sensitive_features=groups)
     worst = max(one.expected for one in clf.decision_search_.expected_gaps)
     assert worst > 0.04 and clf.bound_met_
-    with config_context(enable_metadata_routing=True), pytest.warns(GeneralizationWarning):
+    with config_context(enable_metadata_routing=True), pytest.warns(fc.GeneralizationWarning):
         clf.set_fit_request(sensitive_features=True)
         scores = cross_val_score(clf, X, y, cv=3, params={"sensitive_features": groups})
     assert np.isfinite(scores).all()
@@ -141,7 +132,7 @@ def fitted(n=4000, seed=0, constraint="demographic_parity", **options):
     X, y, groups = draw(n, seed)
     kappa = {"kappa": 0.12} if isinstance(constraint, str) else {}
     options = {**kappa, "confidence": 0.9, "random_state": seed, **options}
-    clf = FairLogisticClassifier(constraint, enforce="decision", **options)
+    clf = fc.FairLogisticClassifier(constraint, enforce="decision", **options)
     return clf.fit(X, y, sensitive_features=groups)
 
 
@@ -167,8 +158,8 @@ def test_a_share_of_every_cell_is_held_out():
 @pytest.mark.parametrize(
     ("constraint", "groups_by_chance"),
     [
-        (DemographicParity(0.1), False),
-        (DemographicParity(0.1, against="overall"), True),
+        (fc.DemographicParity(0.1), False),
+        (fc.DemographicParity(0.1, against="overall"), True),
         (constraints.ErrorRateParity(0.1), False),
     ],
 )
@@ -200,7 +191,7 @@ def test_held_out_rows_are_named_and_the_rest_is_what_is_measured():
 
 
 def test_too_few_held_out_rows():
-    with pytest.warns(ConstantDecisionWarning, match="150 rows held out.*about [0-9]+ in all"):
+    with pytest.warns(fc.ConstantDecisionWarning, match="150 rows held out.*about [0-9]+ in all"):
         clf = fitted(300)
     certificate = clf.certificate_
     assert certificate.certified and certificate.n_accepted == 0
@@ -213,7 +204,7 @@ def test_a_cell_without_rows_to_split():
     X, y, groups = draw(2000, 0)
     groups = groups.astype("U5")
     groups[7] = "alone"
-    clf = FairLogisticClassifier(kappa=0.12, enforce="decision", confidence=0.9)
+    clf = fc.FairLogisticClassifier(kappa=0.12, enforce="decision", confidence=0.9)
     with pytest.warns() as caught:
         clf.fit(X, y, sensitive_features=groups)
     assert any("are too few" in str(one.message) for one in caught)
@@ -232,15 +223,15 @@ def test_constraints_that_cannot_be_tested(constraint):
 @pytest.mark.parametrize(
     "constraint",
     [
-        DemographicParity(0.15, against="overall"),
-        DisparateImpact(0.6),
+        fc.DemographicParity(0.15, against="overall"),
+        fc.DisparateImpact(0.6),
         constraints.ErrorRateParity(0.1),
         constraints.BoundedGroupLoss(0.25),
         constraints.IntersectionalLossParity(0.06),
         constraints.ROCParity(0.2, n_thresholds=30),
         constraints.PartialDemographicParity(0.5, n_ranks=4),
         constraints.WeakPartialDemographicParity(0.5),
-        [DemographicParity(0.2), constraints.ErrorRateParity(0.15)],
+        [fc.DemographicParity(0.2), constraints.ErrorRateParity(0.15)],
     ],
     ids=lambda one: repr(one)[:32],
 )
@@ -263,10 +254,10 @@ def test_without_a_certificate_constant_predictions_may_violate():
     """Error rates of constant predictions differ between groups: the certificate says no."""
     X, y, groups = draw(300, 0)
     y = np.where(groups == 1, np.arange(300) % 10 == 0, np.arange(300) % 2).astype(int)
-    clf = FairLogisticClassifier(
+    clf = fc.FairLogisticClassifier(
         constraints.ErrorRateParity(0.02), enforce="decision", confidence=0.99, random_state=0
     )
-    with pytest.warns(ConstantDecisionWarning):
+    with pytest.warns(fc.ConstantDecisionWarning):
         clf.fit(X, y, sensitive_features=groups)
     assert not clf.certificate_.certified and np.all(np.isinf(clf.certificate_.bounds))
 
@@ -283,7 +274,7 @@ def few_drawn(n_rows, seed, share=0.03, shift=-1.0):
 
 
 def bound(X, y, groups):
-    return FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, sensitive_features=groups)
+    return fc.FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, sensitive_features=groups)
 
 
 def labels_of(fit):
@@ -312,7 +303,7 @@ def test_ratios_are_those_of_the_soft_rates():
     X, groups = rng.normal(size=(300, 3)), rng.choice(3, size=300, p=[0.45, 0.45, 0.1])
     y = X.sum(axis=1) + 0.8 * groups + rng.logistic(size=300) > 0.5
     constraint = PredictiveEquality(ratio=0.8)
-    fit = FairLogisticClassifier(constraint).bind(X, y, sensitive_features=groups)
+    fit = fc.FairLogisticClassifier(constraint).bind(X, y, sensitive_features=groups)
     labels = labels_of(fit)
     (part,) = labels.constraints(fit.problem)
     scores, codes, negative = fit.data.X[:, 0], fit.data.groups.codes, fit.data.y < 0

@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fairconstrained import (
-    ConstantDecisionWarning,
-    DemographicParity,
-    FairLogisticClassifier,
-    InfeasibleConstraintWarning,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.decisions.candidates import CandidateSearch
 from fairconstrained.decisions.score_line import points_between
 from fairconstrained.decisions.search import DecisionTask
@@ -24,12 +18,12 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC
 from fairconstrained.terms.cell_means import average
 
-X, Y, GROUPS = make_biased_classification(1200, 6, gap=0.3, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(1200, 6, gap=0.3, random_state=0)
 SEEDS = st.integers(0, 2**31 - 1)
 
 
 def fitted(kappa):
-    clf = FairLogisticClassifier(kappa=kappa, enforce="decision")
+    clf = fc.FairLogisticClassifier(kappa=kappa, enforce="decision")
     return quietly(clf.fit, X, Y, sensitive_features=GROUPS)  # constant decisions are no surprise
 
 
@@ -44,8 +38,8 @@ def test_demographic_parity_of_predictions(kappa):
 def test_the_search_says_what_it_costs():
     clf = fitted(kappa=0.1)
     search = clf.decision_search_
-    free = FairLogisticClassifier(None).fit(X, Y)
-    scores = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    free = fc.FairLogisticClassifier(None).fit(X, Y)
+    scores = fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
     assert search.accuracy == pytest.approx(clf.score(X, Y))
     assert search.accuracy_on_scores == pytest.approx(scores.score(X, Y))
     assert search.accuracy_unconstrained == pytest.approx(free.score(X, Y))
@@ -57,7 +51,7 @@ def test_the_search_says_what_it_costs():
 def test_no_less_accurate_than_the_intercept_alone():
     """Better than what a user would do: the best threshold of the fit on scores."""
     clf = fitted(kappa=0.1)
-    scores = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    scores = fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
     found = scores.decision_function(X)
     best = 0.0
     for threshold in np.quantile(found, np.linspace(0, 1, 201)):
@@ -71,9 +65,9 @@ def test_constant_predictions_warn():
     """Features that determine both group and label leave constant decisions."""
     x, y = GROUPS[:, None].astype(float), GROUPS.copy()
     y[:5] = 1 - y[:5]
-    clf = FairLogisticClassifier(kappa=0.05, enforce="decision")
+    clf = fc.FairLogisticClassifier(kappa=0.05, enforce="decision")
     with pytest.warns(
-        ConstantDecisionWarning, match="The same class is predicted.*training accuracy"
+        fc.ConstantDecisionWarning, match="The same class is predicted.*training accuracy"
     ):
         clf.fit(x, y, sensitive_features=GROUPS)
     assert np.unique(clf.predict(x)).size == 1 and clf.decision_gap_ == 0.0
@@ -85,8 +79,8 @@ def test_a_bound_that_is_not_met_warns():
     """Constant decisions do not meet parity of errors where the groups' labels differ."""
     x, y = np.zeros((100, 1)), np.arange(100) < 60
     groups = np.where(np.arange(100) < 50, "a", "b")
-    clf = FairLogisticClassifier("error_rate_parity", kappa=0.1, enforce="decision")
-    with pytest.warns(InfeasibleConstraintWarning, match="violation 0.7"):
+    clf = fc.FairLogisticClassifier("error_rate_parity", kappa=0.1, enforce="decision")
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="violation 0.7"):
         clf.fit(x, y, sensitive_features=groups)
     assert not clf.decision_search_.met
 
@@ -98,7 +92,7 @@ def small_problem(seed, n=60, kappa=0.1):
     y[:2], groups[:3] = [1.0, -1.0], ["a", "b", "c"]
     weight = random.uniform(0.5, 2.0, n)
     model = LinearModel(features)
-    term = DemographicParity(kappa).bind(y, groups, weight)
+    term = fc.DemographicParity(kappa).bind(y, groups, weight)
     objective = CompositeFunction(model, average(Logistic(), y, weight))
     return Problem(objective, (CompositeFunction(model, term),)), y, weight, random
 
@@ -156,8 +150,8 @@ def test_the_bound_is_met_on_random_data(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_partial_parity_of_predictions_does_not_end_constant(seed):
     """Thresholds are variables: tolerances get smaller by what the ranking still violates."""
-    X, y, groups = make_biased_classification(400, random_state=seed)
-    clf = FairLogisticClassifier("partial_dp", 0.1, enforce="decision")
+    X, y, groups = fc.make_biased_classification(400, random_state=seed)
+    clf = fc.FairLogisticClassifier("partial_dp", 0.1, enforce="decision")
     clf.fit(X, y, sensitive_features=groups)
     search = clf.decision_search_
     assert search.met and clf.decision_gap_ <= 0.1 + 1e-9

@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fairconstrained import (
-    ConvergenceWarning,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    fairness_path,
-    make_biased_classification,
-    solvers,
-)
+import fairconstrained as fc
+from fairconstrained import solvers
 from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.solvers.base import Iterate, Start
 
-X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(400, gap=0.4, random_state=0)
 NAMED = sorted({"ipc", "idca", "3s-econ", "plada", "ssg", "exact-penalty"} & set(solvers.SOLVERS))
 
 
@@ -42,14 +36,14 @@ def fails(monkeypatch):
 
 @pytest.mark.parametrize("solver", NAMED)
 def test_a_named_solver_that_converged_is_kept(solver):
-    X, y, groups = make_biased_classification(300, 6, gap=0.4, random_state=3)
-    clf = FairLogisticClassifier("equalized_odds", 0.05, solver=solver, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, 6, gap=0.4, random_state=3)
+    clf = fc.FairLogisticClassifier("equalized_odds", 0.05, solver=solver, random_state=0)
     problem = clf.bind(X, y, None, groups).problem
     clf.fit(X, y, sensitive_features=groups)  # a warning is an error
     assert clf.result_.converged and clf.result_.replaces is None
     alone = solvers.SOLVERS[solver]().minimize(problem, random_state=0)
     np.testing.assert_array_equal(clf.result_.w, alone.w)
-    path = fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.1])
+    path = fc.fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.1])
     assert {type(one.result_.solver) for one in path.estimators} == {
         type(solvers.SOLVERS[solver]())
     }
@@ -57,8 +51,8 @@ def test_a_named_solver_that_converged_is_kept(solver):
 
 @pytest.mark.parametrize("enforce", ["score", "decision"])
 def test_another_model_in_place_of_a_failed_solvers_is_named(fails, enforce):
-    clf = FairLogisticClassifier(kappa=0.05, solver=fails, enforce=enforce)
-    with pytest.warns(ConvergenceWarning, match="StopsAt did not converge.*is that of SQP"):
+    clf = fc.FairLogisticClassifier(kappa=0.05, solver=fails, enforce=enforce)
+    with pytest.warns(fc.ConvergenceWarning, match="StopsAt did not converge.*is that of SQP"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert type(clf.result_.replaces).__name__ == "StopsAt"
     assert clf.bound_met_
@@ -72,15 +66,15 @@ def test_where_all_runs_are_stuck_the_answer_is_a_start_that_meets_the_bound(mon
 
     for kind in (solvers.SQP, solvers.AugmentedLagrangian):
         monkeypatch.setattr(kind, "iterate", stuck)
-    clf = FairLogisticClassifier(kappa=0.02)
-    with pytest.warns(ConvergenceWarning, match="stalled"):
+    clf = fc.FairLogisticClassifier(kappa=0.02)
+    with pytest.warns(fc.ConvergenceWarning, match="stalled"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.violation_ == 0.0 and not clf.coef_.any()
 
 
 def test_a_fit_with_max_iter_returns_what_its_iterations_reach():
-    clf = FairLogisticClassifier(kappa=0.01, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+    clf = fc.FairLogisticClassifier(kappa=0.01, max_iter=1)
+    with pytest.warns(fc.ConvergenceWarning, match="iteration limit"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.result_.n_iter == 1 and clf.result_.replaces is None
 
@@ -98,7 +92,7 @@ def few_rows(seed):
 
 def test_a_second_solver_finds_better_solutions_of_few_rows():
     X, y, groups = few_rows(37)
-    clf = FairLogisticClassifier("partial_dp", 0.01)
+    clf = fc.FairLogisticClassifier("partial_dp", 0.01)
     problem = clf.bind(X, y, None, groups).problem
     alone = solvers.default_solver(problem).minimize(problem)
     other = solvers.AugmentedLagrangian().minimize(problem)
@@ -111,7 +105,7 @@ def test_a_second_solver_finds_better_solutions_of_few_rows():
 @pytest.mark.parametrize("constraint", ["partial_dp", "roc_parity"])
 def test_fits_keep_to_their_data_passes(constraint):
     X, y, groups = few_rows(1)
-    clf = FairHingeClassifier(constraint, 0.05, alpha=1e-6)
+    clf = fc.FairHingeClassifier(constraint, 0.05, alpha=1e-6)
     problem = clf.bind(X, y, None, groups).problem
     clf.fit(X, y, sensitive_features=groups)
     assert clf.result_.data_passes <= 2.0 * data_pass_limit(problem, 1e-4)
@@ -120,7 +114,7 @@ def test_fits_keep_to_their_data_passes(constraint):
 def flat_rows():
     """Return rows on which solvers that start from 0 end at equal rates within the range."""
     options = {"gap": 0.3, "class_sep": 4.0, "flip_y": 0.05, "random_state": 0}
-    X, y, groups = make_biased_classification(1000, **options)
+    X, y, groups = fc.make_biased_classification(1000, **options)
     rng = np.random.default_rng(0)
     redrawn = (groups == 0) & (rng.random(1000) < 0.35)
     X[:, -1] += 1.5 * groups
@@ -130,7 +124,7 @@ def flat_rows():
 def weakly_fitted(solver="auto", surrogate="sigmoid", **options):
     X, y, groups = flat_rows()
     constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
-    classifier = FairLogisticClassifier(constraint, solver=solver, random_state=0, **options)
+    classifier = fc.FairLogisticClassifier(constraint, solver=solver, random_state=0, **options)
     return classifier.fit(X, y, sensitive_features=groups)
 
 
@@ -138,7 +132,7 @@ def best_of_many_starts(surrogate):
     """Return the least objective from constants."""
     X, y, groups = flat_rows()
     constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
-    fit = FairLogisticClassifier(constraint).bind(X, y, None, groups)
+    fit = fc.FairLogisticClassifier(constraint).bind(X, y, None, groups)
     smooth, unit = fit.problem.smoothed(1e-3), fit.model.offset()
     starts = [Start(level * unit) for level in np.linspace(-2.0, 2.0, 5)]
     results = [solvers.AugmentedLagrangian().minimize(smooth, warm=start) for start in starts]
@@ -165,18 +159,22 @@ def test_predictive_parity_does_not_end_at_the_nearest_solution():
     X, y, groups = flat_rows()
     objectives = []
     for solver in ("augmented-lagrangian", "auto", "sqp", "3s-econ"):
-        classifier = FairLogisticClassifier("predictive_parity", solver=solver)
+        classifier = fc.FairLogisticClassifier("predictive_parity", solver=solver)
         objectives.append(classifier.fit(X, y, sensitive_features=groups).objective_)
     assert max(objectives) <= 1.001 * objectives[0]
 
 
 def test_nothing_else_is_tried_where_the_bound_proves_the_optimum():
-    X, y, groups = make_biased_classification(200, 10, gap=0.12, random_state=0)
+    X, y, groups = fc.make_biased_classification(200, 10, gap=0.12, random_state=0)
     rows = {"X": X, "y": y, "sensitive_features": groups}
-    fits = [FairLogisticClassifier(kappa=0.1, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    fits = [
+        fc.FairLogisticClassifier(kappa=0.1, solver=name).fit(**rows) for name in ("auto", "sqp")
+    ]
     assert fits[0].optimality_gap_ < 1e-3
     assert fits[0].result_.data_passes == fits[1].result_.data_passes
-    hard = [FairLogisticClassifier(kappa=0.01, solver=name).fit(**rows) for name in ("auto", "sqp")]
+    hard = [
+        fc.FairLogisticClassifier(kappa=0.01, solver=name).fit(**rows) for name in ("auto", "sqp")
+    ]
     assert hard[0].optimality_gap_ > 1e-3
     assert hard[0].result_.data_passes > hard[1].result_.data_passes
 
@@ -197,7 +195,7 @@ def many_rows():
 
 def sampled_fit(many_rows, constraint, **options):
     X, y, groups = many_rows
-    clf = FairLogisticClassifier(constraint, 0.02, **options)
+    clf = fc.FairLogisticClassifier(constraint, 0.02, **options)
     return clf.fit(X, y, sensitive_features=None if constraint is None else groups)
 
 

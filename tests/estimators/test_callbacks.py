@@ -10,17 +10,12 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairThresholds,
-    make_biased_classification,
-)
+import fairconstrained as fc
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has callbacks")
 
 
-X, Y, GROUPS = make_biased_classification(300, 5, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(300, 5, gap=0.4, random_state=0)
 
 
 @pytest.fixture
@@ -62,10 +57,10 @@ def monitors():
 
 PATHS, POINTS = ["fold 1 of 2", "fold 2 of 2"], ["kappa=0.2", "kappa=0.05"]
 PER_GROUP = {"sensitive_columns": "sex", "per_group": True, "random_state": 0}
-OF_FOLDS = FairThresholds(LogisticRegression(), cv=2, **PER_GROUP)
+OF_FOLDS = fc.FairThresholds(LogisticRegression(), cv=2, **PER_GROUP)
 TASKS = {  # a name stands for a task, (name, names) for a task with others inside
     "cv": (
-        FairLogisticClassifierCV(kappas=[0.2, 0.05], cv=2, max_gap=0.5, sensitive_columns="sex"),
+        fc.FairLogisticClassifierCV(kappas=[0.2, 0.05], cv=2, max_gap=0.5, sensitive_columns="sex"),
         [*((path, POINTS) for path in PATHS), "refit"],
     ),
     "thresholds": (OF_FOLDS, [*PATHS, "refit", "thresholds"]),
@@ -98,7 +93,7 @@ def test_tasks_of_folds_and_points(numbers, name, n_jobs):
 
 def test_one_task_per_outer_iteration():
     recorder = Recorder()
-    classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
+    classifier = fc.FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
     classifier.fit(X, Y, sensitive_features=GROUPS)
     tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
     assert classifier.n_iter_ > 1
@@ -108,7 +103,7 @@ def test_one_task_per_outer_iteration():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_callback_can_stop():
-    classifier = FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
+    classifier = fc.FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
     classifier.fit(X, Y, sensitive_features=GROUPS)
     assert classifier.result_.status.name == "STOPPED"
     assert classifier.n_iter_ == len(classifier.result_.trace) == 1
@@ -117,7 +112,7 @@ def test_a_callback_can_stop():
 def test_an_error_ends_the_progress_bar():
     stop = Recorder()
     stop.on_fit_task_end = lambda estimator, context: 1 / 0
-    classifier = FairLogisticClassifier().set_callbacks(callback.ProgressBar(), stop)
+    classifier = fc.FairLogisticClassifier().set_callbacks(callback.ProgressBar(), stop)
     with pytest.raises(ZeroDivisionError):
         classifier.fit(X, Y, sensitive_features=GROUPS)
     assert monitors() == [] and stop.calls[-1] == "teardown"

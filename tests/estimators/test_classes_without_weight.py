@@ -8,19 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    NeymanPearsonClassifier,
-    make_biased_classification,
-)
+import fairconstrained as fc
 
 pytestmark = [  # few rows are held out; small networks
     pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning"),
     pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
 ]
-X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
-CLASSIFIERS = [name for name, model in MODELS.items() if not isinstance(model, FairRanker)]
+X, Y, GROUPS = fc.make_biased_classification(400, 4, gap=0.4, random_state=0)
+CLASSIFIERS = [name for name, model in MODELS.items() if not isinstance(model, fc.FairRanker)]
 OF_THREE = np.where(X[:, 0] > 1.0, 2, Y)
 
 
@@ -38,7 +33,7 @@ def limit_is_reached(model, X, lost, y, **groups):
 def test_two_classes(name, lost):
     X, y, given = arguments(name)
     model = clone(MODELS[name])
-    if isinstance(model, NeymanPearsonClassifier):
+    if isinstance(model, fc.NeymanPearsonClassifier):
         model.set_params(priority=1 - lost)
     model.fit(X, y, sample_weight=1.0 * (y != lost), **given)
     groups = given if model_needs_groups(model) else {}
@@ -51,7 +46,7 @@ def test_two_classes(name, lost):
     "options", [{}, {"enforce": "decision"}, {"class_weight": "balanced"}], ids=str
 )
 def test_three_classes(options, lost):
-    model = FairLogisticClassifier(kappa=0.3, **options)
+    model = fc.FairLogisticClassifier(kappa=0.3, **options)
     model.fit(X, OF_THREE, 1.0 * (lost != OF_THREE), sensitive_features=GROUPS)
     limit_is_reached(model, X, lost, OF_THREE)
 
@@ -60,8 +55,8 @@ def test_balanced_classes_are_those_that_have_weight():
     """The weights of the two others are those of a fit without the third."""
     counted = OF_THREE != 2
     options = {"constraint": None, "class_weight": "balanced", "alpha": 0.1, "tol": 1e-7}
-    of_three = FairLogisticClassifier(**options).fit(X, OF_THREE, 1.0 * counted)
-    of_two = FairLogisticClassifier(**options).fit(X[counted], Y[counted])
+    of_three = fc.FairLogisticClassifier(**options).fit(X, OF_THREE, 1.0 * counted)
+    of_two = fc.FairLogisticClassifier(**options).fit(X[counted], Y[counted])
     assert_allclose(of_three.predict_proba(X)[:, :2].sum(axis=1), 1.0, atol=1e-5)
     assert_allclose(of_three.feature_scale_, of_two.feature_scale_, rtol=1e-9)
 
@@ -83,7 +78,7 @@ def test_bags_of_few_positives(name):
 
 def test_what_has_no_limit_says_so():
     with pytest.raises(ValueError, match=r"priority: all rows of the class 0 have weight zero"):
-        NeymanPearsonClassifier().fit(X, Y, 1.0 * (Y == 1))
+        fc.NeymanPearsonClassifier().fit(X, Y, 1.0 * (Y == 1))
     X_, y, given = OF_RANKERS
     with pytest.raises(ValueError, match=r"needs rows of both classes"):
-        FairRanker().fit(X_, y, sample_weight=1.0 * (y == 0), **given)
+        fc.FairRanker().fit(X_, y, sample_weight=1.0 * (y == 0), **given)

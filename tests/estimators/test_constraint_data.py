@@ -11,20 +11,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import Churn
 
-X, Y, GROUPS = make_biased_classification(1200, 5, gap=0.5, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(1200, 5, gap=0.5, random_state=0)
 X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
 ASKED = Z, None, SEX  # training rows have no groups
 ON_SCORES = pytest.mark.filterwarnings("ignore:The bound of .* is one on scores")
@@ -39,7 +29,7 @@ def gap_of(values):
 @pytest.mark.filterwarnings("ignore:kappa=0.1 is not used")
 @pytest.mark.parametrize("name", ["equalized_odds", "minority_rate", "roc_parity", "group_auc"])
 def test_the_training_rows_passed_again_change_nothing(name: str) -> None:
-    clf = FairLogisticClassifier(name, kappa=0.1, tol=1e-6)
+    clf = fc.FairLogisticClassifier(name, kappa=0.1, tol=1e-6)
     again = clf.fit(Z, LATER, constraint_data=(Z, LATER, SEX)).coef_
     assert_allclose(again, clf.fit(Z, LATER, sensitive_features=SEX).coef_, atol=1e-4)
 
@@ -48,9 +38,9 @@ def test_the_training_rows_passed_again_change_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        FairLogisticClassifier,
-        pytest.param(FairBoostingClassifier, marks=pytest.mark.slow),
-        pytest.param(FairNetworkClassifier, marks=pytest.mark.slow),
+        fc.FairLogisticClassifier,
+        pytest.param(fc.FairBoostingClassifier, marks=pytest.mark.slow),
+        pytest.param(fc.FairNetworkClassifier, marks=pytest.mark.slow),
     ],
 )
 def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
@@ -61,7 +51,7 @@ def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
 
 
 def test_decisions_on_these_rows_and_their_certificate() -> None:
-    clf = FairHingeClassifier(kappa=0.15, enforce="decision", random_state=0).fit(
+    clf = fc.FairHingeClassifier(kappa=0.15, enforce="decision", random_state=0).fit(
         X, Y, constraint_data=ASKED
     )
     assert gap_of(clf.predict(Z)) == pytest.approx(clf.decision_gap_)
@@ -83,7 +73,7 @@ def test_constraints_that_need_no_labels_do_not_look_at_them(constraint) -> None
     if constraint.needs_queries or constraint.needs_labels:
         asked = (Z, LATER if constraint.needs_queries else None, SEX)
         with pytest.raises(ValueError, match=r"constraint_data has no (labels|queries)"):
-            FairLogisticClassifier(constraint).bind(X, Y, constraint_data=asked)
+            fc.FairLogisticClassifier(constraint).bind(X, Y, constraint_data=asked)
         return
     one, other = (constraint.bind(y, SEX, np.ones(600)) for y in (2.0 * LATER - 1.0, np.zeros(600)))
     scores = np.random.default_rng(0).standard_normal(600)
@@ -93,15 +83,15 @@ def test_constraints_that_need_no_labels_do_not_look_at_them(constraint) -> None
 
 @ON_SCORES
 def test_paths_searches_and_pipelines() -> None:
-    clf = FairLogisticClassifier(kappa=0.03)
-    path = fairness_path(clf, X, Y, constraint_data=ASKED, kappas=[0.03], X_val=X, y_val=Y)
+    clf = fc.FairLogisticClassifier(kappa=0.03)
+    path = fc.fairness_path(clf, X, Y, constraint_data=ASKED, kappas=[0.03], X_val=X, y_val=Y)
     assert path.estimators[0].gap_ == pytest.approx(0.03, abs=1e-4)
     assert path.validation["val_gap"][0] == pytest.approx(0.03, abs=1e-4)
     pipeline = make_pipeline(StandardScaler(), clf)
-    scaled = fairness_path(pipeline, X, Y, constraint_data=ASKED, kappas=[0.03])
+    scaled = fc.fairness_path(pipeline, X, Y, constraint_data=ASKED, kappas=[0.03])
     probabilities = scaled.estimator_at(kappa=0.03).predict_proba(Z)[:, 1]
     assert gap_of(probabilities) == pytest.approx(0.03, abs=1e-3)
-    search = FairLogisticClassifierCV(kappas=[0.1, 0.03], cv=2, max_gap=0.5)
+    search = fc.FairLogisticClassifierCV(kappas=[0.1, 0.03], cv=2, max_gap=0.5)
     search.fit(X, Y, constraint_data=ASKED)
     assert search.gap_ == pytest.approx(search.kappa_, abs=1e-4)
     with config_context(enable_metadata_routing=True):
@@ -121,17 +111,17 @@ def test_paths_searches_and_pipelines() -> None:
 )
 def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        FairLogisticClassifier().fit(X, Y, constraint_data=asked)
+        fc.FairLogisticClassifier().fit(X, Y, constraint_data=asked)
 
 
 def test_rankers_have_constraints_without_queries_on_them() -> None:
     query = np.arange(600) // 20
-    ranker = FairRanker("group_auc", kappa=0.05).fit(
+    ranker = fc.FairRanker("group_auc", kappa=0.05).fit(
         X, Y, query=query, constraint_data=(Z, LATER, SEX)
     )
     assert ranker.bound_met_
     with pytest.raises(ValueError, match="constraint_data has no queries"):
-        FairRanker("query_parity").fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
+        fc.FairRanker("query_parity").fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
 
 
 def test_estimators_on_dask_collections_refuse_them() -> None:
@@ -145,7 +135,7 @@ def test_estimators_on_dask_collections_refuse_them() -> None:
 @pytest.mark.parametrize("routing", [False, True])
 def test_thresholds_refuse_them(routing: bool) -> None:
     clf, refused = (
-        FairThresholds(FairLogisticClassifier()),
+        fc.FairThresholds(fc.FairLogisticClassifier()),
         "constraint_data: thresholds are chosen",
     )
     with config_context(enable_metadata_routing=routing), pytest.raises(ValueError, match=refused):

@@ -3,26 +3,19 @@
 import pytest
 from sklearn.base import clone
 
-from fairconstrained import (
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    FairLogisticClassifier,
-    InputWarning,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CONSTRAINTS, BalancedRate
 
-X, Y, GROUPS = make_biased_classification(400, 3, gap=0.5, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(400, 3, gap=0.5, random_state=0)
 
 
 def fitted(*args, **options):
-    return FairLogisticClassifier(*args, **options).fit(X, Y, sensitive_features=GROUPS)
+    return fc.FairLogisticClassifier(*args, **options).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_parameters_of_all_constraints(name):
-    clf = FairLogisticClassifier(name)
+    clf = fc.FairLogisticClassifier(name)
     nested = {
         key.removeprefix("constraint__"): value
         for key, value in clf.get_params().items()
@@ -33,7 +26,7 @@ def test_the_parameters_of_all_constraints(name):
 
 
 def test_lists_have_nested_parameters():
-    clf = FairLogisticClassifier(["demographic_parity", EqualizedOdds(0.2)])
+    clf = fc.FairLogisticClassifier(["demographic_parity", fc.EqualizedOdds(0.2)])
     params = clf.get_params()
     assert params["constraint__0"] == "demographic_parity"
     assert params["constraint__0__kappa"] is None and params["constraint__1__kappa"] == 0.2
@@ -42,8 +35,8 @@ def test_lists_have_nested_parameters():
 
 def test_setting_parameters_leaves_the_list_that_was_given():
     given = ["demographic_parity", "equalized_odds"]
-    clf = FairLogisticClassifier(given)
-    clf.set_params(constraint__0__kappa=0.1, constraint__1=DisparateImpact(0.5))
+    clf = fc.FairLogisticClassifier(given)
+    clf.set_params(constraint__0__kappa=0.1, constraint__1=fc.DisparateImpact(0.5))
     assert given == ["demographic_parity", "equalized_odds"]
     assert clf.constraint[0].kappa == 0.1 and clf.constraint[1].ratio == 0.5
     copied = clone(clf)
@@ -71,7 +64,7 @@ def test_an_empty_list_is_an_error(nothing):
 )
 def test_invalid_parameters(constraint, name, said):
     with pytest.raises(ValueError, match=said):
-        FairLogisticClassifier(constraint).set_params(**{name: 0.1})
+        fc.FairLogisticClassifier(constraint).set_params(**{name: 0.1})
 
 
 @pytest.mark.parametrize(
@@ -79,25 +72,25 @@ def test_invalid_parameters(constraint, name, said):
     [
         ("disparate_impact", "constraint__ratio"),
         ("minority_rate", "constraint__c"),
-        (DemographicParity(0.2), "constraint__kappa"),
-        (DemographicParity(ratio=0.8), "constraint__ratio"),
+        (fc.DemographicParity(0.2), "constraint__kappa"),
+        (fc.DemographicParity(ratio=0.8), "constraint__ratio"),
         (BalancedRate(1.2), "constraint__r"),
-        (["disparate_impact", DemographicParity(0.2)], "constraint__0__ratio"),
+        (["disparate_impact", fc.DemographicParity(0.2)], "constraint__0__ratio"),
     ],
     ids=repr,
 )
 def test_an_unused_kappa_warns(constraint, own):
-    with pytest.warns(InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
+    with pytest.warns(fc.InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
         fitted(constraint, kappa=0.2)
 
 
 def test_the_least_unfairness_uses_no_kappa():
-    with pytest.warns(InputWarning, match="kappa=0.2 is not used: goal='fairness'"):
+    with pytest.warns(fc.InputWarning, match="kappa=0.2 is not used: goal='fairness'"):
         fitted(goal="fairness", kappa=0.2)
 
 
 @pytest.mark.parametrize(
-    "constraint", ["disparate_impact", DemographicParity(0.2), None, BalancedRate(1.2)], ids=repr
+    "constraint", ["disparate_impact", fc.DemographicParity(0.2), None, BalancedRate(1.2)], ids=repr
 )
 def test_the_default_kappa_and_none_do_not_warn(constraint):
     fitted(constraint)

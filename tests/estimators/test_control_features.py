@@ -6,18 +6,8 @@ import pytest
 from _support.registry_of_objects import CONSTRAINTS
 from sklearn.model_selection import GridSearchCV, KFold
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairThresholds,
-    compare,
-    fairness_path,
-    fairness_report,
-    make_fairness_scorer,
-    metrics,
-    with_strata,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.models import LinearModel
@@ -50,7 +40,7 @@ def gaps_within(values, strata=BAND, sex=SEX):
 def test_a_constraint_is_on_each_stratum_as_on_its_rows_alone(constraint):
     if constraint.needs_queries or not constraint.needs_groups:
         pytest.skip("it is not on groups of rows of a classifier")
-    groups = Groups.encode(with_strata(SEX, BAND))
+    groups = Groups.encode(fc.with_strata(SEX, BAND))
     data = TrainingData(X, 2.0 * Y - 1.0, np.array([0, 1]), groups, np.ones(N))
     weight = np.random.default_rng(1).normal(size=X.shape[1] + 1)
     model = LinearModel(X)
@@ -83,16 +73,16 @@ def test_a_constraint_is_on_each_stratum_as_on_its_rows_alone(constraint):
 @pytest.mark.parametrize(
     "estimator",
     [
-        FairLogisticClassifier(kappa=0.03, enforce="decision"),
-        FairLogisticClassifier("equalized_odds", kappa=0.1, enforce="decision"),
-        FairBoostingClassifier(kappa=0.03, enforce="decision", max_iter=20, random_state=0),
-        FairThresholds(FairLogisticClassifier(None), kappa=0.03),
-        FairThresholds(FairLogisticClassifier(None), kappa=0.03, per_group=True),
+        fc.FairLogisticClassifier(kappa=0.03, enforce="decision"),
+        fc.FairLogisticClassifier("equalized_odds", kappa=0.1, enforce="decision"),
+        fc.FairBoostingClassifier(kappa=0.03, enforce="decision", max_iter=20, random_state=0),
+        fc.FairThresholds(fc.FairLogisticClassifier(None), kappa=0.03),
+        fc.FairThresholds(fc.FairLogisticClassifier(None), kappa=0.03, per_group=True),
     ],
     ids=lambda one: repr(one)[:60],
 )
 def test_predictions_meet_the_bound_in_every_stratum(estimator):
-    if isinstance(estimator, FairBoostingClassifier):
+    if isinstance(estimator, fc.FairBoostingClassifier):
         pytest.importorskip("lightgbm")
     estimator.fit(X, Y, **GIVEN)
     per_group = getattr(estimator, "per_group", False)
@@ -112,7 +102,7 @@ def test_predictions_meet_the_bound_in_every_stratum(estimator):
 
 def test_one_stratum_is_none_and_names_of_strata_do_not_matter():
     fits = [
-        FairLogisticClassifier(kappa=0.02, **given).fit(
+        fc.FairLogisticClassifier(kappa=0.02, **given).fit(
             X, Y, sensitive_features=SEX, control_features=c
         )
         for given, c in [
@@ -129,35 +119,35 @@ def test_one_stratum_is_none_and_names_of_strata_do_not_matter():
 
 
 def test_the_doors_of_model_selection():
-    clf = FairLogisticClassifier(kappa=0.02)
+    clf = fc.FairLogisticClassifier(kappa=0.02)
     fitted = clf.fit(X, Y, **GIVEN)
-    path = fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02])
+    path = fc.fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02])
     np.testing.assert_allclose(path.coefs[-1], fitted.coef_.ravel(), rtol=1e-3, atol=1e-4)
     held = {f"{name}_val": values for name, values in GIVEN.items()}
-    measured = fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02], X_val=X, y_val=Y, **held)
+    measured = fc.fairness_path(clf, X, Y, **GIVEN, kappas=[0.1, 0.02], X_val=X, y_val=Y, **held)
     np.testing.assert_allclose(
         measured.validation["val_decision_gap"][-1], gaps_within(fitted.predict(X)).max(), atol=1e-3
     )
-    searched = FairLogisticClassifierCV(kappas=[0.1, 0.02], cv=KFold(3), max_gap=0.1).fit(
+    searched = fc.FairLogisticClassifierCV(kappas=[0.1, 0.02], cv=KFold(3), max_gap=0.1).fit(
         X, Y, **GIVEN
     )
     assert searched.groups_.tolist() == fitted.groups_.tolist()
     grid = GridSearchCV(clf, {"kappa": [0.1, 0.02]}, cv=KFold(3)).fit(X, Y, **GIVEN)
     assert grid.best_estimator_.groups_.tolist() == fitted.groups_.tolist()
-    scorer = make_fairness_scorer(metrics.roc_parity_difference)
-    score = scorer(clf, X, Y, sensitive_features=with_strata(SEX, BAND))
+    scorer = fc.make_fairness_scorer(metrics.roc_parity_difference)
+    score = scorer(clf, X, Y, sensitive_features=fc.with_strata(SEX, BAND))
     within = metrics.roc_parity_difference(Y, clf.predict(X), **GIVEN)
     assert score == pytest.approx(-within)
 
 
 def test_reports_compare_within_strata():
-    clf = FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
+    clf = fc.FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
     widest = gaps_within(clf.predict(X)).max()
-    report = fairness_report(clf, X, Y, SEX, control_features=BAND)
+    report = fc.fairness_report(clf, X, Y, SEX, control_features=BAND)
     assert report.constraints["decisions"].iloc[0] == pytest.approx(widest)
     assert len(report.to_frame("groups")) == 7
     assert "f | band=low" in report.to_html()
-    table = compare({"fair": clf}, X, Y, SEX, control_features=BAND)
+    table = fc.compare({"fair": clf}, X, Y, SEX, control_features=BAND)
     assert table["selection_rate_gap"].iloc[0] == pytest.approx(widest)
 
 
@@ -191,9 +181,9 @@ def test_tables_of_rates_have_the_largest_gap_within_a_stratum():
 
 def test_strata_with_groups_from_columns_and_on_dask():
     frame = pd.DataFrame(X, columns=list("abc")).assign(sex=SEX)
-    named = FairLogisticClassifier(kappa=0.02, sensitive_columns=["sex"])
+    named = fc.FairLogisticClassifier(kappa=0.02, sensitive_columns=["sex"])
     named.fit(frame, Y, control_features=BAND)
-    fitted = FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
+    fitted = fc.FairLogisticClassifier(kappa=0.02).fit(X, Y, **GIVEN)
     np.testing.assert_allclose(named.coef_[:, :3], fitted.coef_, rtol=1e-6)
     array = pytest.importorskip("dask.array")
     from fairconstrained import dask as on_dask
@@ -217,17 +207,17 @@ def test_strata_with_groups_from_columns_and_on_dask():
             "control_feat",
         ),
         (
-            {"sensitive_features": with_strata(SEX, BAND), "control_features": BAND},
+            {"sensitive_features": fc.with_strata(SEX, BAND), "control_features": BAND},
             "sensitive_features has groups and strata",
         ),
     ],
 )
 def test_strata_that_cannot_be_used(given, message):
     with pytest.raises(ValueError, match=message):
-        FairLogisticClassifier().fit(X, Y, **given)
+        fc.FairLogisticClassifier().fit(X, Y, **given)
 
 
 def test_strata_of_few_rows_are_named():
     few = BAND.mask(np.arange(N) < 6, "rare")
     with pytest.warns(UserWarning, match="In the stratum band=rare"):
-        FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=SEX, control_features=few)
+        fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=SEX, control_features=few)

@@ -30,14 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
-import fairconstrained
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    FairThresholds,
-    fairness_report,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import BoundedGroupLoss
 
 # A classifier inside of another one cannot see the columns that the other takes out.
@@ -88,7 +81,7 @@ def test_neither_names_nor_containers_matter(name):
     assert other.classes_.tolist() == ["no", "yes"]
     assert other.feature_names_in_.tolist() == table.columns.tolist()
     of_names = predictions(other, table, named.get("sensitive_features"))
-    if isinstance(model, FairRanker):
+    if isinstance(model, fc.FairRanker):
         assert_allclose(of_names, expected, atol=1e-8)
     else:
         assert_array_equal(of_names, names[expected])
@@ -132,7 +125,7 @@ def test_the_page_of_an_estimator_is_linked(name):
     assert f'href="{address}"' in MODELS[name]._repr_html_()
 
 
-PACKAGE = str(Path(fairconstrained.__file__).parent)
+PACKAGE = str(Path(fc.__file__).parent)
 
 
 FRACTIONS = (0.01, 0.5, 0.9)  # of the calls of a fit: checks, the solver, what is stored
@@ -216,7 +209,7 @@ def test_a_subclass_is_fitted_cloned_and_searched(name):
     found = predictions(subclass.fit(X, y, **given), X, given.get("sensitive_features"))
     assert_array_equal(found, expected)
     assert subclass.get_params(deep=False) == {"strict": True}
-    if not isinstance(estimator, FairRanker) and not model_needs_groups(plain):
+    if not isinstance(estimator, fc.FairRanker) and not model_needs_groups(plain):
         search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
         assert set(search.fit(X, y, **given).best_params_) == {"strict"}
 
@@ -226,7 +219,7 @@ LINEAR = [
     for name, model in MODELS.items()
     if "logistic" in name or "hinge" in name or name in ("cv", "Neyman-Pearson")
 ]
-OWN_FEATURES = [name for name, model in MODELS.items() if not isinstance(model, FairThresholds)]
+OWN_FEATURES = [name for name, model in MODELS.items() if not isinstance(model, fc.FairThresholds)]
 
 
 def refitted(name, X=None):
@@ -270,7 +263,7 @@ def test_coefficients_may_be_sparse(name):
 def test_number_of_classes():
     assert not hasattr(clone(MODELS["boosting"]), "n_classes_")
     assert refitted("boosting").n_classes_ == 2
-    assert not hasattr(FairRanker(), "n_classes_")
+    assert not hasattr(fc.FairRanker(), "n_classes_")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -303,14 +296,14 @@ def test_every_estimator_says_whether_its_bound_is_met(name):
     else:
         assert model.bound_violation_ == model.violation_
         assert model.bound_met_ is bool(model.violation_ <= 1e-4)
-    if not isinstance(model, FairThresholds):
+    if not isinstance(model, fc.FairThresholds):
         assert str(model.result_).startswith("bound met" if model.bound_met_ else "bound not")
 
 
 IMPOSSIBLE = {
     **{f"{name}, scores": (make, {}) for name, make in SINGLE.items()},
     **{f"{name}, decisions": (make, {"enforce": "decision"}) for name, make in SINGLE.items()},
-    "thresholds": (lambda *args: FairThresholds(LogisticRegression(), *args), {}),
+    "thresholds": (lambda *args: fc.FairThresholds(LogisticRegression(), *args), {}),
 }
 
 
@@ -330,9 +323,9 @@ def test_a_bound_that_cannot_be_met_is_given_with_the_figure_that_exceeds_it(nam
 
 def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it():
     rng = np.random.default_rng(0)
-    X, y, _ = make_biased_classification(400, 3, random_state=0)
+    X, y, _ = fc.make_biased_classification(400, 3, random_state=0)
     groups = rng.integers(8, size=len(y))
-    model = FairLogisticClassifier("error_rate_parity", kappa=0.001, enforce="decision")
+    model = fc.FairLogisticClassifier("error_rate_parity", kappa=0.001, enforce="decision")
     quietly(model.fit, X, y, sensitive_features=groups)
     wrong = model.predict(X) != y
     gap = np.ptp([wrong[groups == k].mean() for k in range(8)])
@@ -340,6 +333,6 @@ def test_decisions_that_miss_their_bound_are_not_hidden_by_scores_that_meet_it()
     assert model.bound_met_ is False
     assert model.bound_violation_ == pytest.approx(gap - 0.001)
     assert str(model.result_).startswith(f"bound not met: {gap:.3f} > 0.001;")
-    report = fairness_report(model, X, y, groups)
+    report = fc.fairness_report(model, X, y, groups)
     assert report.model.loc["bound", "value"].startswith("not met")
     assert "not met" in str(report) and "not met" in report.to_json()

@@ -6,28 +6,18 @@ from _support.classifiers import quietly
 from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairRanker,
-    InputWarning,
-    NeymanPearsonClassifier,
-    VacuousConstraintWarning,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 from fairconstrained.solvers import PLADA
 
-X, Y, GROUPS = make_biased_classification(500, 4, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(500, 4, gap=0.4, random_state=0)
 
 
-def fitted(kind=FairLogisticClassifier, groups=GROUPS, **options):
+def fitted(kind=fc.FairLogisticClassifier, groups=GROUPS, **options):
     clf = kind(**{"goal": "fairness", "max_loss_increase": 0.02, **options})
     return clf.fit(X, Y, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("kind", [FairLogisticClassifier, FairHingeClassifier])
+@pytest.mark.parametrize("kind", [fc.FairLogisticClassifier, fc.FairHingeClassifier])
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_the_loss_allowed_is_spent_on_fairness(kind, constraint):
     best = kind(None).fit(X, Y)
@@ -43,41 +33,41 @@ def test_the_loss_allowed_is_spent_on_fairness(kind, constraint):
 def test_both_goals_meet():
     """The least loss for the gap that was reached is the loss that was allowed."""
     fair = fitted(tol=1e-5)
-    accurate = FairLogisticClassifier(kappa=fair.gap_, tol=1e-5)
+    accurate = fc.FairLogisticClassifier(kappa=fair.gap_, tol=1e-5)
     accurate.fit(X, Y, sensitive_features=GROUPS)
     assert_allclose(accurate.objective_, fair.objective_, rtol=1e-4)
     assert_allclose(accurate.coef_, fair.coef_, atol=2e-2)
 
 
 def test_one_group_by_chance_gives_the_unconstrained_model():
-    with pytest.warns(VacuousConstraintWarning):
+    with pytest.warns(fc.VacuousConstraintWarning):
         fit = fitted(groups=np.zeros(len(Y)))
-    assert_allclose(fit.coef_, FairLogisticClassifier(None).fit(X, Y).coef_, atol=1e-8)
+    assert_allclose(fit.coef_, fc.FairLogisticClassifier(None).fit(X, Y).coef_, atol=1e-8)
 
 
 def test_a_search_over_beta_that_no_fit_uses_says_so_once() -> None:
     grid = {"kappa": [0.1, 0.2], "beta": [0.1, 10.0]}
-    search = GridSearchCV(FairLogisticClassifier(), grid, cv=2, error_score="raise")
-    with pytest.warns(InputWarning, match="beta=.* is not used") as record:
+    search = GridSearchCV(fc.FairLogisticClassifier(), grid, cv=2, error_score="raise")
+    with pytest.warns(fc.InputWarning, match="beta=.* is not used") as record:
         search.fit(X, Y, sensitive_features=GROUPS)
     assert len([one for one in record if "beta=" in str(one.message)]) == 1
 
 
 def test_fits_without_such_a_solver_say_so_once() -> None:
     pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
-    *rows, query, groups = make_biased_ranking(8, 4, random_state=0)
-    with pytest.warns(InputWarning, match="beta=.* is not used") as record:
-        FairRanker(beta=0.3).fit(*rows, query=query, sensitive_features=groups)
-        FairBoostingClassifier(None, n_estimators=3, beta=0.3).fit(X, Y)
+    *rows, query, groups = fc.make_biased_ranking(8, 4, random_state=0)
+    with pytest.warns(fc.InputWarning, match="beta=.* is not used") as record:
+        fc.FairRanker(beta=0.3).fit(*rows, query=query, sensitive_features=groups)
+        fc.FairBoostingClassifier(None, n_estimators=3, beta=0.3).fit(X, Y)
     assert len([one for one in record if "beta=" in str(one.message)]) == 2
 
 
 def test_every_estimator_with_a_solver_has_it() -> None:
     pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
-    boosted = FairBoostingClassifier(kappa=0.1, n_estimators=5, solver="plada", beta=0.3)
-    two = NeymanPearsonClassifier(solver="plada", beta=0.3)
-    *rows, query, groups = make_biased_ranking(8, 4, random_state=0)
-    ranker = FairRanker(solver="plada", beta=0.3)
+    boosted = fc.FairBoostingClassifier(kappa=0.1, n_estimators=5, solver="plada", beta=0.3)
+    two = fc.NeymanPearsonClassifier(solver="plada", beta=0.3)
+    *rows, query, groups = fc.make_biased_ranking(8, 4, random_state=0)
+    ranker = fc.FairRanker(solver="plada", beta=0.3)
     quietly(boosted.fit, X, Y, sensitive_features=GROUPS)
     quietly(two.fit, X, Y)
     quietly(ranker.fit, *rows, query=query, sensitive_features=groups)

@@ -8,28 +8,16 @@ import pytest
 from _support.classifiers import EVERY, SINGLE
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import (
-    ConstantDecisionWarning,
-    ConvergenceWarning,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairRanker,
-    InfeasibleConstraintWarning,
-    InputWarning,
-    VacuousConstraintWarning,
-    fairness_path,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 from fairconstrained.domains import Box
 from fairconstrained.objectives import PairwiseLoss
 
-X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
 QUERY = np.arange(600) // 50
 
 
 def fit(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
-    classifier = FairLogisticClassifier(**options)
+    classifier = fc.FairLogisticClassifier(**options)
     return classifier.fit(X, y, sample_weight, sensitive_features=groups)
 
 
@@ -43,7 +31,7 @@ def test_missing_queries():
     said = "query has missing values.*in 1 of 600 rows.*needs a value"
     with pytest.raises(ValueError, match=f"(?s){said}"):
         query = np.append(np.nan, QUERY[1:])
-        FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
+        fc.FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
 
 
 def test_groups_may_be_infinite():
@@ -51,7 +39,7 @@ def test_groups_may_be_infinite():
 
 
 def test_one_group_only_warns():
-    with pytest.warns(VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
+    with pytest.warns(fc.VacuousConstraintWarning, match="fewer than two groups.*found: 0"):
         alone = fit(groups=np.zeros(600, dtype=int))
     free = fit(constraint=None)
     np.testing.assert_allclose(alone.coef_, free.coef_, atol=1e-6)
@@ -61,7 +49,7 @@ def test_one_group_only_warns():
 @pytest.mark.parametrize("constraint", ["equalized_odds", "intra_group_auc"])
 def test_cells_without_rows_have_the_names_of_groups_and_labels(constraint):
     groups = np.where((Y == 0) & (np.arange(600) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
-    with pytest.warns(VacuousConstraintWarning) as found:
+    with pytest.warns(fc.VacuousConstraintWarning) as found:
         clf = fit(y=np.where(Y, "yes", "no"), groups=groups, constraint=constraint)
     said = " ".join(str(one.message) for one in found)
     assert "'group c | label yes' has no rows" in said and "label +1" not in said
@@ -72,7 +60,7 @@ def test_cells_without_rows_have_the_names_of_groups_and_labels(constraint):
 
 
 def test_too_few_iterations_warn():
-    with pytest.warns(ConvergenceWarning) as found:
+    with pytest.warns(fc.ConvergenceWarning) as found:
         classifier = fit(kappa=1.0, max_iter=1, tol=1e-8)
     (message,) = (str(one.message) for one in found)
     assert message == classifier.result_.message and found[0].filename == __file__
@@ -83,7 +71,7 @@ def test_too_few_iterations_warn():
 
 def test_no_fair_model_warns():
     opposite = np.where(GROUPS > 0, 1.0, -1.0)[:, None]
-    with pytest.warns(InfeasibleConstraintWarning, match="least violation is 0.4") as found:
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="least violation is 0.4") as found:
         classifier = fit(opposite, domain=Box(1.0, 2.0), fit_intercept=False)
     assert classifier.coef_ == pytest.approx(1.0)  # the least unfair one
     assert "raise kappa" in str(found[0].message)
@@ -92,8 +80,8 @@ def test_no_fair_model_warns():
 
 @pytest.mark.parametrize("model", ["layers", "boosted", "classifier"])
 def test_the_objective_of_pairs_bounds_no_mean_loss_of_groups(model):
-    clf = FairLogisticClassifier("bounded_group_loss", loss=PairwiseLoss())
-    ranker, query = FairRanker("bounded_group_loss", model=model), {"query": QUERY}
+    clf = fc.FairLogisticClassifier("bounded_group_loss", loss=PairwiseLoss())
+    ranker, query = fc.FairRanker("bounded_group_loss", model=model), {"query": QUERY}
     estimator, more = (clf, {}) if model == "classifier" else (ranker, query)
     with pytest.raises((ValueError, TypeError), match=r"BoundedGroupLoss: loss.*quadratic"):
         estimator.fit(X, Y, sensitive_features=GROUPS, **more)
@@ -104,8 +92,8 @@ ONE_SIDE = "the threshold, and the constraints are met in this way only"
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_scores_on_one_side_of_the_threshold_are_reported(constraint):
-    clf = FairLogisticClassifier(constraint, kappa=0.02, loss="auc")
-    with pytest.warns(ConstantDecisionWarning, match=ONE_SIDE):
+    clf = fc.FairLogisticClassifier(constraint, kappa=0.02, loss="auc")
+    with pytest.warns(fc.ConstantDecisionWarning, match=ONE_SIDE):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert len(set(clf.predict(X))) == 1
 
@@ -123,7 +111,7 @@ def test_equal_predictions_at_the_default_kappa_name_the_usual_values(make, cons
     constant = len(set(clf.predict(X[RARE]))) == 1
     usual = [one for one in found if re.search(USUAL, str(one.message))]
     assert len(usual) == int(constant)
-    assert all(one.category is ConstantDecisionWarning for one in usual)
+    assert all(one.category is fc.ConstantDecisionWarning for one in usual)
     assert constant or make is not SINGLE["logistic"]
 
 
@@ -153,7 +141,7 @@ def test_a_fit_on_scores_says_it_once_and_one_on_predictions_does_not(name):
     assert len(found) == int(model.decision_gap_ > kappa + 0.1)
     for one in found:
         bound, gap = MESSAGE.match(str(one.message)).groups()
-        assert one.category is InputWarning and float(bound) == pytest.approx(kappa)
+        assert one.category is fc.InputWarning and float(bound) == pytest.approx(kappa)
         assert float(gap) == pytest.approx(model.decision_gap_, abs=1e-3)
         assert one.filename == __file__
     if name != "cv":
@@ -171,28 +159,28 @@ def test_a_fit_on_scores_says_it_once_and_one_on_predictions_does_not(name):
     ],
 )
 def test_other_constraints_and_goals_say_nothing(constraint, options):
-    model = FairLogisticClassifier(constraint, **options)
+    model = fc.FairLogisticClassifier(constraint, **options)
     assert not told(lambda: model.fit(NEAR, TOSSED, **HALVES))
 
 
 def test_a_path_and_a_search_say_it_once():
     options = {"n_kappas": 4, **HALVES}
-    found = told(lambda: fairness_path(FairLogisticClassifier(), NEAR, TOSSED, **options))
+    found = told(lambda: fc.fairness_path(fc.FairLogisticClassifier(), NEAR, TOSSED, **options))
     assert len(found) == 1
-    search = FairLogisticClassifierCV(kappas=[0.08, 0.06], cv=2, max_gap=0.5)
+    search = fc.FairLogisticClassifierCV(kappas=[0.08, 0.06], cv=2, max_gap=0.5)
     assert len(told(lambda: search.fit(NEAR, TOSSED, **HALVES))) == 1
-    grid = GridSearchCV(FairLogisticClassifier(), {"kappa": [0.08, 0.07, 0.06]}, cv=2)
+    grid = GridSearchCV(fc.FairLogisticClassifier(), {"kappa": [0.08, 0.07, 0.06]}, cv=2)
     assert len(told(lambda: grid.fit(NEAR, TOSSED, **HALVES))) == 1
     assert grid.best_estimator_.decision_gap_ > grid.best_params_["kappa"] + 0.1
 
 
 def test_rankers_with_another_origin_of_the_features():
-    documents, relevant, query, quality = make_biased_ranking(30, 8, random_state=1)
-    ranker = FairRanker("demographic_parity", kappa=0.02)
+    documents, relevant, query, quality = fc.make_biased_ranking(30, 8, random_state=1)
+    ranker = fc.FairRanker("demographic_parity", kappa=0.02)
     rows = {"query": query, "sensitive_features": quality}
     ranker.fit(documents, relevant, **rows)  # a warning is an error
-    with pytest.warns(ConstantDecisionWarning, match=ONE_SIDE):
+    with pytest.warns(fc.ConstantDecisionWarning, match=ONE_SIDE):
         ranker.fit(documents + 50.0, relevant, **rows)
-    one = FairRanker("group_auc", kappa=0.02).fit(documents, relevant, **rows)
-    other = FairRanker("group_auc", kappa=0.02).fit(documents + 50.0, relevant, **rows)
+    one = fc.FairRanker("group_auc", kappa=0.02).fit(documents, relevant, **rows)
+    other = fc.FairRanker("group_auc", kappa=0.02).fit(documents + 50.0, relevant, **rows)
     assert other.objective_ == pytest.approx(one.objective_, rel=1e-4)

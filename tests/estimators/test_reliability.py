@@ -4,14 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairconstrained import (
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
-    FairLogisticClassifier,
-    PredictiveEquality,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_compas, fetch_law_school
 from fairconstrained.domains import Box, L1Ball, L2Ball
 
@@ -21,12 +14,12 @@ pytestmark = pytest.mark.parametrize("constraint", NOTIONS)
 
 def biased(seed=0, n_samples=1000, n_features=10, **options):
     options = {"gap": 0.4, **options}
-    return make_biased_classification(n_samples, n_features, random_state=seed, **options)
+    return fc.make_biased_classification(n_samples, n_features, random_state=seed, **options)
 
 
 def reliable(X, y, groups, **options):
     """Fit with the default solver; a warning that it did not converge would be an error."""
-    classifier = FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+    classifier = fc.FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
     assert classifier.result_.converged, classifier.result_.message
     assert classifier.violation_ <= 1e-4 and classifier.kkt_residual_ <= 1e-4
     assert np.all(np.isfinite(classifier.coef_)) and np.isfinite(classifier.objective_)
@@ -138,9 +131,9 @@ def test_many_groups(constraint, n_groups, kappa):
 
 
 def test_several_constraints(constraint):
-    both = [constraint, DemographicParity(0.02), EqualizedOdds(0.05)]
+    both = [constraint, fc.DemographicParity(0.02), fc.EqualizedOdds(0.05)]
     reliable(*biased(), constraint=both)
-    mixed = [constraint, EqualOpportunity(0.0), PredictiveEquality(0.1, against="overall")]
+    mixed = [constraint, fc.EqualOpportunity(0.0), fc.PredictiveEquality(0.1, against="overall")]
     reliable(*biased(1, n_groups=4), constraint=mixed)
 
 
@@ -180,5 +173,5 @@ def one_hot_frame(bunch, rows):
 def test_real_data_as_it_comes(constraint, fetch, kappa, data_folder):
     X, y, groups = one_hot_frame(fetch(), rows=5000)
     classifier = reliable(X, y, groups, constraint=constraint, kappa=kappa)
-    free = FairLogisticClassifier(None).fit(X, y)
+    free = fc.FairLogisticClassifier(None).fit(X, y)
     assert free.score(X, y) - 0.1 < classifier.score(X, y)

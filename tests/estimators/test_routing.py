@@ -12,15 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairThresholds,
-    NeymanPearsonClassifier,
-    make_biased_classification,
-    make_fairness_scorer,
-    metrics,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn"),
@@ -28,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning"),
 ]
 
-X, Y, GROUPS = make_biased_classification(240, 4, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(240, 4, gap=0.4, random_state=0)
 
 
 def weighted(name):
@@ -71,7 +64,7 @@ class TestEveryEstimator:
     def test_what_is_used_is_requested(self, name):
         estimator, _, _, passed = weighted(name)
         passed |= (
-            {} if isinstance(estimator, NeymanPearsonClassifier) else {"sensitive_features": 0}
+            {} if isinstance(estimator, fc.NeymanPearsonClassifier) else {"sensitive_features": 0}
         )
         assert _requests(estimator, "fit") == set(passed)
         on_score = {"sample_weight"} | ({"query"} & set(passed))
@@ -85,14 +78,14 @@ class TestEveryEstimator:
 
 @pytest.fixture
 def clf():
-    return FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
+    return fc.FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
 
 
 @pytest.mark.usefixtures("routing")
 def test_groups_reach_cross_validation_and_search(clf):
     scoring = {
-        "gap": make_fairness_scorer(demographic_parity_difference),
-        "accuracy": make_fairness_scorer(
+        "gap": fc.make_fairness_scorer(demographic_parity_difference),
+        "accuracy": fc.make_fairness_scorer(
             lambda y, decided, *, sensitive_features: accuracy_score(y, decided),
             greater_is_better=True,
         ),
@@ -122,9 +115,9 @@ def weighted_gap_of_queries(y, scores, *, sensitive_features, query, sample_weig
 
 
 def test_all_that_the_metric_takes_is_requested():
-    scorer = make_fairness_scorer(metrics.query_parity_difference, quantile=0.5)
+    scorer = fc.make_fairness_scorer(metrics.query_parity_difference, quantile=0.5)
     assert scorer.requests == {"sensitive_features": True, "query": True}
-    scorer = make_fairness_scorer(weighted_gap_of_queries, greater_is_better=False)
+    scorer = fc.make_fairness_scorer(weighted_gap_of_queries, greater_is_better=False)
     asked = {"sensitive_features": True, "query": True, "sample_weight": True}
     assert scorer.requests == asked
     assert scorer.set_score_request(sensitive_features=True, query="q") is scorer
@@ -132,7 +125,7 @@ def test_all_that_the_metric_takes_is_requested():
 
 
 def test_groups_in_columns_are_not_requested():
-    scorer = make_fairness_scorer(demographic_parity_difference, sensitive_columns=[0])
+    scorer = fc.make_fairness_scorer(demographic_parity_difference, sensitive_columns=[0])
     with pytest.raises(ValueError, match=r"groups of its own, sensitive_columns=\[0\]"):
         scorer.set_score_request(sensitive_features=True)
     with pytest.raises(ValueError, match="takes no query"):
@@ -141,8 +134,8 @@ def test_groups_in_columns_are_not_requested():
 
 IDS = np.arange(len(Y)) // 4
 WITH_SPLITTERS = {
-    "thresholds": lambda cv: FairThresholds(FairLogisticClassifier(None), cv=cv),
-    "cv": lambda cv: FairLogisticClassifierCV(kappas=[0.3, 0.1], cv=cv, max_gap=0.5),
+    "thresholds": lambda cv: fc.FairThresholds(fc.FairLogisticClassifier(None), cv=cv),
+    "cv": lambda cv: fc.FairLogisticClassifierCV(kappas=[0.3, 0.1], cv=cv, max_gap=0.5),
 }
 
 

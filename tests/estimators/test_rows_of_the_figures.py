@@ -5,15 +5,7 @@ import pytest
 from _support.classifiers import SINGLE, quietly
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    BoostedScores,
-    FairBoostingClassifier,
-    FairRanker,
-    FairThresholds,
-    InfeasibleConstraintWarning,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import QueryParity
 from fairconstrained.metrics import query_pairwise_errors
 
@@ -23,7 +15,7 @@ STOPPING = {
 }
 
 
-ROWS = make_biased_classification(600, gap=0.3, random_state=0)
+ROWS = fc.make_biased_classification(600, gap=0.3, random_state=0)
 
 
 def gap_of(values, groups):
@@ -64,9 +56,9 @@ def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, con
 @pytest.mark.parametrize("options", [{"early_stopping": True}, {"constraint_fraction": 0.3}])
 def test_gaps_of_rankers_are_those_of_all_queries(options):
     pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
-    X, y, query, groups = make_biased_ranking(20, 4, random_state=0)
-    trees = BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1, **options)
-    ranker = FairRanker(QueryParity(0.1, average=True), model=trees, random_state=0)
+    X, y, query, groups = fc.make_biased_ranking(20, 4, random_state=0)
+    trees = fc.BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1, **options)
+    ranker = fc.FairRanker(QueryParity(0.1, average=True), model=trees, random_state=0)
     quietly(ranker.fit, X, y, query=query, sensitive_features=groups)
     errors = query_pairwise_errors(y, ranker.predict(X), query=query, sensitive_features=groups)
     gap = abs((errors[0, 1] - errors[1, 0]).mean())  # of queries that have both
@@ -80,8 +72,10 @@ def test_gaps_of_rankers_are_those_of_all_queries(options):
 @pytest.mark.parametrize("per_group", [False, True])
 def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_group):
     X, y, groups = ROWS
-    model = FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, per_group=per_group)
-    with pytest.warns(InfeasibleConstraintWarning, match=r"all rows .*: bound not met: 0\.\d+ >"):
+    model = fc.FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, per_group=per_group)
+    with pytest.warns(
+        fc.InfeasibleConstraintWarning, match=r"all rows .*: bound not met: 0\.\d+ >"
+    ):
         model.set_params(random_state=4).fit(X, y, sensitive_features=groups)
     shown = {"sensitive_features": groups} if per_group else {}
     assert len(model.validation_indices_) == 180 and model.decision_search_.met
@@ -104,14 +98,14 @@ def divided(held, **arrays):
 
 def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
     pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
-    X, y, query, groups = make_biased_ranking(60, 4, random_state=0)
+    X, y, query, groups = fc.make_biased_ranking(60, 4, random_state=0)
     arrays = {"X": X, "y": y, "query": query, "sensitive_features": groups}
-    ranker = FairRanker(model=BoostedScores(min_child_samples=5, **SHORT)).fit(**arrays)
+    ranker = fc.FairRanker(model=fc.BoostedScores(min_child_samples=5, **SHORT)).fit(**arrays)
     n_trees, held = ranker.n_estimators_, ranker.validation_indices_
     assert ranker.fit(**divided(held, **arrays)).n_estimators_ == n_trees
     with pytest.raises(ValueError, match=r"X_val: .* use early_stopping=True"):
-        FairRanker().fit(**divided(held, **arrays))
-    both = FairRanker(model=BoostedScores(constraint_fraction=0.3, **SHORT))
+        fc.FairRanker().fit(**divided(held, **arrays))
+    both = fc.FairRanker(model=fc.BoostedScores(constraint_fraction=0.3, **SHORT))
     with pytest.raises(ValueError, match="X_val: with constraint_fraction"):
         both.fit(**divided(held, **arrays))
 
@@ -130,4 +124,4 @@ def test_messages(without, options, said):
     arguments = divided(np.arange(300), X=X, y=y, sensitive_features=groups) | {without: None}
     arguments.pop("", None)
     with pytest.raises(ValueError, match=said):
-        FairBoostingClassifier(**{**SHORT, **options}).fit(**arguments)
+        fc.FairBoostingClassifier(**{**SHORT, **options}).fit(**arguments)

@@ -10,15 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.fixes import parse_version
 
-from fairconstrained import (
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-    FairThresholds,
-    NeymanPearsonClassifier,
-)
+import fairconstrained as fc
 
 
 def above(X, column=0, least=0.0):
@@ -76,26 +68,29 @@ OF_ROWS = excused_of_weights("bins and the least number of rows in a leaf count 
 NO_ACCURACY = {"check_classifiers_train": "the default bounds do not ask for accuracy", **WEIGHTS}
 OF_THRESHOLDS = {"check_classifiers_train": "a larger probability does not decide"}
 ONE_OF_EACH = [
-    (FairLogisticClassifier(None), None),
-    (FairHingeClassifier(None, alpha=0.1, tol=0.1), WEIGHTS),
+    (fc.FairLogisticClassifier(None), None),
+    (fc.FairHingeClassifier(None, alpha=0.1, tol=0.1), WEIGHTS),
     # convex losses take a third of the time
-    (NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), NO_ACCURACY),
-    (FairBoostingClassifier(None, **TREES), OF_ROWS),
-    (FairNetworkClassifier(None, hidden_layer_sizes=(4,), max_epochs=5, random_state=0), WEIGHTS),
+    (fc.NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), NO_ACCURACY),
+    (fc.FairBoostingClassifier(None, **TREES), OF_ROWS),
+    (
+        fc.FairNetworkClassifier(None, hidden_layer_sizes=(4,), max_epochs=5, random_state=0),
+        WEIGHTS,
+    ),
 ]
 OTHERS = [
-    (FairLogisticClassifier(**HALF), BOUND_ON_FEATURES),
-    (FairLogisticClassifier(**ZERO), BOUND_ON_FEATURES),
-    (FairLogisticClassifier(sensitive_columns=partial(above, column=-1)), BOUND_ON_FEATURES),
-    (FairLogisticClassifier("equalized_odds", use_sensitive=True, **HALF), None),
-    (FairHingeClassifier(tol=1e-2, **HALF), WEIGHTS),
-    (FairBoostingClassifier(**TREES, **HALF), OF_ROWS),
-    (FairBoostingClassifier("equalized_odds", **TREES, **ZERO), OF_ROWS),
-    (FairNetworkClassifier(hidden_layer_sizes=(8,), **HALF), WEIGHTS),
-    (FairLogisticClassifierCV(n_kappas=2, cv=2, random_state=0, **HALF), BOUND_ON_FEATURES),
-    (FairThresholds(LogisticRegression(), None), OF_THRESHOLDS),
+    (fc.FairLogisticClassifier(**HALF), BOUND_ON_FEATURES),
+    (fc.FairLogisticClassifier(**ZERO), BOUND_ON_FEATURES),
+    (fc.FairLogisticClassifier(sensitive_columns=partial(above, column=-1)), BOUND_ON_FEATURES),
+    (fc.FairLogisticClassifier("equalized_odds", use_sensitive=True, **HALF), None),
+    (fc.FairHingeClassifier(tol=1e-2, **HALF), WEIGHTS),
+    (fc.FairBoostingClassifier(**TREES, **HALF), OF_ROWS),
+    (fc.FairBoostingClassifier("equalized_odds", **TREES, **ZERO), OF_ROWS),
+    (fc.FairNetworkClassifier(hidden_layer_sizes=(8,), **HALF), WEIGHTS),
+    (fc.FairLogisticClassifierCV(n_kappas=2, cv=2, random_state=0, **HALF), BOUND_ON_FEATURES),
+    (fc.FairThresholds(LogisticRegression(), None), OF_THRESHOLDS),
 ]
-NEEDS = {FairBoostingClassifier: "lightgbm", FairNetworkClassifier: "torch"}
+NEEDS = {fc.FairBoostingClassifier: "lightgbm", fc.FairNetworkClassifier: "torch"}
 # Some checks cast NaN to integers; in others all rows are in one group, or too few for the folds.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning"),

@@ -7,12 +7,7 @@ import pytest
 from _support.classifiers import SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    SelectionRate,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, Churn, Coverage
 
 TRAINED = {  # a network of few units and epochs often has no such model nearby
@@ -26,12 +21,12 @@ GIVEN = {
 
 
 NO_FIXED_POINT = "coverage", "error_rate_parity", "predictive_parity", "weak_partial_dp"
-DATA = X, Y, GROUPS = make_biased_classification(600, 4, gap=0.3, random_state=0)
+DATA = X, Y, GROUPS = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
 
 
 def fitted(name, rows, constraint="demographic_parity", share=0.2, **options):
     X, y, groups = rows
-    clf = SINGLE[name](constraint, threshold=SelectionRate(share), **options)
+    clf = SINGLE[name](constraint, threshold=fc.SelectionRate(share), **options)
     return clf.fit(X, y, sensitive_features=groups)
 
 
@@ -67,7 +62,7 @@ def test_every_constraint_holds_or_is_reported(name):
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 def test_decisions_meet_the_bound_and_the_share(name, constraint):
     clf = SINGLE[name](
-        constraint, threshold=SelectionRate(0.2), kappa=0.08, enforce="decision"
+        constraint, threshold=fc.SelectionRate(0.2), kappa=0.08, enforce="decision"
     ).set_params(**TRAINED.get(name, {}))
     clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.decision_search_.met
@@ -77,8 +72,8 @@ def test_decisions_meet_the_bound_and_the_share(name, constraint):
 
 
 def test_without_constraints_it_is_the_quantile():
-    clf = FairLogisticClassifier(None, threshold=SelectionRate(0.25)).fit(X, Y)
-    plain = FairLogisticClassifier(None).fit(X, Y)
+    clf = fc.FairLogisticClassifier(None, threshold=fc.SelectionRate(0.25)).fit(X, Y)
+    plain = fc.FairLogisticClassifier(None).fit(X, Y)
     assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=0.02)
     assert clf.threshold_ == pytest.approx(np.quantile(clf.predict_proba(X)[:, 1], 0.75), abs=0.01)
 
@@ -97,14 +92,14 @@ def test_wrong_shares_are_named(wrong):
 
 def test_a_share_needs_an_intercept():
     with pytest.raises(ValueError, match="needs an intercept"):
-        FairLogisticClassifier(threshold=SelectionRate(0.2), fit_intercept=False).fit(
+        fc.FairLogisticClassifier(threshold=fc.SelectionRate(0.2), fit_intercept=False).fit(
             X, Y, sensitive_features=GROUPS
         )
 
 
 def test_the_held_out_rows_test_decisions_at_the_threshold_of_the_training_rows():
-    X, y, groups = make_biased_classification(3000, 4, gap=0.2, random_state=0)
-    clf = FairLogisticClassifier(kappa=0.3, threshold=SelectionRate(0.3), enforce="decision")
+    X, y, groups = fc.make_biased_classification(3000, 4, gap=0.2, random_state=0)
+    clf = fc.FairLogisticClassifier(kappa=0.3, threshold=fc.SelectionRate(0.3), enforce="decision")
     clf.set_params(confidence=0.9, holdout=0.5, random_state=0).fit(X, y, sensitive_features=groups)
     certificate, held_out = clf.certificate_, clf.holdout_indices_
     assert certificate.certified and not clf.decision_search_.constant
@@ -118,8 +113,8 @@ def test_the_held_out_rows_test_decisions_at_the_threshold_of_the_training_rows(
 
 
 def test_every_model_of_a_path_selects_the_share_and_meets_its_bound():
-    clf = FairLogisticClassifier(threshold=SelectionRate(0.2))
-    path = fairness_path(
+    clf = fc.FairLogisticClassifier(threshold=fc.SelectionRate(0.2))
+    path = fc.fairness_path(
         clf, X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05, 0.02],
         X_val=X, y_val=Y, sensitive_features_val=GROUPS,
     )  # fmt: skip
@@ -129,7 +124,7 @@ def test_every_model_of_a_path_selects_the_share_and_meets_its_bound():
         decided = model.predict(X)
         assert decided.mean() == pytest.approx(0.2, abs=1.0 / len(X))
         assert model.gap_ <= kappa + 1e-4
-        alone = FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
+        alone = fc.FairLogisticClassifier(kappa=kappa, threshold=fc.SelectionRate(0.2))
         alone.fit(X, Y, sensitive_features=GROUPS)
         assert model.threshold_ == pytest.approx(alone.threshold_, abs=2e-3)
         assert model.objective_ == pytest.approx(alone.objective_, abs=2e-3)

@@ -18,20 +18,10 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from fairconstrained import (
-    BoundedGroupLoss,
-    ConstantDecisionWarning,
-    EqualizedOdds,
-    FairLogisticClassifier,
-    FairThresholds,
-    InfeasibleConstraintWarning,
-    MinorityRate,
-    fairness_report,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.inspection.shown import GroupScores
 
-X, Y, CODES = make_biased_classification(1200, 4, gap=0.3, random_state=0)
+X, Y, CODES = fc.make_biased_classification(1200, 4, gap=0.3, random_state=0)
 GROUPS = np.array(["a", "b"])[CODES]
 MODEL = LogisticRegression().fit(X[:600], Y[:600])
 LATER = X[600:], Y[600:], GROUPS[600:]
@@ -47,7 +37,7 @@ ON_SCORES = ["roc_parity", "partial_dp", "weak_partial_dp", "group_auc", "inter_
 @pytest.mark.parametrize("name", METRICS)
 def test_the_gap_of_the_decisions_is_bounded(name, per_group):
     X, y, groups = LATER
-    clf = FairThresholds(MODEL, name, kappa=0.04, per_group=per_group, cv="prefit")
+    clf = fc.FairThresholds(MODEL, name, kappa=0.04, per_group=per_group, cv="prefit")
     clf.fit(X, y, sensitive_features=groups)
     decisions = clf.predict(X, sensitive_features=groups)
     gap = METRICS[name](y, decisions, sensitive_features=groups)
@@ -62,36 +52,36 @@ def test_the_gap_of_the_decisions_is_bounded(name, per_group):
 @pytest.mark.parametrize("name", ON_SCORES)
 def test_constraints_on_scores_are_refused(name):
     with pytest.raises(ValueError, match="bound the decisions"):
-        FairThresholds(LogisticRegression(), name).fit(X, Y, sensitive_features=GROUPS)
+        fc.FairThresholds(LogisticRegression(), name).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_reference_rows_are_refused():
-    rule = MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
+    rule = fc.MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
     with pytest.raises(ValueError, match="reference rows"):
-        FairThresholds(LogisticRegression(), rule).fit(X, Y, sensitive_features=GROUPS)
+        fc.FairThresholds(LogisticRegression(), rule).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_the_rows_that_choose():
     """Cross-validated scores, those of a held-out share, and those of a fitted classifier."""
     base = LogisticRegression()
     scores = cross_val_predict(base, X, Y, cv=3, method="predict_proba")[:, 1]
-    folds = FairThresholds(base, kappa=0.1, cv=3, per_group=True)
+    folds = fc.FairThresholds(base, kappa=0.1, cv=3, per_group=True)
     folds.fit(X, Y, sensitive_features=GROUPS)
     own = folds.thresholds_.loc[GROUPS].to_numpy()
     gap = demographic_parity_difference(Y, scores > own, sensitive_features=GROUPS)
     assert gap == pytest.approx(folds.decision_gap_)
     np.testing.assert_allclose(folds.estimator_.coef_, base.fit(X, Y).coef_)
 
-    share = FairThresholds(base, kappa=0.1, cv=0.4, per_group=True, random_state=1)
-    with pytest.warns(InfeasibleConstraintWarning, match="the rows that chose them"):
+    share = fc.FairThresholds(base, kappa=0.1, cv=0.4, per_group=True, random_state=1)
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="the rows that chose them"):
         share.fit(X, Y, sensitive_features=GROUPS)
     assert not np.allclose(share.estimator_.coef_, base.coef_)
     assert share.decision_search_.accuracy * 480 == pytest.approx(
         round(share.decision_search_.accuracy * 480)
     )
 
-    frozen = FairThresholds(FrozenEstimator(base), kappa=0.1, per_group=True)
-    prefit = FairThresholds(base, kappa=0.1, per_group=True, cv="prefit")
+    frozen = fc.FairThresholds(FrozenEstimator(base), kappa=0.1, per_group=True)
+    prefit = fc.FairThresholds(base, kappa=0.1, per_group=True, cv="prefit")
     for one in (frozen, prefit):
         one.fit(X, Y, sensitive_features=GROUPS)
     pd.testing.assert_series_equal(frozen.thresholds_, prefit.thresholds_)
@@ -103,7 +93,7 @@ def test_groups_that_are_missing(missing, per_group):
     X, y, groups = LATER
     some = groups.astype(object)
     some[::5] = None
-    clf = FairThresholds(
+    clf = fc.FairThresholds(
         MODEL, kappa=0.05, per_group=per_group, groups_missing=missing, cv="prefit"
     ).fit(X, y, sensitive_features=some)
     decisions = clf.predict(X, sensitive_features=some)
@@ -119,8 +109,8 @@ def test_groups_that_are_missing(missing, per_group):
 
 
 def test_a_bound_with_confidence():
-    X, y, groups = make_biased_classification(6000, 4, gap=0.3, random_state=1)
-    clf = FairThresholds(
+    X, y, groups = fc.make_biased_classification(6000, 4, gap=0.3, random_state=1)
+    clf = fc.FairThresholds(
         LogisticRegression(), kappa=0.15, per_group=True, confidence=0.9, random_state=0
     ).fit(X, y, sensitive_features=groups)
     assert clf.certificate_.certified and clf.certificate_.confidence == 0.9
@@ -133,19 +123,19 @@ def test_a_bound_with_confidence():
 
 
 def test_too_few_rows_for_a_confidence_give_constant_decisions():
-    clf = FairThresholds(LogisticRegression(), kappa=0.02, confidence=0.99, random_state=0)
-    with pytest.warns(ConstantDecisionWarning, match="too few"):
+    clf = fc.FairThresholds(LogisticRegression(), kappa=0.02, confidence=0.99, random_state=0)
+    with pytest.warns(fc.ConstantDecisionWarning, match="too few"):
         clf.fit(X[:300], Y[:300], sensitive_features=GROUPS[:300])
     assert len(np.unique(clf.predict(X))) == 1
 
 
 def test_a_bound_that_no_thresholds_meet():
-    clf = FairThresholds(MODEL, EqualizedOdds(ratio=1.0), per_group=True, cv="prefit")
-    with pytest.warns(ConstantDecisionWarning, match="FairThresholds"):
+    clf = fc.FairThresholds(MODEL, fc.EqualizedOdds(ratio=1.0), per_group=True, cv="prefit")
+    with pytest.warns(fc.ConstantDecisionWarning, match="FairThresholds"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.decision_search_.met and clf.decision_search_.constant
-    clf = FairThresholds(MODEL, BoundedGroupLoss(0.05), per_group=True, cv="prefit")
-    with pytest.warns(InfeasibleConstraintWarning, match="FairThresholds"):
+    clf = fc.FairThresholds(MODEL, fc.BoundedGroupLoss(0.05), per_group=True, cv="prefit")
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="FairThresholds"):
         clf.fit(X, Y, sensitive_features=GROUPS)
 
 
@@ -155,8 +145,8 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group):
     kept = (y == 0) | (np.arange(len(y)) % 5 == 0)  # few favourable labels
     X, y, groups = X[kept], y[kept], groups[kept]
     options = {"kappa": 0.2, "per_group": per_group, "cv": "prefit"}
-    plain = FairThresholds(MODEL, **options).fit(X, y, sensitive_features=groups)
-    clf = FairThresholds(MODEL, class_weight="balanced", **options)
+    plain = fc.FairThresholds(MODEL, **options).fit(X, y, sensitive_features=groups)
+    clf = fc.FairThresholds(MODEL, class_weight="balanced", **options)
     clf.fit(X, y, sensitive_features=groups)
     balanced, accurate = (
         balanced_accuracy_score(y, one.predict(X, sensitive_features=groups))
@@ -168,32 +158,32 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group):
     gap = demographic_parity_difference(y, decisions, sensitive_features=groups)
     assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="class_weight"):
-        FairThresholds(MODEL, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
+        fc.FairThresholds(MODEL, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
 
 
 def test_missing_arguments():
     with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
-        FairThresholds(LogisticRegression()).fit(X, Y)
+        fc.FairThresholds(LogisticRegression()).fit(X, Y)
     with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
-        FairThresholds(LogisticRegression(), None, per_group=True).fit(X, Y)
+        fc.FairThresholds(LogisticRegression(), None, per_group=True).fit(X, Y)
     with pytest.raises(NotFittedError, match="estimator is not fitted"):
-        FairThresholds(LogisticRegression(), cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+        fc.FairThresholds(LogisticRegression(), cv="prefit").fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(NotFittedError):
-        FairThresholds(LogisticRegression()).predict(X)
+        fc.FairThresholds(LogisticRegression()).predict(X)
     with pytest.raises(ValueError, match="some are in several"):
         twice = [(np.arange(600), np.arange(600, 1200))] * 2
-        FairThresholds(LogisticRegression(), cv=twice).fit(X, Y, sensitive_features=GROUPS)
+        fc.FairThresholds(LogisticRegression(), cv=twice).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_no_rows_are_an_error():
     with pytest.raises(ValueError, match="X has no rows"):
-        FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
+        fc.FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
 
 
 def test_columns_that_are_taken_out_of_x_are_named():
     table = pd.DataFrame(X, columns=list("abcd")).assign(sex=GROUPS)
-    inner = FairLogisticClassifier(None, sensitive_columns=["sex"])
-    clf = FairThresholds(inner, sensitive_columns="sex", kappa=0.1)
+    inner = fc.FairLogisticClassifier(None, sensitive_columns=["sex"])
+    clf = fc.FairThresholds(inner, sensitive_columns="sex", kappa=0.1)
     with pytest.raises(ValueError, match=r"taken out of X.*use_sensitive=True"):
         clf.fit(table, Y)
     clf.set_params(use_sensitive=True).fit(table, Y)
@@ -201,25 +191,25 @@ def test_columns_that_are_taken_out_of_x_are_named():
 
 
 def test_the_threshold_is_on_the_scores_that_decide():
-    clf = FairThresholds(MODEL, cv="prefit", response_method="decision_function")
+    clf = fc.FairThresholds(MODEL, cv="prefit", response_method="decision_function")
     clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.score_threshold_ == clf.threshold_
     above = clf.decision_function(X) > clf.score_threshold_
     np.testing.assert_array_equal(clf.predict(X), above * 1)
-    clf = FairThresholds(MODEL, cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairThresholds(MODEL, cv="prefit").fit(X, Y, sensitive_features=GROUPS)
     np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
     with pytest.raises(AttributeError, match="predicts by predict_proba"):
         clf.score_threshold_  # noqa: B018
     scores = GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="decision_function")
     np.testing.assert_array_equal(clf.predict(X), (scores.values > scores.threshold) * 1)
-    clf = FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(ValueError, match="does not predict by a threshold on predict_proba"):
         GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="predict_proba")
 
 
 def test_a_classifier_with_probabilities_only():
     forest = RandomForestClassifier(n_estimators=3, random_state=0)
-    clf = FairThresholds(forest, None, cv=2).fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairThresholds(forest, None, cv=2).fit(X, Y, sensitive_features=GROUPS)
     assert not hasattr(clf, "decision_function")
     np.testing.assert_array_equal(clf.predict(X), (clf.decision_margin(X) > 0) * 1)
 
@@ -228,11 +218,11 @@ def test_a_classifier_with_probabilities_only():
 def test_the_favourable_class(per_group):
     """The first class as the favourable one mirrors labels, scores and decisions."""
     options = {"constraint": "equal_opportunity", "kappa": 0.02, "per_group": per_group}
-    first = FairThresholds(MODEL, pos_label=0, cv="prefit", **options)
+    first = fc.FairThresholds(MODEL, pos_label=0, cv="prefit", **options)
     first.fit(X, Y, sensitive_features=GROUPS)
     mirrored = LogisticRegression().fit(X[:600], 1 - Y[:600])
     mirrored.coef_, mirrored.intercept_ = -MODEL.coef_, -MODEL.intercept_
-    second = FairThresholds(mirrored, cv="prefit", **options)
+    second = fc.FairThresholds(mirrored, cv="prefit", **options)
     second.fit(X, 1 - Y, sensitive_features=GROUPS)
     decisions = first.predict(X, sensitive_features=GROUPS)
     np.testing.assert_array_equal(decisions, 1 - second.predict(X, sensitive_features=GROUPS))
@@ -244,7 +234,7 @@ def test_the_favourable_class(per_group):
 
 
 def test_groups_are_needed_to_predict():
-    clf = FairThresholds(MODEL, kappa=0.1, per_group=True, cv="prefit")
+    clf = fc.FairThresholds(MODEL, kappa=0.1, per_group=True, cv="prefit")
     clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.groups_at_prediction
     with pytest.raises(ValueError, match="needed to predict"):
@@ -258,15 +248,15 @@ def test_groups_are_needed_to_predict():
 @pytest.mark.parametrize("per_group", [False, True])
 @pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
 def test_reports_and_displays_show_the_decisions(per_group, response):
-    clf = FairThresholds(
+    clf = fc.FairThresholds(
         MODEL, kappa=0.1, per_group=per_group, response_method=response, cv="prefit"
     ).fit(X, Y, sensitive_features=GROUPS)
     decisions = clf.predict(X, sensitive_features=GROUPS)
     scores = GroupScores.from_estimator(clf, X, Y, GROUPS)
     np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
-    table = fairness_report(clf, X, Y, GROUPS).to_frame("constraints")
+    table = fc.fairness_report(clf, X, Y, GROUPS).to_frame("constraints")
     assert table.loc["demographic_parity", "decisions"] == pytest.approx(clf.decision_gap_)
-    both = fairness_report({"before": MODEL, "after": clf}, X, Y, GROUPS)
+    both = fc.fairness_report({"before": MODEL, "after": clf}, X, Y, GROUPS)
     assert both.to_frame("summary").loc["accuracy", "after"] == pytest.approx(
         np.mean(decisions == Y)
     )
@@ -281,7 +271,7 @@ def test_reports_and_displays_show_the_decisions(per_group, response):
 
 def test_a_refit_keeps_nothing_of_the_thresholds_by_group():
     X, y, groups = LATER
-    clf = FairThresholds(MODEL, kappa=0.04, per_group=True, cv="prefit")
+    clf = fc.FairThresholds(MODEL, kappa=0.04, per_group=True, cv="prefit")
     clf.fit(X, y, sensitive_features=groups)
     assert len(clf.thresholds_) == len(np.unique(groups))
     clf.set_params(per_group=False).fit(X, y, sensitive_features=groups)
@@ -292,7 +282,7 @@ def test_a_refit_keeps_nothing_of_the_thresholds_by_group():
 def test_columns_of_groups_are_matched_by_name(frame):
     """Two columns of the same values: in another order each would have the other's thresholds."""
     table = pd.DataFrame({"sex": GROUPS == "a", "old": X[:, 0] > 0.0})
-    clf = FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
+    clf = fc.FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
     clf.fit(X, Y, sensitive_features=frame(table))
     assert clf.sensitive_names_in_.tolist() == ["sex", "old"]
     expected = clf.predict(X, sensitive_features=frame(table))
@@ -310,7 +300,7 @@ def test_columns_of_groups_are_matched_by_name(frame):
 
 
 def test_labels_that_a_fitted_classifier_does_not_know():
-    clf = FairThresholds(MODEL, cv="prefit")
+    clf = fc.FairThresholds(MODEL, cv="prefit")
     said = r"estimator: .* the classes \[0, 1\], and y has the labels \['acc', 'rej'\]"
     with pytest.raises(ValueError, match=said):
         clf.fit(X, np.where(Y == 1, "acc", "rej"), sensitive_features=GROUPS)

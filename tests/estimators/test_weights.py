@@ -9,31 +9,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    BoostedScores,
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    NeymanPearsonClassifier,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, QueryParity
 from fairconstrained.datasets import make_biased_ranking
 
-X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(400, 4, gap=0.4, random_state=0)
 DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(40, 8, random_state=1)
 RANDOM = np.random.default_rng(0)
 WEIGHT, OF_QUERIES = RANDOM.uniform(0.5, 2.0, len(Y)), RANDOM.uniform(0.5, 2.0, 40)[QUERY]
-RANKER = partial(FairRanker, kappa=0.25, random_state=0)
+RANKER = partial(fc.FairRanker, kappa=0.25, random_state=0)
 ESTIMATORS = EVERY | {
     "cv": partial(EVERY["cv"], max_gap=1.0),
-    "neyman_pearson": NeymanPearsonClassifier,
-    "thresholds": lambda: FairThresholds(LogisticRegression(C=np.inf), cv=2),
+    "neyman_pearson": fc.NeymanPearsonClassifier,
+    "thresholds": lambda: fc.FairThresholds(LogisticRegression(C=np.inf), cv=2),
     "ranker": RANKER,
-    "boosted ranker": partial(RANKER, model=BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1)),
+    "boosted ranker": partial(
+        RANKER, model=fc.BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1)
+    ),
 }
 
 
@@ -42,13 +34,13 @@ def scores(estimator, factor=1.0, absent=None):
 
     With `absent`, some rows are left out or have weight zero; of rankers they are whole queries.
     """
-    if isinstance(estimator, FairRanker):
+    if isinstance(estimator, fc.FairRanker):
         rows, weight, kept = [DOCUMENTS, RELEVANT], OF_QUERIES, QUERY % 2 == 0
         params = {"sensitive_features": QUALITY, "query": QUERY}
     else:
         rows, weight, kept = [X, Y], WEIGHT, np.arange(len(Y)) % 16 < 8
         params = {"sensitive_features": GROUPS}
-    if isinstance(estimator, NeymanPearsonClassifier):
+    if isinstance(estimator, fc.NeymanPearsonClassifier):
         params = {}
     every, weight = rows[0], factor * weight
     if absent == "left out":
@@ -79,16 +71,16 @@ def test_a_row_of_weight_zero_is_as_if_absent(name):
 REPEATED = {
     "logistic": ESTIMATORS["logistic"],
     "hinge": partial(ESTIMATORS["hinge"], alpha=1e-2),
-    "neyman_pearson": partial(NeymanPearsonClassifier, kappa=0.4),
+    "neyman_pearson": partial(fc.NeymanPearsonClassifier, kappa=0.4),
     "ranker": partial(RANKER, QueryParity(0.1, loss="logistic"), alpha=1e-2, tol=1e-6),
     "boosting": partial(
-        FairBoostingClassifier, min_child_samples=1, n_estimators=3, max_bin=20_000, n_jobs=1,
+        fc.FairBoostingClassifier, min_child_samples=1, n_estimators=3, max_bin=20_000, n_jobs=1,
         lightgbm_params={"min_data_in_bin": 1},
     ),
     "boosted ranker": ESTIMATORS["boosted ranker"],
     # Training amplifies rounding; a few steps are compared.
     "network": partial(
-        FairNetworkClassifier, hidden_layer_sizes=(6,), max_epochs=6, early_stopping=False,
+        fc.FairNetworkClassifier, hidden_layer_sizes=(6,), max_epochs=6, early_stopping=False,
         tol=1e-8, random_state=0,
     ),
 }  # fmt: skip
@@ -102,7 +94,7 @@ def test_weights_are_repetitions(name):
         pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
     weighted = REPEATED[name]()
     rows, given = [X, Y], {"sensitive_features": GROUPS}
-    if isinstance(weighted, FairRanker):
+    if isinstance(weighted, fc.FairRanker):
         rows, given = [DOCUMENTS, RELEVANT], {"sensitive_features": QUALITY, "query": QUERY}
     elif name == "neyman_pearson":
         given = {}
@@ -130,7 +122,7 @@ def test_weights_are_repetitions(name):
 )  # fmt: skip
 def test_rows_of_weight_zero_are_absent_from_thresholds(options):
     kept = np.arange(len(Y)) % 16 < 8
-    left_out = FairThresholds(LogisticRegression(), random_state=0, **{"cv": 2, **options})
+    left_out = fc.FairThresholds(LogisticRegression(), random_state=0, **{"cv": 2, **options})
     of_zero = clone(left_out).fit(X, Y, WEIGHT * kept, sensitive_features=GROUPS)
     left_out.fit(X[kept], Y[kept], WEIGHT[kept], sensitive_features=GROUPS[kept])
     assert_array_equal(of_zero.predict(X, GROUPS), left_out.predict(X, GROUPS))
@@ -147,7 +139,7 @@ GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
 @pytest.fixture(scope="module")
 def unbalanced():
     """Rows with three times as many labels of one class, and weights."""
-    X, y, groups = make_biased_classification(700, 4, gap=0.3, random_state=0)
+    X, y, groups = fc.make_biased_classification(700, 4, gap=0.3, random_state=0)
     kept = (y == 0) | (np.random.default_rng(0).random(len(y)) < 0.35)
     weight = np.random.default_rng(1).uniform(0.2, 3.0, kept.sum())
     weight[::17] = 0.0
@@ -168,7 +160,7 @@ def by_row(class_weight, y, weight):
 def test_without_constraints_it_is_logistic_regression(unbalanced, class_weight, weighted):
     X, y, _, weight = unbalanced
     weight = weight if weighted else np.ones(len(y))
-    ours = FairLogisticClassifier(None, alpha=0.0, class_weight=class_weight, tol=1e-8)
+    ours = fc.FairLogisticClassifier(None, alpha=0.0, class_weight=class_weight, tol=1e-8)
     ours.fit(X, y, weight)
     # scikit-learn's "balanced" counts weights since 1.7 only: these are the same weights as a dict
     given = class_weight
@@ -187,9 +179,9 @@ def test_without_constraints_it_is_logistic_regression(unbalanced, class_weight,
 def test_constraints_count_people_not_class_weights(unbalanced, name):
     X, y, groups, weight = unbalanced
     constraint = GIVEN.get(name, name)
-    clf = FairLogisticClassifier(constraint, 0.05, class_weight="balanced")
+    clf = fc.FairLogisticClassifier(constraint, 0.05, class_weight="balanced")
     clf.fit(X, y, weight, sensitive_features=groups)
-    plain = FairLogisticClassifier(constraint, 0.05).bind(X, y, weight, groups)
+    plain = fc.FairLogisticClassifier(constraint, 0.05).bind(X, y, weight, groups)
     balanced = clf.bind(X, y, weight, groups)
     coef, intercept = np.full((1, X.shape[1]), 0.3), np.full(1, -0.2)
     ours, theirs = (
@@ -204,8 +196,8 @@ def test_constraints_count_people_not_class_weights(unbalanced, name):
 def test_paths_weigh_the_held_out_loss_as_the_loss(unbalanced):
     X, y, groups, _ = unbalanced
     seen = np.arange(len(y)) < 300
-    clf = FairLogisticClassifier(class_weight={0: 1.0, 1: 5.0})
-    path = fairness_path(
+    clf = fc.FairLogisticClassifier(class_weight={0: 1.0, 1: 5.0})
+    path = fc.fairness_path(
         clf, X[seen], y[seen], sensitive_features=groups[seen], kappas=[0.1, 0.05],
         X_val=X[~seen], y_val=y[~seen], sensitive_features_val=groups[~seen],
     )  # fmt: skip

@@ -12,21 +12,12 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairnessReport,
-    FairThresholds,
-    compare,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-    make_fairness_scorer,
-)
+import fairconstrained as fc
 from fairconstrained.metrics import group_rates
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 matplotlib.use("Agg")
-X, Y, Z = make_biased_classification(400, 4, gap=0.4, random_state=0)
+X, Y, Z = fc.make_biased_classification(400, 4, gap=0.4, random_state=0)
 MODEL = LogisticRegression().fit(X, Y)
 PROBABILITY = MODEL.predict_proba(X)[:, 1]
 
@@ -37,16 +28,16 @@ def rate_gap(y_true, y_pred, *, sensitive_features):
 
 
 def thresholds(model, X, y, groups):
-    return FairThresholds(model, cv="prefit").fit(X, y, sensitive_features=groups)
+    return fc.FairThresholds(model, cv="prefit").fit(X, y, sensitive_features=groups)
 
 
 OF_LABELS = {
-    "fairness_report": lambda m, *rows: fairness_report(m, *rows).groups,
-    "compare": lambda m, *rows: compare({"m": m}, *rows),
+    "fairness_report": lambda m, *rows: fc.fairness_report(m, *rows).groups,
+    "compare": lambda m, *rows: fc.compare({"m": m}, *rows),
     "GroupMetricsDisplay": lambda m, X, y, z: GroupMetricsDisplay.from_estimator(
         m, X, y, sensitive_features=z
     ).tables[""],
-    "scorer": lambda m, X, y, z: make_fairness_scorer(rate_gap, greater_is_better=False)(
+    "scorer": lambda m, X, y, z: fc.make_fairness_scorer(rate_gap, greater_is_better=False)(
         m, X, y, sensitive_features=z
     ),
 }
@@ -124,12 +115,12 @@ def test_what_is_missing_is_named():
         with pytest.raises(ValueError, match="method predict_proba or decision_function"):
             door(plain(MODEL.predict(X)), X, Y, Z)
     with pytest.raises(ValueError, match="lacks the attribute classes_"):
-        fairness_report(SimpleNamespace(predict=lambda X: np.full(len(X), 7)), X, None, Z)
+        fc.fairness_report(SimpleNamespace(predict=lambda X: np.full(len(X), 7)), X, None, Z)
     for values in (MODEL.predict_proba(X)[:, [0, 1, 1]], np.full((len(X), 2), np.nan)):
         with pytest.raises(ValueError, match=r"SimpleNamespace\.predict_proba"):
-            fairness_report(plain(Y, predict_proba=values), X, Y, Z)
+            fc.fairness_report(plain(Y, predict_proba=values), X, Y, Z)
     with pytest.raises(ValueError, match="it returned 397 for 400 rows"):
-        fairness_report(plain(Y[:-3]), X, Y, Z)
+        fc.fairness_report(plain(Y[:-3]), X, Y, Z)
 
 
 def test_metrics_get_several_classes_as_they_are():
@@ -138,7 +129,7 @@ def test_metrics_get_several_classes_as_they_are():
 
     three = np.where(X[:, 0] > 1.0, 2, Y)
     model = LogisticRegression().fit(X, three)
-    scorer = make_fairness_scorer(agreement, greater_is_better=True)
+    scorer = fc.make_fairness_scorer(agreement, greater_is_better=True)
     assert scorer(model, X, three, sensitive_features=Z) == model.score(X, three)
 
 
@@ -167,9 +158,9 @@ def test_models_of_fairlearn(of_fairlearn, kind, piped):
     expected = group_rates(Y, model.predict(X, **given), sensitive_features=Z)
     if piped:
         model = make_pipeline(FunctionTransformer(), model)
-    groups = fairness_report(model, X, Y, Z).groups[expected.columns]
+    groups = fc.fairness_report(model, X, Y, Z).groups[expected.columns]
     assert_frame_equal(groups, expected, check_names=False)
-    table = compare({"plain": MODEL, "fair": model}, X, Y, Z)
+    table = fc.compare({"plain": MODEL, "fair": model}, X, Y, Z)
     assert table.loc["fair", "accuracy"] == pytest.approx(expected.loc["all rows", "accuracy"])
     shown = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=Z)
     assert shown.tables[""]["selection_rate"].tolist() == expected["selection_rate"].tolist()[:2]
@@ -178,10 +169,10 @@ def test_models_of_fairlearn(of_fairlearn, kind, piped):
 def test_stored_predictions_are_reported_as_their_model_is():
     models = {"before": MODEL, "after": Perceptron().fit(X, Y)}
     weight = np.arange(len(Y)) % 3
-    of_models = fairness_report(
+    of_models = fc.fairness_report(
         models, X, Y, Z, sample_weight=weight, constraint="equal_opportunity"
     )
-    report = FairnessReport.from_predictions(
+    report = fc.FairnessReport.from_predictions(
         Y,
         {name: model.predict(X) for name, model in models.items()},
         y_score={"before": PROBABILITY, "after": models["after"].decision_function(X)},
@@ -193,15 +184,15 @@ def test_stored_predictions_are_reported_as_their_model_is():
         assert_frame_equal(report.to_frame(table), of_models.to_frame(table))
     assert "predictions" in report.title and "Calibration" in report.to_html()
     with pytest.raises(ValueError, match="y_score has the names"):
-        FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
+        fc.FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
     with pytest.raises(ValueError, match="Pass predictions, not scores"):
-        FairnessReport.from_predictions(Y, PROBABILITY, sensitive_features=Z)
+        fc.FairnessReport.from_predictions(Y, PROBABILITY, sensitive_features=Z)
 
 
 def test_reports_without_labels_are_on_selection_rates():
-    clf = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=Z)
-    with_labels = fairness_report(clf, X, Y, Z)
-    report = fairness_report(clf, X, None, Z)
+    clf = fc.FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=Z)
+    with_labels = fc.fairness_report(clf, X, Y, Z)
+    report = fc.fairness_report(clf, X, None, Z)
     for table in ("groups", "gaps", "constraints", "summary"):
         found, expected = report.to_frame(table), with_labels.to_frame(table)
         assert_frame_equal(found, expected.loc[found.index, found.columns])
@@ -209,7 +200,7 @@ def test_reports_without_labels_are_on_selection_rates():
     assert report.verdict == with_labels.verdict
     for text in (str(report), report.to_markdown(), report.to_html(), report.to_json()):
         assert "selection" in text and "true positive" not in text
-    stored = FairnessReport.from_predictions(None, clf.predict(X), sensitive_features=Z)
+    stored = fc.FairnessReport.from_predictions(None, clf.predict(X), sensitive_features=Z)
     assert_frame_equal(stored.groups, report.groups)
     shown = GroupMetricsDisplay.from_estimator(
         clf, X, None, sensitive_features=Z, metrics=["selection_rate"]
@@ -220,12 +211,12 @@ def test_reports_without_labels_are_on_selection_rates():
 
 
 def test_y_is_named_where_labels_are_needed():
-    clf = FairLogisticClassifier("equal_opportunity", kappa=0.1).fit(X, Y, sensitive_features=Z)
-    path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=Z, kappas=[0.1])
+    clf = fc.FairLogisticClassifier("equal_opportunity", kappa=0.1).fit(X, Y, sensitive_features=Z)
+    path = fc.fairness_path(fc.FairLogisticClassifier(), X, Y, sensitive_features=Z, kappas=[0.1])
     doors = [
-        lambda: fairness_report(clf, X, None, Z),
-        lambda: fairness_report(MODEL, X, None, Z, path=path),
-        lambda: compare({"a": MODEL}, X, None, Z),
+        lambda: fc.fairness_report(clf, X, None, Z),
+        lambda: fc.fairness_report(MODEL, X, None, Z, path=path),
+        lambda: fc.compare({"a": MODEL}, X, None, Z),
         lambda: GroupMetricsDisplay.from_estimator(MODEL, X, None, sensitive_features=Z),
         lambda: GroupMetricsDisplay.from_predictions(None, Y, sensitive_features=Z),
     ]
@@ -238,6 +229,6 @@ def test_a_metric_that_returns_no_number_is_named():
     def gaps_of_all(y_true, y_pred, *, sensitive_features):
         return np.array([0.1, 0.2])
 
-    scorer = make_fairness_scorer(gaps_of_all, greater_is_better=False)
+    scorer = fc.make_fairness_scorer(gaps_of_all, greater_is_better=False)
     with pytest.raises(TypeError, match=r"gaps_of_all returned .*must return one number"):
         scorer(MODEL, X, Y, sensitive_features=Z)

@@ -6,19 +6,15 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import ndcg_score, precision_score, roc_auc_score
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairnessReport,
-    make_biased_classification,
-    metrics,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 from fairconstrained.constraints import CalibrationParity
 from fairconstrained.metrics.ranking import query_gaps
 
-X, Y, GROUPS = make_biased_classification(800, 3, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(800, 3, gap=0.4, random_state=0)
 
 
-MODEL = FairLogisticClassifier(None).fit(X, Y)
+MODEL = fc.FairLogisticClassifier(None).fit(X, Y)
 
 
 P, DECIDED = MODEL.predict_proba(X)[:, 1], MODEL.predict(X)
@@ -31,7 +27,7 @@ def test_predictive_parity_is_the_gap_of_precisions():
     each = [precision_score(Y[k == GROUPS], DECIDED[k == GROUPS]) for k in (0, 1)]
     gap = metrics.predictive_parity_difference(Y, DECIDED, **MEMBERS)
     assert gap == pytest.approx(abs(each[0] - each[1]), rel=1e-12)
-    row = FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).gaps.loc["precision"]
+    row = fc.FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).gaps.loc["precision"]
     assert row["gap"] == pytest.approx(gap) and row["low"] <= gap <= row["high"]
     overall = max(abs(rate - precision_score(Y, DECIDED)) for rate in each)
     against = metrics.predictive_parity_difference(Y, DECIDED, method="to_overall", **MEMBERS)
@@ -41,7 +37,7 @@ def test_predictive_parity_is_the_gap_of_precisions():
 
 
 def test_the_gap_is_that_of_the_constraint():
-    report = FairnessReport.from_predictions(Y, DECIDED, y_score=P, **MEMBERS)
+    report = fc.FairnessReport.from_predictions(Y, DECIDED, y_score=P, **MEMBERS)
     term = CalibrationParity(kappa=0.05).bind(np.where(Y > 0, 1, -1), GROUPS, np.ones(len(Y)))
     row = report.gaps.loc["calibration"]
     assert row["gap"] == pytest.approx(term.gap(MODEL.decision_function(X)).max(), abs=1e-9)
@@ -49,7 +45,7 @@ def test_the_gap_is_that_of_the_constraint():
     calibration = report.to_frame("calibration")
     pd.testing.assert_frame_equal(calibration, metrics.group_calibration(Y, P, **MEMBERS))
     assert "labels minus probabilities" in report.to_html()
-    assert FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).calibration.empty
+    assert fc.FairnessReport.from_predictions(Y, DECIDED, **MEMBERS).calibration.empty
 
 
 def test_probabilities_are_between_0_and_1():

@@ -9,25 +9,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from fairconstrained import (
-    ConvergenceWarning,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    VacuousConstraintWarning,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.model_selection.cv import knee
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
 
-X, Y, GROUPS = make_biased_classification(900, 5, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(900, 5, gap=0.4, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def chosen():
-    clf = FairLogisticClassifierCV(n_kappas=6, alphas=(1e-4, 1e-2), max_gap=0.15, cv=3)
+    clf = fc.FairLogisticClassifierCV(n_kappas=6, alphas=(1e-4, 1e-2), max_gap=0.15, cv=3)
     return clf.fit(X, Y, sensitive_features=GROUPS)
 
 
@@ -36,7 +29,7 @@ def test_results_are_those_of_the_folds(chosen):
     params = results["params"][8]
     assert params == {"kappa": chosen.kappas_[2], "alpha": 1e-2}
     for k, (train, test) in enumerate(StratifiedKFold(3).split(X, Y)):
-        model = FairLogisticClassifier(**params)
+        model = fc.FairLogisticClassifier(**params)
         model.fit(X[train], Y[train], sensitive_features=GROUPS[train])
         decided = model.predict(X[test])
         right = np.mean(decided == Y[test])
@@ -71,18 +64,18 @@ def test_the_knee():
 
 
 def test_rules_for_refit():
-    last = FairLogisticClassifierCV(n_kappas=3, cv=2, refit=lambda results: 2)
+    last = fc.FairLogisticClassifierCV(n_kappas=3, cv=2, refit=lambda results: 2)
     last.fit(X, Y, sensitive_features=GROUPS)
     assert last.kappa_ == last.kappas_[2]
-    bent = FairLogisticClassifierCV(n_kappas=5, cv=2, refit="knee")
+    bent = fc.FairLogisticClassifierCV(n_kappas=5, cv=2, refit="knee")
     bent.fit(X, Y, sensitive_features=GROUPS)
     assert bent.best_index_ == knee(bent.cv_results_)
 
 
 def test_jobs_and_seeds():
     options = {"n_kappas": 3, "cv": 2, "max_gap": 0.4}
-    one = FairLogisticClassifierCV(random_state=0, **options)
-    two = FairLogisticClassifierCV(random_state=0, n_jobs=2, **options)
+    one = fc.FairLogisticClassifierCV(random_state=0, **options)
+    two = fc.FairLogisticClassifierCV(random_state=0, n_jobs=2, **options)
     with joblib.parallel_config("threading"):
         for clf in (one, two):
             clf.fit(X, Y, sensitive_features=GROUPS)
@@ -93,7 +86,7 @@ def test_jobs_and_seeds():
 
 @pytest.mark.parametrize("position", [99, -1, 1.0, None, True])
 def test_a_rule_returns_a_position(position):
-    clf = FairLogisticClassifierCV(kappas=[0.2, 0.1], cv=2, refit=lambda results: position)
+    clf = fc.FairLogisticClassifierCV(kappas=[0.2, 0.1], cv=2, refit=lambda results: position)
     with pytest.raises(ValueError, match=r"refit must return .* an integer from 0 to 1; got"):
         clf.fit(X, Y, sensitive_features=GROUPS)
 
@@ -101,7 +94,7 @@ def test_a_rule_returns_a_position(position):
 def test_a_fold_without_weight():
     weight = np.ones(len(Y))
     weight[:300] = 0.0
-    clf = FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
+    clf = fc.FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
     with pytest.raises(ValueError, match="sample_weight is zero for all test rows of fold 1"):
         clf.fit(X, Y, weight, sensitive_features=GROUPS)
 
@@ -109,11 +102,11 @@ def test_a_fold_without_weight():
 def test_rows_of_unknown_group():
     """They count in the accuracy of a fold, and not in its gap."""
     some = np.where(np.arange(len(Y)) % 7, np.array(["a", "b"])[GROUPS], None)
-    clf = FairLogisticClassifierCV(
+    clf = fc.FairLogisticClassifierCV(
         kappas=[0.1], cv=2, max_gap=1.0, groups_missing="ignore_in_constraint"
     ).fit(X, Y, sensitive_features=some)
     for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
-        model = FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
+        model = fc.FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
         model.fit(X[train], Y[train], sensitive_features=some[train])
         decided, known = model.predict(X[test]), some[test] != None  # noqa: E711
         gap = rate_gap(None, decided[known], sensitive_features=GROUPS[test][known])
@@ -130,15 +123,15 @@ def test_rows_of_unknown_group():
 @pytest.mark.filterwarnings("ignore:no candidate has")
 @pytest.mark.filterwarnings("ignore:iteration limit")  # the last fit, to all rows
 def test_points_that_do_not_converge_are_counted():
-    clf = FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
-    with pytest.warns(ConvergenceWarning, match="4 of the 4 points of the paths"):
+    clf = fc.FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
+    with pytest.warns(fc.ConvergenceWarning, match="4 of the 4 points of the paths"):
         clf.fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_verbose_prints_paths_and_points(capsys):
     lines = []
     for verbose in (0, 1, 2):
-        clf = FairLogisticClassifierCV(
+        clf = fc.FairLogisticClassifierCV(
             kappas=[0.2, 0.05], cv=2, max_gap=0.3, alphas=(1e-4, 1e-2), verbose=verbose
         ).fit(X, Y, sensitive_features=GROUPS)
         lines.append(capsys.readouterr().out.splitlines())
@@ -157,16 +150,16 @@ def test_verbose_prints_paths_and_points(capsys):
 
 def test_folds_without_a_gap_are_left_out_of_its_mean():
     """The second group has negative labels in two of three folds only."""
-    X, y, groups = make_biased_classification(300, 3, gap=0.4, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, 3, gap=0.4, random_state=0)
     rows = np.flatnonzero((y == 1) | (groups == groups[0]))
     few = np.flatnonzero((y == 0) & (groups != groups[0]))[:2]
     X, y, groups = (np.concatenate([part[rows], part[few]]) for part in (X, y, groups))
     folds = np.append(np.arange(len(rows)) % 3, [0, 1])
     cv = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
-    clf = FairLogisticClassifierCV(
+    clf = fc.FairLogisticClassifierCV(
         "predictive_equality", n_kappas=3, alphas=(1e-3,), cv=cv, max_gap=1.0
     )
-    with pytest.warns(VacuousConstraintWarning):
+    with pytest.warns(fc.VacuousConstraintWarning):
         clf.fit(X, y, sensitive_features=groups)
     results = clf.cv_results_
     assert np.isnan(results["split2_test_gap"]).all()
@@ -177,24 +170,26 @@ def test_folds_without_a_gap_are_left_out_of_its_mean():
 
 @pytest.mark.parametrize("random_state", [None, 0])
 def test_rows_of_weight_zero_are_in_no_fold(random_state):
-    X, y, groups = make_biased_classification(600, 4, gap=0.3, random_state=0)
+    X, y, groups = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
     weight = (np.arange(600) % 3 > 0).astype(float)
     kept = weight > 0
     options = {"kappas": [0.2, 0.1], "cv": 3, "max_gap": 1.0, "random_state": random_state}
-    one = FairLogisticClassifierCV(**options).fit(X, y, weight, sensitive_features=groups)
-    other = FairLogisticClassifierCV(**options)
+    one = fc.FairLogisticClassifierCV(**options).fit(X, y, weight, sensitive_features=groups)
+    other = fc.FairLogisticClassifierCV(**options)
     other.fit(X[kept], y[kept], sensitive_features=groups[kept])
     for name in ("mean_test_accuracy", "mean_test_gap"):
         assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-6)
 
 
 def test_a_search_has_all_parameters_of_the_classifier():
-    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
-    search = FairLogisticClassifierCV(kappas=[0.1, 0.05], kappa=0.2, cv=2, max_gap=1.0)
-    assert set(FairLogisticClassifier().get_params()) < set(search.get_params())
+    X, y, groups = fc.make_biased_classification(600, gap=0.3, random_state=0)
+    search = fc.FairLogisticClassifierCV(kappas=[0.1, 0.05], kappa=0.2, cv=2, max_gap=1.0)
+    assert set(fc.FairLogisticClassifier().get_params()) < set(search.get_params())
     assert search.bind(X, y, sensitive_features=groups).constraints[0].kappa == 0.2
-    path = fairness_path(search, X, y, sensitive_features=groups, kappas=[0.1])
-    alone = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1])
+    path = fc.fairness_path(search, X, y, sensitive_features=groups, kappas=[0.1])
+    alone = fc.fairness_path(
+        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1]
+    )
     assert_allclose(path.estimators[0].coef_, alone.estimators[0].coef_)
     search.set_params(enforce="decision", alpha=0.01).fit(X, y, sensitive_features=groups)
     assert search.decision_gap_ <= search.kappa_ and search.alpha_ == 0.01

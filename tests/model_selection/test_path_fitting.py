@@ -11,18 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    ConvergenceWarning,
-    DemographicParity,
-    FairLogisticClassifier,
-    constraints,
-    fairness_path,
-    make_biased_classification,
-)
+import fairconstrained as fc
+from fairconstrained import constraints
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
 
-DATA = X, Y, GROUPS = make_biased_classification(1000, 6, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = fc.make_biased_classification(1000, 6, gap=0.4, random_state=0)
 
 
 def held_out(data, estimator, first=400, **options):
@@ -30,30 +24,32 @@ def held_out(data, estimator, first=400, **options):
     names = ("X_val", "y_val", "sensitive_features_val")
     options |= {name: part[:first] for name, part in zip(names, data, strict=True)}
     X, y, groups = (part[first:] for part in data)
-    return fairness_path(estimator, X, y, sensitive_features=groups, **options)
+    return fc.fairness_path(estimator, X, y, sensitive_features=groups, **options)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_points_are_those_of_single_fits_at_two_passes_each(constraint):
-    path = fairness_path(
-        FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS, n_kappas=6
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS, n_kappas=6
     )
     assert set(path.statuses) == {"converged"}
     for k, kappa in enumerate(path.kappas):
-        single = FairLogisticClassifier(constraint, kappa=kappa).fit(
+        single = fc.FairLogisticClassifier(constraint, kappa=kappa).fit(
             X, Y, sensitive_features=GROUPS
         )
         assert path.objectives[k] == pytest.approx(single.objective_, rel=1e-4)
         assert path.violations[k] <= 1e-4 and path.kkt_residuals[k] <= 1e-4
         assert path.gaps[k] <= kappa + 1e-4
-    cheap = fairness_path(FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS)
+    cheap = fc.fairness_path(fc.FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS)
     assert len(cheap) == 30 and set(cheap.statuses) == {"converged"}
     assert cheap.data_passes.sum() <= 2.2 * len(cheap)
 
 
 def test_it_begins_where_the_constraint_stops_binding():
-    path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=5)
-    free = FairLogisticClassifier(None).fit(X, Y)
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=5
+    )
+    free = fc.FairLogisticClassifier(None).fit(X, Y)
     assert path.objectives[0] == pytest.approx(free.objective_, rel=1e-4)
     assert path.kappas[0] == pytest.approx(path.gaps[0], abs=1e-3)
     assert path.kappas[-1] == pytest.approx(0.01 * path.kappas[0])
@@ -67,16 +63,18 @@ def test_it_begins_where_the_constraint_stops_binding():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_constraint_that_has_a_kappa_has_a_path(name):
     X, y, groups = (part[:200] for part in DATA)
-    estimator = FairLogisticClassifier(name, alpha=1e-2)
+    estimator = fc.FairLogisticClassifier(name, alpha=1e-2)
     try:
-        path = fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5)
+        path = fc.fairness_path(
+            estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5
+        )
     except ValueError as error:
         assert "does not take its tolerance" in str(error) or "needs" in str(error)
         assert (
             "kappa" not in CLASSIFIER_CONSTRAINTS[name]().get_params() or name == "disparate_impact"
         )
         return
-    single = FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)
+    single = fc.FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)
     single.fit(X, y, sensitive_features=groups)
     if single.result_.converged and path.statuses[1] == "converged":
         assert path.objectives[1] <= single.objective_ * 1.01
@@ -86,9 +84,11 @@ def test_every_constraint_that_has_a_kappa_has_a_path(name):
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     """Points that end at another local optimum are solved again from the next one."""
-    X, y, groups = make_biased_classification(300, 4, gap=0.3, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, 4, gap=0.3, random_state=0)
     kappas = [0.2, 0.1, 0.05]
-    right = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
+    right = fc.fairness_path(
+        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas
+    )
     original, calls = Fit.solve, []
 
     def ends_badly_at_first(self, **options):
@@ -101,7 +101,9 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
         return replace(result, w=w, objective=problem.at(w).objective), problem.at(w)
 
     monkeypatch.setattr(Fit, "solve", ends_badly_at_first)
-    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas
+    )
     assert len(calls) == 4
     objectives = [one.objective_ for one in path.estimators]
     assert np.all(np.diff(objectives) >= 0.0)
@@ -110,7 +112,7 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
 
 
 def test_validation_rows_are_measured():
-    path = held_out(DATA, FairLogisticClassifier(), n_kappas=12)
+    path = held_out(DATA, fc.FairLogisticClassifier(), n_kappas=12)
     X, y, groups = (part[:400] for part in DATA)
     for k in (0, 5, 11):
         model = path.estimator_at(k)
@@ -127,8 +129,8 @@ def test_validation_rows_are_measured():
 def test_sensitive_columns_and_interactions():
     X, y, groups = (part[:400] for part in DATA)
     table = np.column_stack([X, groups])
-    estimator = FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
-    path = fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
+    estimator = fc.FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
+    path = fc.fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
     assert path.coefs.shape == (3, 2, 7) and path.intercepts.shape == (3, 2)
     assert_allclose(path.validation["val_accuracy"], path.train_accuracy)
     assert_allclose(path.validation["val_gap"], path.gaps, atol=1e-9)
@@ -146,16 +148,16 @@ ARGUMENTS = [
     ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
 ]
 ESTIMATORS = [
-    (FairLogisticClassifier(None), "constraint=None has no tolerance"),
-    (FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
-    (FairLogisticClassifier(DemographicParity(0.1)), "leave kappa at None"),
+    (fc.FairLogisticClassifier(None), "constraint=None has no tolerance"),
+    (fc.FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
+    (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), "leave kappa at None"),
     ("demographic_parity", "must be a FairLogisticClassifier"),
     (
         make_pipeline(StandardScaler(), LogisticRegression()),
         "or a pipeline that ends in one; got LogisticReg",
     ),
 ]
-BAD = [(FairLogisticClassifier(), *case) for case in ARGUMENTS]
+BAD = [(fc.FairLogisticClassifier(), *case) for case in ARGUMENTS]
 BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
 
 
@@ -163,19 +165,19 @@ BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
 @pytest.mark.parametrize(("estimator", "options", "message"), BAD)
 def test_bad_arguments(estimator, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
+        fc.fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
 
 
 def test_one_warning_for_all_points():
-    estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
-    with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
-        fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
-    assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
+    estimator = fc.FairLogisticClassifier(solver="ssg", max_iter=2)
+    with pytest.warns(fc.ConvergenceWarning, match="of the path's 4 points") as caught:
+        fc.fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
+    assert sum(issubclass(one.category, fc.ConvergenceWarning) for one in caught) == 1
 
 
 @pytest.mark.parametrize("memory", [False, True])
 def test_of_a_pipeline_it_is_the_path_of_the_last_step_on_what_the_others_make(memory, tmp_path):
-    before, last = StandardScaler().fit(X[100:]), FairLogisticClassifier()
+    before, last = StandardScaler().fit(X[100:]), fc.FairLogisticClassifier()
     pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
     path = held_out(DATA, pipeline, first=100, n_kappas=3)
     scaled = before.transform(X), Y, GROUPS
@@ -191,8 +193,8 @@ def test_of_a_pipeline_it_is_the_path_of_the_last_step_on_what_the_others_make(m
 
 def test_points_by_tolerance_and_by_position():
     kappas = [0.2, 0.1, 0.05, 0.02]
-    path = fairness_path(
-        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=kappas[::-1]
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=kappas[::-1]
     )
     for k, kappa in enumerate(kappas):
         assert path.estimator_at(kappa=kappa) is path.estimator_at(index=k) is path.estimators[k]
@@ -201,7 +203,7 @@ def test_points_by_tolerance_and_by_position():
     assert path.estimator_at(kappa=0.05 - 1e-12).kappa == 0.05
 
 
-ROWS, LABELS, MEMBERS = make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
+ROWS, LABELS, MEMBERS = fc.make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
 
 
 class Squared(constraints.DemographicParity):
@@ -237,7 +239,7 @@ CONSTRAINTS = FOLLOW | OF_ITS_OWN
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_problem_is_the_one_bound_with_this_kappa(name):
     constraint, follows = CONSTRAINTS[name]
-    base = FairLogisticClassifier(constraint, kappa=0.0)
+    base = fc.FairLogisticClassifier(constraint, kappa=0.0)
     strict = base.bind(ROWS, LABELS, None, MEMBERS)
     if name in OF_ITS_OWN:
         assert np.all((strict.tolerance_slopes != 0.0) == follows)

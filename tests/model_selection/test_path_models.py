@@ -6,26 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairNetworkClassifier,
-    FairRanker,
-    fairness_path,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 
-X, Y, GROUPS = make_biased_classification(1000, 5, gap=0.4, random_state=0)
-NETWORK = FairNetworkClassifier(hidden_layer_sizes=(8,), max_epochs=80, random_state=0)
-DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(20, 4, n_documents=30, random_state=0)
-OTHERS = make_biased_ranking(20, 4, n_documents=30, random_state=1)
+X, Y, GROUPS = fc.make_biased_classification(1000, 5, gap=0.4, random_state=0)
+NETWORK = fc.FairNetworkClassifier(hidden_layer_sizes=(8,), max_epochs=80, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = fc.make_biased_ranking(20, 4, n_documents=30, random_state=0)
+OTHERS = fc.make_biased_ranking(20, 4, n_documents=30, random_state=1)
 
 
 def test_points_of_networks_meet_their_bounds_and_are_fitted_estimators():
     pytest.importorskip("torch", reason="PyTorch is not installed")
     later = {"X_val": X[700:], "y_val": Y[700:], "sensitive_features_val": GROUPS[700:]}
     rows = {"X": X[:700], "y": Y[:700], "sensitive_features": GROUPS[:700]}
-    path = fairness_path(NETWORK, **rows, n_kappas=4, **later)
+    path = fc.fairness_path(NETWORK, **rows, n_kappas=4, **later)
     assert set(path.statuses) == {"chosen on validation rows"}
     assert path.violations.max() <= 1e-4
     assert np.all(path.gaps <= path.kappas + 1e-4)
@@ -45,10 +38,10 @@ def test_points_of_rankers_are_those_of_single_fits_and_their_quality_is_the_ndc
     names = ("X_val", "y_val", "query_val", "sensitive_features_val")
     rows = {"query": QUERY, "sensitive_features": QUALITY}
     later = dict(zip(names, OTHERS, strict=True))
-    path = fairness_path(FairRanker(), DOCUMENTS, RELEVANT, n_kappas=4, **rows, **later)
+    path = fc.fairness_path(fc.FairRanker(), DOCUMENTS, RELEVANT, n_kappas=4, **rows, **later)
     assert set(path.statuses) == {"converged"}
     for k in (1, 3):
-        single = FairRanker(kappa=path.kappas[k]).fit(DOCUMENTS, RELEVANT, **rows)
+        single = fc.FairRanker(kappa=path.kappas[k]).fit(DOCUMENTS, RELEVANT, **rows)
         assert path.objectives[k] == pytest.approx(single.objective_, abs=2e-4)
         assert path.gaps[k] == pytest.approx(single.gap_, abs=2e-4)
     model, (X_val, y_val, query_val, _) = path.estimator_at(1), OTHERS
@@ -65,16 +58,16 @@ def test_points_of_rankers_are_those_of_single_fits_and_their_quality_is_the_ndc
 RANKED = (DOCUMENTS, RELEVANT, {"query": QUERY, "sensitive_features": QUALITY})
 DECIDED = (X, Y, {"sensitive_features": GROUPS})
 QUERIES = {
-    "a ranker without": (FairRanker(), RANKED, {"query": None}, "needs query="),
-    "a classifier": (FairLogisticClassifier(), DECIDED, {"query": Y}, "query is for rankers"),
+    "a ranker without": (fc.FairRanker(), RANKED, {"query": None}, "needs query="),
+    "a classifier": (fc.FairLogisticClassifier(), DECIDED, {"query": Y}, "query is for rankers"),
     "validation rows of a classifier": (
-        FairLogisticClassifier(),
+        fc.FairLogisticClassifier(),
         DECIDED,
         {"X_val": X, "y_val": Y, "query_val": Y, "sensitive_features_val": GROUPS},
         "only FairRanker has queries",
     ),
     "validation rows of a ranker": (
-        FairRanker(),
+        fc.FairRanker(),
         RANKED,
         {"X_val": DOCUMENTS, "y_val": RELEVANT, "sensitive_features_val": QUALITY},
         "pass query_val, the query of each row",
@@ -87,4 +80,4 @@ QUERIES = {
 def test_queries_are_for_rankers(case):
     estimator, (features, labels, given), changed, message = QUERIES[case]
     with pytest.raises(ValueError, match=message):
-        fairness_path(estimator, features, labels, **given | changed)
+        fc.fairness_path(estimator, features, labels, **given | changed)

@@ -20,15 +20,8 @@ from sklearn.model_selection import KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    best_score_within,
-    make_biased_classification,
-    make_biased_ranking,
-    make_fairness_scorer,
-    metrics,
-)
+import fairconstrained as fc
+from fairconstrained import metrics
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
@@ -41,8 +34,8 @@ GREATER_IS_BETTER = {  # endings of the names of fairlearn's metrics
 }
 
 
-make_gap_scorer = partial(make_fairness_scorer, greater_is_better=False)
-X, Y, GROUPS = make_biased_classification(900, 5, gap=0.4, random_state=0)
+make_gap_scorer = partial(fc.make_fairness_scorer, greater_is_better=False)
+X, Y, GROUPS = fc.make_biased_classification(900, 5, gap=0.4, random_state=0)
 
 
 NAMES = {
@@ -65,7 +58,7 @@ FAIRLEARN = [
 def test_the_score_does_not_depend_on_names_of_classes(kind, metric):
     names = np.array(NAMES[kind])
     y = 1 - Y if kind == "reversed" else Y
-    scorer = make_fairness_scorer(metric)
+    scorer = fc.make_fairness_scorer(metric)
     plain = LogisticRegression().fit(X, names.argsort()[y])
     renamed = LogisticRegression().fit(X, names[y])
     expected = scorer(plain, X, names.argsort()[y], sensitive_features=GROUPS)
@@ -79,7 +72,7 @@ def test_measures_of_scores_and_a_named_positive_class():
     model = LogisticRegression().fit(X, names)
     scores = model.decision_function(X)
     for label in ("no", "yes"):
-        scorer = make_fairness_scorer(
+        scorer = fc.make_fairness_scorer(
             metrics.intra_group_auc_difference, response_method="decision_function", pos_label=label
         )
         expected = metrics.intra_group_auc_difference(
@@ -91,7 +84,7 @@ def test_measures_of_scores_and_a_named_positive_class():
 def test_more_than_two_classes_are_left_as_they_are():
     three = np.array(["a", "b", "c"])[Y + (X[:, 0] > 1)]
     model = LogisticRegression().fit(X, three)
-    scorer = make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
+    scorer = fc.make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
     expected = metrics.neyman_pearson_error(
         three, model.predict(X), priority="a", sensitive_features=GROUPS
     )
@@ -101,7 +94,7 @@ def test_more_than_two_classes_are_left_as_they_are():
 def test_an_unknown_label():
     model = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match=r"y_true has the label 2, .*classes \[0, 1\]"):
-        make_fairness_scorer(demographic_parity_difference)(
+        fc.make_fairness_scorer(demographic_parity_difference)(
             model, X, np.where(Y > 0, 2, 0), sensitive_features=GROUPS
         )
 
@@ -116,7 +109,7 @@ def test_an_unknown_label():
     ],
 )
 def test_the_direction_is_inferred_for_fairlearn(name, greater_is_better):
-    scorer = make_fairness_scorer(getattr(fairlearn.metrics, name))
+    scorer = fc.make_fairness_scorer(getattr(fairlearn.metrics, name))
     assert scorer.greater_is_better is greater_is_better
 
 
@@ -129,28 +122,28 @@ def test_the_direction_is_required_of_other_functions():
             (ValueError, TypeError),
             match=r"'greater_is_better'|greater_is_better must|'metric'|metric must",
         ):
-            make_fairness_scorer(metric)
-    assert make_fairness_scorer(my_ratio, greater_is_better=True).greater_is_better
+            fc.make_fairness_scorer(metric)
+    assert fc.make_fairness_scorer(my_ratio, greater_is_better=True).greater_is_better
 
 
 def test_columns_of_x():
     table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(GROUPS, "m", "f"))
-    clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, Y)
+    clf = fc.FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, Y)
     expected = rate_gap(Y, clf.predict(table), sensitive_features=GROUPS)
-    theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
+    theirs = fc.make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
     assert theirs(clf, table, Y) == pytest.approx(-expected)
-    called = make_fairness_scorer(
+    called = fc.make_fairness_scorer(
         rate_gap, greater_is_better=False, sensitive_columns=lambda X: X["sex"]
     )
     assert called(clf, table, Y) == pytest.approx(-expected)
-    kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
+    kept = fc.make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
     assert kept(clf, table, Y) == pytest.approx(expected)
 
 
 def test_weights_and_options():
-    clf = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
     weight = np.random.default_rng(0).uniform(0.1, 1.0, len(Y))
-    scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
+    scorer = fc.make_fairness_scorer(demographic_parity_difference, method="to_overall")
     expected = demographic_parity_difference(
         Y, clf.predict(X), sensitive_features=GROUPS, sample_weight=weight, method="to_overall"
     )
@@ -159,14 +152,14 @@ def test_weights_and_options():
 
 
 def test_scorers_without_groups():
-    clf = FairLogisticClassifier(None).fit(X, Y)
+    clf = fc.FairLogisticClassifier(None).fit(X, Y)
     with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
         make_gap_scorer(rate_gap)(clf, X, Y)
     with pytest.raises(ValueError, match="groups are given twice"):
         scorer = make_gap_scorer(rate_gap, sensitive_columns=[0])
         scorer(clf, X, Y, sensitive_features=GROUPS)
     with pytest.raises(TypeError, match="metric must take sensitive_features"):
-        make_fairness_scorer(lambda y_true, y_pred: 0.0)
+        fc.make_fairness_scorer(lambda y_true, y_pred: 0.0)
     assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
 
 
@@ -175,9 +168,9 @@ def test_scorers_without_groups():
 
 def test_cross_validation_has_the_weighted_fits_and_scores(routing):
     weight = np.random.default_rng(0).uniform(0.1, 3.0, len(Y))
-    clf = FairLogisticClassifier(kappa=0.05)
+    clf = fc.FairLogisticClassifier(kappa=0.05)
     scaler = StandardScaler().set_fit_request(sample_weight=True)
-    gap = make_fairness_scorer(demographic_parity_difference)
+    gap = fc.make_fairness_scorer(demographic_parity_difference)
     accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
     scoring = {"gap": gap, "accuracy": accuracy}
     found = cross_validate(
@@ -204,15 +197,15 @@ def test_a_metric_without_weights_cannot_ask_for_them():
         make_gap_scorer(rate_gap).set_score_request(sample_weight=True)
 
 
-DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(15, 3, n_documents=30, random_state=0)
-RANKER = FairRanker(kappa=0.1).fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = fc.make_biased_ranking(15, 3, n_documents=30, random_state=0)
+RANKER = fc.FairRanker(kappa=0.1).fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
 
 
 def test_scores_of_rankers_are_those_of_the_metrics():
     rows, scores = {"query": QUERY, "sensitive_features": QUALITY}, RANKER.predict(DOCUMENTS)
-    gap = make_fairness_scorer(query_parity_difference)(RANKER, DOCUMENTS, RELEVANT, **rows)
+    gap = fc.make_fairness_scorer(query_parity_difference)(RANKER, DOCUMENTS, RELEVANT, **rows)
     assert gap == -query_parity_difference(RELEVANT, scores, **rows)
-    ndcg = make_fairness_scorer(mean_ndcg, k=5)(RANKER, DOCUMENTS, RELEVANT, query=QUERY)
+    ndcg = fc.make_fairness_scorer(mean_ndcg, k=5)(RANKER, DOCUMENTS, RELEVANT, query=QUERY)
     assert ndcg == mean_ndcg(RELEVANT, scores, query=QUERY, k=5)
 
 
@@ -226,7 +219,7 @@ def test_scores_of_rankers_are_those_of_the_metrics():
 )
 def test_metrics_of_labels_and_missing_queries_are_refused(metric, said):
     with pytest.raises(ValueError, match=said):
-        make_fairness_scorer(metric)(RANKER, DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
+        fc.make_fairness_scorer(metric)(RANKER, DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
 
 
 def test_rows_of_weight_zero_are_left_out_of_the_gain():
@@ -258,15 +251,15 @@ def results(gaps=GAPS):
     ],
 )
 def test_the_best_within_the_limit(limit, options, gaps, best):
-    assert best_score_within("gap", limit, **options)(results(gaps)) == best
+    assert fc.best_score_within("gap", limit, **options)(results(gaps)) == best
 
 
 def test_best_scores_that_there_are_not():
     with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
-        best_score_within("dp", 0.1)(results())
+        fc.best_score_within("dp", 0.1)(results())
     with pytest.raises(ValueError, match="'limit' parameter of best_score_within"):
-        best_score_within("gap", -0.1)
+        fc.best_score_within("gap", -0.1)
     with pytest.raises(ValueError, match="nan for all candidates"):
-        best_score_within("gap", 0.1)(results(np.full(4, np.nan)))
+        fc.best_score_within("gap", 0.1)(results(np.full(4, np.nan)))
     expected = "best_score_within('gap', 0.1, score='accuracy')"
-    assert repr(best_score_within("gap", 0.1)) == expected
+    assert repr(fc.best_score_within("gap", 0.1)) == expected

@@ -5,12 +5,7 @@ import pytest
 from _support.drawing import draw, plt, three_groups
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    PredictiveEquality,
-    fairness_path,
-)
+import fairconstrained as fc
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
 
@@ -19,8 +14,8 @@ X, Y, GROUPS = three_groups()
 
 @pytest.fixture(scope="module")
 def path():
-    return fairness_path(
-        FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=4,
+    return fc.fairness_path(
+        fc.FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=4,
         X_val=X[300:], y_val=Y[300:], sensitive_features_val=GROUPS[300:],
     )  # fmt: skip
 
@@ -42,17 +37,17 @@ def test_rows_parameter_selects_the_rows(path):
 def test_path_from_an_estimator_starts_at_the_unconstrained_model():
     ax = plt.figure().add_subplot()
     display = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3, ax=ax
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3, ax=ax
     )
     assert display.ax_ is ax
-    free = FairLogisticClassifier(None).fit(X, Y)
+    free = fc.FairLogisticClassifier(None).fit(X, Y)
     assert display.unconstrained_.get_ydata() == [pytest.approx(free.score(X, Y), abs=0.01)]
     fixed = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05]
+        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=[0.1, 0.05]
     )
     assert fixed.unconstrained_ is None
     constrained = FairnessPathDisplay.from_estimator(
-        FairLogisticClassifier([DemographicParity(), PredictiveEquality(0.05)]),
+        fc.FairLogisticClassifier([fc.DemographicParity(), fc.PredictiveEquality(0.05)]),
         X, Y, sensitive_features=GROUPS, n_kappas=3,
     )  # fmt: skip
     assert constrained.unconstrained_ is None
@@ -107,7 +102,7 @@ def test_band_is_the_noise_of_the_validation_rows(path):
 
 def test_band_of_the_objective_is_what_no_model_is_below(path):
     options = {"sensitive_features": GROUPS, "n_kappas": 3, "bound": True}
-    bounded = fairness_path(FairLogisticClassifier(), X, Y, **options)
+    bounded = fc.fairness_path(fc.FairLogisticClassifier(), X, Y, **options)
     display = draw(FairnessPathDisplay.from_path(bounded, rows="objective"))
     assert display.line_.get_ydata() == pytest.approx(bounded.objectives[::-1])
     ends = display.band_.get_paths()[0].vertices[:, 1]

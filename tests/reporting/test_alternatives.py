@@ -14,32 +14,23 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import fairconstrained
-from fairconstrained import (
-    DemographicParity,
-    FairBoostingClassifier,
-    FairLogisticClassifier,
-    FairThresholds,
-    fairness_report,
-    find_alternatives,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.__main__ import main
 from fairconstrained.deployment import provenance, trusted_types
 
 N = 1500
 
 
-DATA = make_biased_classification(N, gap=0.3, random_state=0)
+DATA = fc.make_biased_classification(N, gap=0.3, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def record():
     models = {
-        "linear": make_pipeline(StandardScaler(), FairLogisticClassifier()),
-        "thresholds": FairThresholds(LogisticRegression(), per_group=True),
+        "linear": make_pipeline(StandardScaler(), fc.FairLogisticClassifier()),
+        "thresholds": fc.FairThresholds(LogisticRegression(), per_group=True),
     }
-    return find_alternatives(models, *DATA, max_loss=0.02, n_kappas=3)
+    return fc.find_alternatives(models, *DATA, max_loss=0.02, n_kappas=3)
 
 
 def test_the_fairest_candidate_of_nearly_the_score_of_the_baseline_is_recommended(record):
@@ -67,8 +58,10 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing():
     X, y, groups = DATA
     part = [(np.arange(N - 300), np.arange(N - 300, N))]
     others = np.where(np.arange(N) < N - 300, y, 1 - y)
-    model = FairLogisticClassifier(bound=True)
-    found = [find_alternatives(model, X, each, groups, n_kappas=3, cv=part) for each in (y, others)]
+    model = fc.FairLogisticClassifier(bound=True)
+    found = [
+        fc.find_alternatives(model, X, each, groups, n_kappas=3, cv=part) for each in (y, others)
+    ]
     assert found[0].recommended == found[1].recommended
     same = ["choice_score", "choice_gap", "allowed", "kappa"]
     assert found[0].candidates[same].equals(found[1].candidates[same])
@@ -79,23 +72,23 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing():
 
 def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all():
     X, y, groups = DATA
-    model = FairLogisticClassifier(enforce="decision")
+    model = fc.FairLogisticClassifier(enforce="decision")
     options = {"score": "roc_auc", "max_loss": 0.3}
-    record = find_alternatives(model, X, y, groups, n_kappas=4, cv=3, **options)
+    record = fc.find_alternatives(model, X, y, groups, n_kappas=4, cv=3, **options)
     assert sum(record.sizes["measure"]) == N
     assert record.report.groups.loc["baseline", "rows"].iloc[-1] == N
     kappa = record.candidates["kappa"][record.recommended]
     assert record.model.kappa == pytest.approx(kappa, rel=0.2)
-    again = FairLogisticClassifier(kappa=record.model.kappa, enforce="decision")
+    again = fc.FairLogisticClassifier(kappa=record.model.kappa, enforce="decision")
     again.fit(X, y, sensitive_features=groups)
     np.testing.assert_allclose(record.model.coef_, again.coef_)
 
 
 def test_a_baseline_of_another_library_and_seeds():
     X, y, groups = DATA
-    trees = FairBoostingClassifier(n_estimators=5, subsample=0.5, subsample_freq=1, n_jobs=1)
+    trees = fc.FairBoostingClassifier(n_estimators=5, subsample=0.5, subsample_freq=1, n_jobs=1)
     options = {"baseline": LogisticRegression(), "n_kappas": 1, "n_seeds": 2}
-    record = find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
+    record = fc.find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
     assert record.baseline == "baseline"
     assert record.candidates["estimator"].unique().tolist() == [
         "trees, seed 0", "trees, seed 1", "baseline",
@@ -107,16 +100,16 @@ def test_a_baseline_of_another_library_and_seeds():
 
 def test_a_baseline_of_this_library_is_fitted_as_it_is():
     X, y, groups = DATA
-    clf = FairLogisticClassifier(kappa=0.05)
-    record = find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
+    clf = fc.FairLogisticClassifier(kappa=0.05)
+    record = fc.find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
     assert record.candidates.index[-1] == record.baseline == "baseline"
     assert record.candidates["gap"].iloc[-1] < record.candidates["gap"].iloc[0]
 
 
 def test_no_change_is_recommended_where_none_has_a_smaller_gap():
-    free = FairLogisticClassifier(None)
-    record = find_alternatives(
-        FairLogisticClassifier(), *DATA, baseline=free, max_loss=0.0, n_kappas=1
+    free = fc.FairLogisticClassifier(None)
+    record = fc.find_alternatives(
+        fc.FairLogisticClassifier(), *DATA, baseline=free, max_loss=0.0, n_kappas=1
     )
     table = record.candidates
     assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
@@ -127,8 +120,8 @@ def test_no_change_is_recommended_where_none_has_a_smaller_gap():
 def test_one_of_several_classes_is_favourable():
     X, y, groups = DATA
     several = np.where(X[:, 0] > 1.0, 2, y)
-    clf = FairLogisticClassifier(bound=False)
-    record = find_alternatives(clf, X, several, groups, n_kappas=1, pos_label=1)
+    clf = fc.FairLogisticClassifier(bound=False)
+    record = fc.find_alternatives(clf, X, several, groups, n_kappas=1, pos_label=1)
     assert record.report.to_dict()["positive_class"] == 1
 
 
@@ -160,13 +153,13 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
     ("estimator", "options", "message"),
     [
         (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
-        (FairLogisticClassifier(DemographicParity(0.1)), {}, "has no tolerance to vary"),
-        (FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
-        (FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
-        (FairLogisticClassifier(), {"criterion": "parity"}, "criterion='parity' is unknown"),
-        (FairLogisticClassifier(), {"score": accuracy_score}, "looks like it is a metric"),
+        (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), {}, "has no tolerance to vary"),
+        (fc.FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
+        (fc.FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
+        (fc.FairLogisticClassifier(), {"criterion": "parity"}, "criterion='parity' is unknown"),
+        (fc.FairLogisticClassifier(), {"score": accuracy_score}, "looks like it is a metric"),
         (
-            FairLogisticClassifier(),
+            fc.FairLogisticClassifier(),
             {"score": lambda model, X, y: 1.0, "sample_weight": np.ones(N)},
             "score: .* takes no sample_weight, .* or leave out the weights",
         ),
@@ -174,59 +167,62 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
 )
 def test_what_cannot_be_searched_is_refused(estimator, options, message):
     with pytest.raises(ValueError, match=message):
-        find_alternatives(estimator, *DATA, n_kappas=1, **options)
+        fc.find_alternatives(estimator, *DATA, n_kappas=1, **options)
 
 
 def test_rows_that_cannot_be_searched_are_refused_with_what_to_do():
     X, y, groups = DATA
-    clf, rare = FairLogisticClassifier(), np.arange(N) < 2
+    clf, rare = fc.FairLogisticClassifier(), np.arange(N) < 2
     with pytest.raises(ValueError, match=r"all rows are of one group, all, .* two groups or more"):
-        find_alternatives(clf, X, y, ["all"] * N)
+        fc.find_alternatives(clf, X, y, ["all"] * N)
     with pytest.raises(ValueError, match=r"its 3 rows cannot be divided.* Pass more rows of each"):
-        find_alternatives(clf, X[:3], [0, 1, 0], groups[:3])
+        fc.find_alternatives(clf, X[:3], [0, 1, 0], groups[:3])
     with pytest.raises(ValueError, match=r"False \(300 rows\). Pass more rows of each group"):
-        find_alternatives(clf, X, y, rare, n_kappas=1)
+        fc.find_alternatives(clf, X, y, rare, n_kappas=1)
 
 
 def test_a_score_of_your_own_and_warnings_in_words():
     X, y, groups = (part[:400] for part in DATA)
-    clf = FairLogisticClassifier(enforce="decision", kappa=0.01)
+    clf = fc.FairLogisticClassifier(enforce="decision", kappa=0.01)
     weight = np.where(np.arange(400) % 2, 1.0, 2.0)
 
     def score(model, X, y, sample_weight):
         return np.average(model.predict(X) == y, weights=sample_weight)
 
-    record = find_alternatives(clf, X, y, groups, score=score, sample_weight=weight, n_kappas=2)
+    record = fc.find_alternatives(clf, X, y, groups, score=score, sample_weight=weight, n_kappas=2)
     table = record.candidates
     assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
     words = "converged; bound likely missed on new rows"  # of the fit to 10% of the gap alone
     assert table["status"].tolist() == ["converged", "converged", words]
-    table = find_alternatives(clf, X, y, np.arange(400) % 40, n_kappas=1).candidates
+    table = fc.find_alternatives(clf, X, y, np.arange(400) % 40, n_kappas=1).candidates
     assert "; a fit warned: The sensitive features make 40 groups of" in table["status"].iloc[-1]
 
 
-X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(300, 3, gap=0.4, random_state=0)
 
 
-MODEL = FairLogisticClassifier(kappa=0.1, random_state=4).fit(X, Y, sensitive_features=GROUPS)
+MODEL = fc.FairLogisticClassifier(kappa=0.1, random_state=4).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_a_report_says_where_it_comes_from():
-    report = fairness_report(MODEL, X, Y, GROUPS)
+    report = fc.fairness_report(MODEL, X, Y, GROUPS)
     origin = report.provenance
-    assert origin["fairconstrained"] == fairconstrained.__version__
+    assert origin["fairconstrained"] == fc.__version__
     assert origin["scipy"] == version("scipy") and origin["seeds"] == "random_state=4"
     assert (origin["rows"], origin["held out"]) == ("300", "no, training rows")
     for text in (report.to_html(), report.to_markdown()):
         assert all(origin[name] in text for name in ("data", "parameters", "date"))
     assert json.loads(report.to_json())["provenance"] == origin
-    again = fairness_report({"a": MODEL}, X, Y, GROUPS).provenance
+    again = fc.fairness_report({"a": MODEL}, X, Y, GROUPS).provenance
     assert again["data"] == origin["data"] and again["parameters of a"] == origin["parameters"]
     others = [
-        fairness_report(MODEL, X + np.eye(300, 3), Y, GROUPS),
-        fairness_report(MODEL, X, 1 - Y, GROUPS),
-        fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
-        *(fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > k) for k in (0.0, 0.1)),
+        fc.fairness_report(MODEL, X + np.eye(300, 3), Y, GROUPS),
+        fc.fairness_report(MODEL, X, 1 - Y, GROUPS),
+        fc.fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
+        *(
+            fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > k)
+            for k in (0.0, 0.1)
+        ),
     ]
     assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 6
 
@@ -246,7 +242,8 @@ def test_rows_are_hashed_by_their_values():
     hashes = [provenance(None, rows)["data"] for rows in tables]
     assert hashes[0] == hashes[1] != hashes[2]
     parameters = [
-        provenance(FairLogisticClassifier(kappa=kappa))["parameters"] for kappa in (0.1, 0.1, 0.2)
+        provenance(fc.FairLogisticClassifier(kappa=kappa))["parameters"]
+        for kappa in (0.1, 0.1, 0.2)
     ]
     assert parameters[0] == parameters[1] != parameters[2]
     with pytest.raises(TypeError, match="sensitive_features is no text: rows are passed by posi"):

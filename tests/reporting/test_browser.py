@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-)
+import fairconstrained as fc
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -82,14 +77,14 @@ return found;
 
 def reports():
     """Return reports of 2, 3, 12 and 40 groups, with long names, before and after, and a path."""
-    X, y, groups = make_biased_classification(3000, 4, gap=0.3, n_groups=3, random_state=0)
+    X, y, groups = fc.make_biased_classification(3000, 4, gap=0.3, n_groups=3, random_state=0)
     train, test = np.arange(1500), np.arange(1500, 3000)
     names = np.array(["women", "men", "people who did not wish to answer this question"])[groups]
     before = LogisticRegression().fit(X[train], y[train])
-    fair = FairLogisticClassifier(kappa=0.1)
+    fair = fc.FairLogisticClassifier(kappa=0.1)
     after = fair.fit(X[train], y[train], sensitive_features=names[train])
-    path = fairness_path(
-        FairLogisticClassifier(), X[train], y[train], sensitive_features=names[train], n_kappas=4
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(), X[train], y[train], sensitive_features=names[train], n_kappas=4
     )
     models = {"before": before, "after": after}
     many = np.array([f"region {k:02d}" for k in np.random.default_rng(0).integers(0, 40, 3000)])
@@ -97,17 +92,17 @@ def reports():
     few = np.where(groups == 0, "women", "men")
 
     def report(models, groups, **options):
-        return fairness_report(models, X[test], y[test], groups[test], **options)
+        return fc.fairness_report(models, X[test], y[test], groups[test], **options)
 
     several = ["demographic_parity", "equalized_odds", "group_auc", "disparate_impact"]
     bands = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.7, 0.7])]
     models_of_bands = {
         "before": LogisticRegression().fit(X[train], bands[train]),
-        "after": FairLogisticClassifier(["demographic_parity", "equal_opportunity"], kappa=0.1).fit(
-            X[train], bands[train], sensitive_features=names[train]
-        ),
+        "after": fc.FairLogisticClassifier(
+            ["demographic_parity", "equal_opportunity"], kappa=0.1
+        ).fit(X[train], bands[train], sensitive_features=names[train]),
     }
-    of_classes = fairness_report(models_of_bands, X[test], bands[test], names[test])
+    of_classes = fc.fairness_report(models_of_bands, X[test], bands[test], names[test])
     return {
         "three classes": of_classes,
         "one model, two groups": report(after, few),

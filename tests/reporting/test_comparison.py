@@ -13,16 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    FairThresholds,
-    compare,
-    compare_rankers,
-    fairness_report,
-    make_biased_classification,
-    make_biased_ranking,
-)
+import fairconstrained as fc
 from fairconstrained.metrics import mean_ndcg, rate_gaps
 from fairconstrained.plotting import GroupMetricsDisplay
 
@@ -38,7 +29,7 @@ class ByRule(ClassifierMixin, BaseEstimator):
         return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
 
 
-X, Y, GROUPS = make_biased_classification(3000, 4, gap=0.3, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(3000, 4, gap=0.3, random_state=0)
 DATA = X, Y, GROUPS = (X, Y, np.array(["a", "b", "c"])[GROUPS + (X[:, 1] > 1.0)])
 LATER = [one[1500:] for one in DATA]
 
@@ -52,8 +43,8 @@ def models():
         "forest": RandomForestClassifier(10, random_state=0).fit(X, y),
         "svm": LinearSVC(random_state=0).fit(X, y),
         "rule": ByRule().fit(X, y),
-        "fair": FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups),
-        "thresholds": FairThresholds(logistic, kappa=0.05, per_group=True, cv="prefit").fit(
+        "fair": fc.FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups),
+        "thresholds": fc.FairThresholds(logistic, kappa=0.05, per_group=True, cv="prefit").fit(
             X, y, sensitive_features=groups
         ),
     }
@@ -61,7 +52,7 @@ def models():
 
 def test_the_measures_are_those_of_each_model(models):
     X, y, groups = LATER
-    table = compare(models, X, y, groups)
+    table = fc.compare(models, X, y, groups)
     assert table.index.tolist() == list(models) and table.index.name == "model"
     for name, model in models.items():
         row = table.loc[name]
@@ -88,7 +79,7 @@ def test_the_measures_are_those_of_each_model(models):
 
 def test_the_cost_is_relative_to_the_reference(models):
     X, y, groups = LATER
-    table = compare(models, X, y, groups, reference="rule")
+    table = fc.compare(models, X, y, groups, reference="rule")
     expected = table.loc["rule", "accuracy"] - table["accuracy"]
     np.testing.assert_allclose(table["cost"], expected, atol=1e-12)
     assert table.loc["rule", ["cost", "cost_low", "cost_high"]].tolist() == [0.0, 0.0, 0.0]
@@ -99,40 +90,40 @@ def test_the_cost_is_relative_to_the_reference(models):
 
 def test_bad_arguments(models):
     with pytest.raises(ValueError, match="models must be a mapping"):
-        compare(models["fair"], X, Y, GROUPS)
+        fc.compare(models["fair"], X, Y, GROUPS)
     with pytest.raises(ValueError, match="reference='other' is not the name"):
-        compare(models, X, Y, GROUPS, reference="other")
+        fc.compare(models, X, Y, GROUPS, reference="other")
     with pytest.raises(ValueError, match="empty mapping"):
-        compare({}, X, Y, GROUPS)
+        fc.compare({}, X, Y, GROUPS)
     with pytest.raises(ValueError, match="No groups are known"):
-        compare({"forest": models["forest"]}, X, Y)
+        fc.compare({"forest": models["forest"]}, X, Y)
     with pytest.raises(ValueError, match="confidence"):
-        compare(models, X, Y, GROUPS, confidence=1.5)
+        fc.compare(models, X, Y, GROUPS, confidence=1.5)
 
 
-DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(15, 3, n_documents=30, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = fc.make_biased_ranking(15, 3, n_documents=30, random_state=0)
 RANKED = {"query": QUERY, "sensitive_features": QUALITY}
 
 
 RANKERS = {
-    "before": FairRanker(None).fit(DOCUMENTS, RELEVANT, query=QUERY),
-    "after": FairRanker(kappa=0.05).fit(DOCUMENTS, RELEVANT, **RANKED),
+    "before": fc.FairRanker(None).fit(DOCUMENTS, RELEVANT, query=QUERY),
+    "after": fc.FairRanker(kappa=0.05).fit(DOCUMENTS, RELEVANT, **RANKED),
 }
 
 
 def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(rng):
     groups = pd.Series(QUALITY).astype("Float64").mask(rng.random(len(RELEVANT)) < 0.2)
     options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
-    found = compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, **options)
+    found = fc.compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, **options)
     assert found.groups["rows"].sum() == groups.notna().sum()
     expected = mean_ndcg(RELEVANT, RANKERS["after"].predict(DOCUMENTS), query=QUERY)
     assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
     with pytest.raises(ValueError, match="missing"):
-        compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
+        fc.compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
 
 
 def test_all_forms_of_a_comparison():
-    found = compare_rankers(RANKERS, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
+    found = fc.compare_rankers(RANKERS, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
     text = str(found)
     assert text.startswith(f"before, after on {len(RELEVANT)} rows of 15 queries")
     assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
@@ -148,14 +139,14 @@ def test_all_forms_of_a_comparison():
 def test_classifiers_are_refused():
     classifier = LogisticRegression().fit(DOCUMENTS, RELEVANT)
     with pytest.raises(ValueError, match="LogisticRegression is a classifier"):
-        compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
+        fc.compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
 @pytest.mark.parametrize(
     "report",
     [
-        lambda model: fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
-        lambda model: compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
+        lambda model: fc.fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
+        lambda model: fc.compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
         lambda model: GroupMetricsDisplay.from_estimator(
             model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
         ),

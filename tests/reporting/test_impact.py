@@ -6,18 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairnessReport,
-    fairness_report,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.metrics import impact_ratios, score_impact_ratios
 
-X, Y, GROUPS = make_biased_classification(900, 3, gap=0.4, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(900, 3, gap=0.4, random_state=0)
 RACES = np.random.default_rng(0).choice(["r", "s", "t", None], 900, p=[0.6, 0.35, 0.01, 0.04])
 ATTRIBUTES = pd.DataFrame({"sex": np.where(GROUPS == 0, "f", "m"), "race": RACES})
-MODEL = FairLogisticClassifier(None).fit(X, Y)
+MODEL = fc.FairLogisticClassifier(None).fit(X, Y)
 DECIDED, SCORES = MODEL.predict(X), MODEL.predict_proba(X)[:, 1]
 NAMED = {"reference": {"sex": "f"}, "least_share": 0.05}
 
@@ -25,7 +20,7 @@ NAMED = {"reference": {"sex": "f"}, "least_share": 0.05}
 @pytest.fixture(scope="module")
 def report():
     missing = {"groups_missing": "ignore_in_constraint"}
-    return fairness_report(MODEL, X, Y, ATTRIBUTES, **missing, **NAMED)
+    return fc.fairness_report(MODEL, X, Y, ATTRIBUTES, **missing, **NAMED)
 
 
 def test_tables_are_those_of_the_metrics(report):
@@ -52,7 +47,7 @@ def test_every_form_has_the_figures(report):
 
 
 def test_numbers_of_selections_are_whole_also_beside_groups_without_a_reference():
-    report = FairnessReport.from_predictions(
+    report = fc.FairnessReport.from_predictions(
         None, DECIDED, sensitive_features=ATTRIBUTES.fillna("t"), least_share=0.4
     )
     assert report.impact["to_parity"].isna().any() and report.impact["to_parity"].max() > 0
@@ -61,14 +56,14 @@ def test_numbers_of_selections_are_whole_also_beside_groups_without_a_reference(
 
 def test_models_and_classes_are_levels_and_scores_are_optional():
     decisions = {"one": DECIDED, "two": 1 - DECIDED}
-    found = FairnessReport.from_predictions(
+    found = fc.FairnessReport.from_predictions(
         None, decisions, y_score={"two": SCORES}, sensitive_features=ATTRIBUTES["sex"]
     )
     assert found.impact.index.names == ["model", "attribute", "group"]
     assert found.impact.loc[("two", "sex", "f"), "status"] == "reference"
     assert set(found.score_impact.index.get_level_values("model")) == {"two"}
     labels = np.digitize(SCORES, [0.3, 0.7])
-    found = FairnessReport.from_predictions(
+    found = fc.FairnessReport.from_predictions(
         labels, labels, sensitive_features=ATTRIBUTES["sex"], reference="m"
     )
     assert found.impact.index.names == ["class", "attribute", "group"]
@@ -79,4 +74,4 @@ def test_models_and_classes_are_levels_and_scores_are_optional():
 
 def test_a_reference_that_is_none_is_an_error_before_anything_is_measured():
     with pytest.raises(ValueError, match="reference: no row has the group x"):
-        fairness_report(MODEL, X, Y, ATTRIBUTES["sex"], reference="x")
+        fc.fairness_report(MODEL, X, Y, ATTRIBUTES["sex"], reference="x")

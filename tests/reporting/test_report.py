@@ -11,12 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    MinorityRate,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.metrics import group_rates
 from fairconstrained.reporting.report import fairness_report
 
@@ -24,13 +19,13 @@ HOSTILE = '<script>alert("x")</script> & co'
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
-X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
+X, Y, CODES = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
 GROUPS = np.where(CODES == 0, "a", HOSTILE)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
+    return fc.FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
 
 
 class Page(HTMLParser):
@@ -72,10 +67,10 @@ def test_values_on_the_training_rows_equal_those_of_the_fit(model):
 
 
 def test_several_constraints_some_of_them_not_measurable():
-    reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=GROUPS[:100])
+    reference = fc.MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=GROUPS[:100])
     several = ["demographic_parity", "partial_dp", "roc_parity", reference]
     names = ["demographic_parity", "partial_dp", "roc_parity", "minority_rate"]
-    clf = FairLogisticClassifier(several, kappa=0.2).fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairLogisticClassifier(several, kappa=0.2).fit(X, Y, sensitive_features=GROUPS)
     report = fairness_report(clf, X, Y, GROUPS)
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
@@ -95,7 +90,7 @@ def test_several_constraints_some_of_them_not_measurable():
 
 def test_constraints_without_a_bound_are_not_called_met():
     two = ["demographic_parity", "equal_opportunity"]
-    clf = FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
     verdict = fairness_report(clf, X, Y, GROUPS).verdict
     assert (verdict.state, verdict.sentence) == (
         "no bound", "No bound is set for the 2 constraints.",
@@ -118,7 +113,7 @@ def test_constraints_without_a_bound_are_not_called_met():
     ],
 )
 def test_verdicts(gap, n, verdict, model):
-    class Fixed(FairLogisticClassifier):
+    class Fixed(fc.FairLogisticClassifier):
         """A classifier whose scores are its only feature."""
 
         def decision_function(self, X):
@@ -150,7 +145,7 @@ def test_model_without_scores():
 
 
 def test_report_shows_the_bounds_on_predictions_and_population():
-    clf = FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
+    clf = fc.FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
     clf.fit(X, Y, sensitive_features=GROUPS)
     asked = fairness_report(clf, X, Y, GROUPS).model["value"]
     assert asked["confidence"] == "0.5"
@@ -177,7 +172,7 @@ def test_notebooks_show_a_fragment(model):
 
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_target_and_favourable_label_are_named(pos_label):
-    model, labels = FairLogisticClassifier(pos_label=pos_label), pd.Series(1 - Y, name="default")
+    model, labels = fc.FairLogisticClassifier(pos_label=pos_label), pd.Series(1 - Y, name="default")
     report = fairness_report(model.fit(X, labels, sensitive_features=GROUPS), X, labels, GROUPS)
     assert report.title.endswith(f"the positive class is default = {pos_label}")
     meaning = (
@@ -209,8 +204,8 @@ def test_columns_that_give_the_group_away_are_named():
 
 
 def test_constraints_of_one_name_are_all_shown():
-    both = [DemographicParity(0.02), DemographicParity(0.2, against="overall")]
-    clf = FairLogisticClassifier(both).fit(X, Y, sensitive_features=GROUPS)
+    both = [fc.DemographicParity(0.02), fc.DemographicParity(0.2, against="overall")]
+    clf = fc.FairLogisticClassifier(both).fit(X, Y, sensitive_features=GROUPS)
     report = fairness_report(clf, X, Y, GROUPS)
     names = ["demographic_parity", "demographic_parity (2)"]
     table = report.to_frame("constraints")
@@ -225,7 +220,7 @@ def test_unknown_values_of_one_attribute_are_said_of_it():
     groups = pd.DataFrame({"a": np.where(GROUPS == "a", "0", "1"), "b": np.arange(600) % 2})
     groups.loc[::4, "a"] = None
     options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
-    clf = FairLogisticClassifier(kappa=0.1, **options).fit(X, Y, sensitive_features=groups)
+    clf = fc.FairLogisticClassifier(kappa=0.1, **options).fit(X, Y, sensitive_features=groups)
     notes = fairness_report(clf, X, Y, groups).notes
     assert "a is unknown for 150 rows. They are in none of its groups." in notes
     assert not any("rates of all rows" in note for note in notes)
@@ -233,7 +228,7 @@ def test_unknown_values_of_one_attribute_are_said_of_it():
 
 def test_sentences_use_the_effective_sample_size():
     weight = np.where(np.arange(600) % 3 == 0, 10.0, 1.0)
-    model = FairLogisticClassifier(kappa=0.05).fit(X, Y, weight, sensitive_features=GROUPS)
+    model = fc.FairLogisticClassifier(kappa=0.05).fit(X, Y, weight, sensitive_features=GROUPS)
     report = fairness_report(model, X, Y, GROUPS, sample_weight=weight)
     table = group_rates(Y, model.predict(X), sensitive_features=GROUPS, sample_weight=weight)
     for text in (report.to_markdown(), report.to_html()):

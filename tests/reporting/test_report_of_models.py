@@ -10,26 +10,18 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
 
-from fairconstrained import (
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    FairLogisticClassifier,
-    fairness_path,
-    fairness_report,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.metrics.intervals import accuracy_change
 
 N = 1200
-X, Y, Z = make_biased_classification(2 * N, 4, gap=0.3, n_groups=3, random_state=0)
+X, Y, Z = fc.make_biased_classification(2 * N, 4, gap=0.3, n_groups=3, random_state=0)
 Z = np.array(["a", "b", "c"])[Z]
 TRAIN, TEST = np.arange(N), np.arange(N, 2 * N)
 
 
 @pytest.fixture(scope="module")
 def models():
-    fair = FairLogisticClassifier(kappa=0.05, enforce="decision")
+    fair = fc.FairLogisticClassifier(kappa=0.05, enforce="decision")
     return {
         "before": LogisticRegression().fit(X[TRAIN], Y[TRAIN]),
         "after": fair.fit(X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN]),
@@ -37,7 +29,7 @@ def models():
 
 
 def report(models, rows=TEST, groups=Z, **options):
-    return fairness_report(models, X[rows], Y[rows], groups[rows], **options)
+    return fc.fairness_report(models, X[rows], Y[rows], groups[rows], **options)
 
 
 def test_the_verdict_is_about_the_last_model(models):
@@ -58,11 +50,11 @@ def test_the_verdict_is_about_the_last_model(models):
     ],
 )
 def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
-    found = report(models["after"], constraint=DemographicParity(0.05))
+    found = report(models["after"], constraint=fc.DemographicParity(0.05))
     row = found.constraints.iloc[0]
     if tolerance is None:
         tolerance = 0.5 * (row["decisions"] + row["high"])
-    found = report(models["after"], constraint=DemographicParity(tolerance))
+    found = report(models["after"], constraint=fc.DemographicParity(tolerance))
     assert found.verdict.state == state and words in found.verdict.sentence
     assert ("On new rows between" in found.verdict.sentence) == (state == "not met")
     assert f"{100.0 * row['high']:.1f} with 95% confidence" in found.verdict.sentence
@@ -72,11 +64,11 @@ def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
 
 
 def test_several_constraints_have_a_sentence_each(models):
-    found = report(models, constraint=[DemographicParity(0.9), EqualizedOdds(1e-4)])
+    found = report(models, constraint=[fc.DemographicParity(0.9), fc.EqualizedOdds(1e-4)])
     assert found.verdict.sentence == "1 of 2 constraints are met on these rows."
     assert found.verdict.state == "not met" and len(found.verdict.details) == 2
     assert "true positive rates and false positive rates differ by" in found.verdict.details[1]
-    ratio = report(models, constraint=DisparateImpact(0.8)).verdict.sentence
+    ratio = report(models, constraint=fc.DisparateImpact(0.8)).verdict.sentence
     assert "the lowest of the selection rates is" in ratio and "at least 0.8 required" in ratio
 
 
@@ -101,7 +93,7 @@ def test_interval_of_the_cost_covers(rng):
 
 
 def test_which_rows_decide_and_what_kappa_means(models):
-    found = report(models["before"], constraint=DemographicParity(0.02))
+    found = report(models["before"], constraint=fc.DemographicParity(0.02))
     decided = models["before"].predict(X[TEST])
     rates = {group: decided[Z[TEST] == group].mean() for group in "abc"}
     sizes = {group: int(np.sum(Z[TEST] == group)) for group in "abc"}
@@ -156,8 +148,8 @@ def test_many_groups_show_extremes_the_largest_and_others(models, rng):
 
 
 def test_frontier_of_a_path_on_these_rows(models):
-    path = fairness_path(
-        FairLogisticClassifier(), X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN], n_kappas=4
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(), X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN], n_kappas=4
     )
     found = report(models, path=path)
     for row, model in zip(found.frontier.itertuples(), path.estimators, strict=True):
@@ -190,7 +182,7 @@ def test_scores_and_calibration_by_group(models):
 def test_axes_of_the_calibration_reach_as_far_as_the_points():
     rare = (np.arange(2 * N) % 30 == 0).astype(int)
     model = LogisticRegression().fit(X[TRAIN], rare[TRAIN])
-    page = fairness_report(model, X[TEST], rare[TEST], Z[TEST]).to_html()
+    page = fc.fairness_report(model, X[TEST], rare[TEST], Z[TEST]).to_html()
     (end,) = re.findall(r"both from 0 to ([\d.]+), in bins", page)
     assert float(end) <= 0.3
     assert "both from 0 to 1, in bins" in report(LogisticRegression().fit(X, Y)).to_html()
@@ -198,9 +190,9 @@ def test_axes_of_the_calibration_reach_as_far_as_the_points():
 
 def test_marginal_groups_are_the_same_in_tables_and_pictures():
     both = pd.DataFrame({"sex": Z, "old": np.arange(len(Y)) % 3 == 0})
-    fair = FairLogisticClassifier(kappa=0.2, combine="marginal")
+    fair = fc.FairLogisticClassifier(kappa=0.2, combine="marginal")
     fair.fit(X[TRAIN], Y[TRAIN], sensitive_features=both.iloc[TRAIN])
-    found = fairness_report(fair, X[TEST], Y[TEST], both.iloc[TEST])
+    found = fc.fairness_report(fair, X[TEST], Y[TEST], both.iloc[TEST])
     names = [str(one) for one in found.groups.index[:-1]]
     assert names == ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
     assert [name.split(": ")[0] for name in found.gaps.index] == ["sex"] * 6 + ["old"] * 6
@@ -241,7 +233,7 @@ def test_markdown_is_a_section_of_a_model_card(models, tmp_path):
 
 def test_what_a_bound_on_few_rows_is_worth(models):
     few = np.concatenate([TEST[Z[TEST] == "a"][:20], TEST[Z[TEST] != "a"]])
-    found = report(models["after"], few, constraint=DemographicParity(0.05)).to_markdown()
+    found = report(models["after"], few, constraint=fc.DemographicParity(0.05)).to_markdown()
     selected = models["after"].predict(X[few[:20]]).sum()
     interval = binomtest(int(selected), 20).proportion_ci(0.95, "exact")
     low, high = (f"{100.0 * end:.1f}%" for end in interval)
@@ -249,5 +241,5 @@ def test_what_a_bound_on_few_rows_is_worth(models):
     rate = (selected + 2.0) / 24.0
     needed = np.ceil(rate * (1.0 - rate) * (1.959964 / 0.05) ** 2)
     assert f"it takes about {needed:.0f} rows to know this rate" in found
-    wide = report(models["after"], few, constraint=DemographicParity(0.6)).to_markdown()
+    wide = report(models["after"], few, constraint=fc.DemographicParity(0.6)).to_markdown()
     assert "may be anywhere" not in wide

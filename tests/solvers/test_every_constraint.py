@@ -11,14 +11,8 @@ from _support.pairs import data
 from _support.problems import classification
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import (
-    DemographicParity,
-    EqualizedOdds,
-    FairLogisticClassifier,
-    IncompatibleSolverError,
-    make_biased_classification,
-    solvers,
-)
+import fairconstrained as fc
+from fairconstrained import solvers
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
@@ -32,7 +26,7 @@ from fairconstrained.solvers.registry import without_kinks
 
 
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
-    problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
+    problem = classification(fc.EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
     rough = solvers.PLADA(max_iter=20, polish=False).minimize(problem)
     fine = solvers.PLADA(max_iter=20).minimize(problem)
     assert not rough.converged
@@ -44,7 +38,7 @@ def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
 
 def test_the_pass_limit_of_polishing_is_not_that_of_the_run(monkeypatch) -> None:
     monkeypatch.setattr(solvers.base, "_MOST_PASSES", 3)
-    problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
+    problem = classification(fc.EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
     result = solvers.PLADA(max_iter=20).minimize(problem, max_data_passes=1000)
     assert result.data_passes < 100
     assert result.status is solvers.Status.ITERATION_LIMIT
@@ -68,8 +62,8 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
 ) -> None:
     """With 60 rows the data passes are those of two solvers, see `best_of`."""
-    X, y, groups = make_biased_classification(n_rows, n_features, random_state=0)
-    clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
+    X, y, groups = fc.make_biased_classification(n_rows, n_features, random_state=0)
+    clf = fc.FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
     result = clf.fit(X, y, sensitive_features=groups).result_
     assert result.converged
     assert result.data_passes <= most
@@ -79,14 +73,14 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
 
 
 def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
-    X, _, groups = make_biased_classification(300, 5, random_state=0)
+    X, _, groups = fc.make_biased_classification(300, 5, random_state=0)
     y = (X[:, 0] + 0.3 * X[:, 1] > 0.0).astype(int)
     options = {"kappa": 0.3, "alpha": 1e-6}
-    rough = FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
-    exact = FairLogisticClassifier(**options, tol=1e-9).fit(X, y, sensitive_features=groups)
+    rough = fc.FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+    exact = fc.FairLogisticClassifier(**options, tol=1e-9).fit(X, y, sensitive_features=groups)
     assert rough.result_.converged
     assert rough.objective_ == pytest.approx(exact.objective_, rel=2e-3)
-    problem = classification(DemographicParity(0.1))
+    problem = classification(fc.DemographicParity(0.1))
     assert objective_scale(problem.at(problem.start())) == 1.0
 
 
@@ -105,9 +99,9 @@ def relative_loss(name: str, constraint: str, surrogate: str) -> float:
 
 
 def fitted_problem(constraint: str, surrogate: str):
-    X, y, groups = make_biased_classification(300, 5, random_state=0)
+    X, y, groups = fc.make_biased_classification(300, 5, random_state=0)
     kappa = {"bounded_group_loss": 0.6}.get(constraint, 0.05)
-    clf = FairLogisticClassifier(constraint, kappa=kappa, surrogate=surrogate)
+    clf = fc.FairLogisticClassifier(constraint, kappa=kappa, surrogate=surrogate)
     return clf.bind(X, y, None, groups).problem
 
 
@@ -179,12 +173,12 @@ def test_solvers_that_can_train_a_fair_network(name: str, solver: str) -> None:
 
 @pytest.mark.parametrize(("name", "solver"), NOT_ABLE)
 def test_the_others_refuse(name: str, solver: str) -> None:
-    with pytest.raises(IncompatibleSolverError, match="use one of the solvers"):
+    with pytest.raises(fc.IncompatibleSolverError, match="use one of the solvers"):
         solvers.SOLVERS[solver]().minimize(NETWORKS[name]())
 
 
 def test_partial_auc_is_solved_by_rounding_and_by_subgradients():
-    X, y, _ = make_biased_classification(300, 3, class_sep=2.0, random_state=1)
+    X, y, _ = fc.make_biased_classification(300, 3, class_sep=2.0, random_state=1)
     auc = PartialAUC((0.0, 0.4)).bind(2.0 * y - 1.0, np.ones(len(y)))
     problem = Problem(CompositeFunction(LinearModel(X), auc, L2(1e-2)))
     assert not problem.smooth

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairRanker,
-    IncompatibleSolverError,
-    make_biased_classification,
-    make_biased_ranking,
-    solvers,
-)
+import fairconstrained as fc
+from fairconstrained import solvers
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, QueryParity
 from fairconstrained.domains import Box, L2Ball
 from fairconstrained.problem import Problem
@@ -90,7 +84,7 @@ def test_automatic_takes_the_first_preferred_one() -> None:
     "solver", [solvers.IPC(), solvers.AugmentedLagrangian(), solvers.SQP()], ids=repr
 )
 def test_mismatch_names_what_is_missing_and_who_can(solver: solvers.Solver) -> None:
-    with pytest.raises(IncompatibleSolverError, match=r"functions:.*smoothing") as raised:
+    with pytest.raises(fc.IncompatibleSolverError, match=r"functions:.*smoothing") as raised:
         solver.minimize(NON_SMOOTH["ramp"]())
     can = str(raised.value).split("use one of the solvers ")[1].rstrip(".").split(", ")
     assert can == solvers.available_solvers(NON_SMOOTH["ramp"]())
@@ -137,11 +131,11 @@ def test_a_contradiction_ends_at_its_least_violation(solver: solvers.Solver, err
     assert np.linalg.norm(result.w) < 100.0
 
 
-X, Y, QUERY, GROUPS = make_biased_ranking(6, 3, n_documents=30, random_state=0)
+X, Y, QUERY, GROUPS = fc.make_biased_ranking(6, 3, n_documents=30, random_state=0)
 
 
 def ranking_problem() -> Problem:
-    ranker = FairRanker(QueryParity(0.05, loss="logistic"), alpha=1e-2)
+    ranker = fc.FairRanker(QueryParity(0.05, loss="logistic"), alpha=1e-2)
     return ranker.bind(X, Y, None, GROUPS, query=QUERY).problem
 
 
@@ -165,10 +159,12 @@ def test_a_ranking_problem_with_two_constraints_per_query(name: str) -> None:
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
 @pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
 def test_ipc_chosen_by_name_refuses_no_constraint(constraint: str, surrogate: str) -> None:
-    X, y, groups = make_biased_classification(120, 3, random_state=0)
-    clf = FairLogisticClassifier(constraint, kappa=0.5, surrogate=surrogate, solver="ipc", tol=0.1)
+    X, y, groups = fc.make_biased_classification(120, 3, random_state=0)
+    clf = fc.FairLogisticClassifier(
+        constraint, kappa=0.5, surrogate=surrogate, solver="ipc", tol=0.1
+    )
     if constraint == "predictive_parity":  # a ratio of averages that may be near zero
-        with pytest.raises(IncompatibleSolverError, match="weakly convex"):
+        with pytest.raises(fc.IncompatibleSolverError, match="weakly convex"):
             clf.fit(X, y, sensitive_features=groups)
         return
     assert clf.fit(X, y, sensitive_features=groups).violation_ <= 0.1

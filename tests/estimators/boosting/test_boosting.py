@@ -9,13 +9,7 @@ from _support.boosting import fitted, rows, small
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from fairconstrained import (
-    ConstantDecisionWarning,
-    FairBoostingClassifier,
-    InfeasibleConstraintWarning,
-    VacuousConstraintWarning,
-    fairness_path,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
 from fairconstrained.utils.numerics import ROUNDING
 
@@ -105,9 +99,9 @@ def test_the_bound_is_active_and_holds_to_the_tolerance(model):
 def test_a_cell_without_rows_is_warned_of_once(options):
     X, y, groups = rows(n_groups=3)
     y = np.where(groups == 2, 0, y)
-    with pytest.warns(VacuousConstraintWarning) as seen:
+    with pytest.warns(fc.VacuousConstraintWarning) as seen:
         small("equal_opportunity", **options).fit(X, y, sensitive_features=groups)
-    assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
+    assert sum(one.category is fc.VacuousConstraintWarning for one in seen) == 1
 
 
 @pytest.mark.parametrize("kind", ["object", "string", "polars"])
@@ -211,7 +205,7 @@ def test_trees_whose_predictions_meet_the_bound_are_kept_as_they_are():
 
 
 def test_a_path_refits_the_same_trees():
-    path = fairness_path(
+    path = fc.fairness_path(
         small(), X, Y, sensitive_features=GROUPS, n_kappas=5,
         X_val=X[:500], y_val=Y[:500], sensitive_features_val=GROUPS[:500],
     )  # fmt: skip
@@ -239,7 +233,7 @@ def test_bounds_on_predictions_hold_or_are_reported(name):
         clf = fitted(GIVEN.get(name, name), kappa=0.05, enforce="decision")
     search = clf.decision_search_
     if not search.met or search.constant:
-        kinds = InfeasibleConstraintWarning, ConstantDecisionWarning
+        kinds = fc.InfeasibleConstraintWarning, fc.ConstantDecisionWarning
         (message,) = [str(one.message) for one in caught if issubclass(one.category, kinds)]
         assert f"training accuracy {search.accuracy:.3f}" in message
     assert (search.violation == 0.0) == search.met
@@ -295,7 +289,7 @@ def changes(scores_of, column):
 def test_scores_are_monotone_and_meet_the_bound(risen, options):
     X, y, groups = risen
     options = {"monotone_constraints": [1, -1, 0], **options}
-    clf = FairBoostingClassifier(**TREES, **options).fit(X, y, sensitive_features=groups)
+    clf = fc.FairBoostingClassifier(**TREES, **options).fit(X, y, sensitive_features=groups)
     assert changes(clf.decision_function, 0).min() >= -1e-12
     assert changes(clf.decision_function, 1).max() <= 1e-12
     assert clf.bound_met_ is not False and clf.result_.converged
@@ -312,7 +306,7 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
 def test_monotone_constraints_that_cannot_be_used(risen, constraints, said):
     X, y, groups = risen
     table = pd.DataFrame(X, columns=list("abc")).assign(c=np.where(X[:, 2] > 0, "u", "v"))
-    clf = FairBoostingClassifier(
+    clf = fc.FairBoostingClassifier(
         monotone_constraints=constraints, categorical_features=["c"], **TREES
     )
     with pytest.raises(ValueError, match=said):

@@ -7,11 +7,7 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 from sklearn.datasets import load_iris, make_blobs
 
-from fairconstrained import (
-    FairLogisticClassifier,
-    InfeasibleConstraintWarning,
-    NeymanPearsonClassifier,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import ROCParity
 from fairconstrained.datasets import make_biased_classification
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball
@@ -42,7 +38,7 @@ def losses(scores, labels, k, phi):
 
 def test_the_classes_losses_are_the_formula(iris):
     X, y = iris
-    fit = NeymanPearsonClassifier("versicolor", {"setosa": 0.1, "virginica": 0.3}).fit(X, y)
+    fit = fc.NeymanPearsonClassifier("versicolor", {"setosa": 0.1, "virginica": 0.3}).fit(X, y)
     scores, labels = fit.decision_function(X), np.searchsorted(fit.classes_, y)
     expected = [losses(scores, labels, k, lambda t: expit(-t)) for k in range(3)]
     assert_allclose(fit.class_losses_, expected, rtol=1e-10)
@@ -57,7 +53,7 @@ def test_the_classes_losses_are_the_formula(iris):
 def test_scipy_finds_no_better_point():
     """The convex case: logistic losses, written out here, minimised by SLSQP."""
     X, y = make_blobs(90, centers=3, n_features=2, cluster_std=4.0, random_state=3)
-    fit = NeymanPearsonClassifier(kappa=1.3, surrogate="logistic", alpha=0.01, tol=1e-5)
+    fit = fc.NeymanPearsonClassifier(kappa=1.3, surrogate="logistic", alpha=0.01, tol=1e-5)
     fit.set_params(radius=5.0).fit(X, y)
 
     def loss(v, k):
@@ -77,7 +73,7 @@ def test_scipy_finds_no_better_point():
 
 
 def test_warm_start(iris):
-    fit = NeymanPearsonClassifier("versicolor", 0.3, warm_start=True).fit(*iris)
+    fit = fc.NeymanPearsonClassifier("versicolor", 0.3, warm_start=True).fit(*iris)
     cold = fit.result_.data_passes
     assert fit.fit(*iris).result_.data_passes < 0.5 * cold
 
@@ -85,13 +81,13 @@ def test_warm_start(iris):
 def test_contradictory_bounds_are_reported():
     X = np.repeat([[0.0], [1.0]], 20, axis=0)
     y = np.tile([0, 1, 2], 14)[:40]
-    with pytest.warns(InfeasibleConstraintWarning, match="No model that meets"):
-        NeymanPearsonClassifier(kappa=0.3).fit(X, y)
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="No model that meets"):
+        fc.NeymanPearsonClassifier(kappa=0.3).fit(X, y)
 
 
 def test_bounds_of_unknown_classes_are_reported(iris):
     with pytest.raises(ValueError, match=r"kappa names the class 'rose', which y does not have"):
-        NeymanPearsonClassifier(kappa={"rose": 1.0}).fit(*iris)
+        fc.NeymanPearsonClassifier(kappa={"rose": 1.0}).fit(*iris)
 
 
 def term(function, bounds=(0.5, 0.7)):
@@ -148,7 +144,7 @@ def data():
 
 
 def fitted(X, y, groups, **options):
-    return FairLogisticClassifier(kappa=0.05, **options).fit(X, y, sensitive_features=groups)
+    return fc.FairLogisticClassifier(kappa=0.05, **options).fit(X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])

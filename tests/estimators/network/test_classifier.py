@@ -11,12 +11,7 @@ from _support.classifiers import quietly
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from fairconstrained import (
-    ConvergenceWarning,
-    FairNetworkClassifier,
-    InfeasibleConstraintWarning,
-    make_biased_classification,
-)
+import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.solvers import PLADA, Solver
 from fairconstrained.solvers.base import Iterate
@@ -24,16 +19,16 @@ from fairconstrained.solvers.base import Iterate
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
 TINY = {"hidden_layer_sizes": (6,), "max_epochs": 60, "random_state": 0}
-EXPECTED = (ConvergenceWarning, InfeasibleConstraintWarning)
+EXPECTED = (fc.ConvergenceWarning, fc.InfeasibleConstraintWarning)
 
 
 def fitted(constraint="demographic_parity", *, rows=slice(None), **options):
     """Return a fitted network and the warnings of the fit."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        clf = FairNetworkClassifier(constraint, **{**TINY, **options})
+        clf = fc.FairNetworkClassifier(constraint, **{**TINY, **options})
         clf.fit(X[rows], Y[rows], sensitive_features=GROUPS[rows])
     return clf, [one for one in found if issubclass(one.category, EXPECTED)]
 
