@@ -77,9 +77,8 @@ def test_no_module_is_part_of_a_cycle():
 
 
 def test_every_package_has_its_place():
-    assert sorted(LEVELS) == sorted(
-        {module.split("/")[0].removesuffix(".py") for module in MODULES}
-    )
+    tops = {module.split("/")[0].removesuffix(".py") for module in MODULES}
+    assert sorted(LEVELS) == sorted(tops)
 
 
 def test_imports_follow_the_order():

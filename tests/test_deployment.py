@@ -111,9 +111,8 @@ def test_pipeline_drops_the_column_of_strings(frame):
 
 def test_pipeline_and_search(frame):
     X, y = frame
-    columns = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), ["sex"]), remainder=StandardScaler()
-    )
+    codes = OneHotEncoder(sparse_output=False)
+    columns = make_column_transformer((codes, ["sex"]), remainder=StandardScaler())
     pipeline = make_pipeline(columns, fc.FairLogisticClassifier(sensitive_columns=[0, 1]))
     search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
     for sensitive in ("zero", "leave_out"):

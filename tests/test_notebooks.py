@@ -76,9 +76,6 @@ def test_outputs_are_stored(name):
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert all(cell["outputs"] for cell in cells), "a cell shows nothing"
     outputs = [output for cell in cells for output in cell["outputs"]]
-    assert {output["output_type"] for output in outputs} <= {
-        "stream",
-        "execute_result",
-        "display_data",
-    }
+    kinds = {output["output_type"] for output in outputs}
+    assert kinds <= {"stream", "execute_result", "display_data"}
     assert {output.get("name", "stdout") for output in outputs} == {"stdout"}, "something warned"

@@ -6,18 +6,12 @@ pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not i
 
 from fairconstrained import FairBoostingClassifier, make_biased_classification
 
-SMALL = {
-    "n_estimators": 20,
-    "num_leaves": 6,
-    "min_child_samples": 20,
-    "n_jobs": 1,
-    "random_state": 0,
-}
+SMALL = {"n_estimators": 20, "num_leaves": 6, "min_child_samples": 20, "random_state": 0}
 
 
 def small(constraint="demographic_parity", **options):
     """Return a classifier with few trees."""
-    return FairBoostingClassifier(constraint, **{**SMALL, **options})
+    return FairBoostingClassifier(constraint, **{"n_jobs": 1, **SMALL, **options})
 
 
 def rows(n=1500, n_features=5, **options):

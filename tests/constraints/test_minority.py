@@ -23,9 +23,8 @@ def test_the_rate_of_a_minority_is_the_papers(seed, c, surrogate):
     _, groups, weight, scores = data(seed)
     term = MinorityRate(c, minority="d", surrogate=surrogate).bind(None, groups, weight)
     phi, rows = weight * surrogate.value(scores), groups == "d"
-    assert_allclose(
-        term.value(scores), (c * phi.sum() - phi[rows].sum()) / weight.sum(), atol=1e-12
-    )
+    expected = (c * phi.sum() - phi[rows].sum()) / weight.sum()
+    assert_allclose(term.value(scores), expected, atol=1e-12)
     assert_allclose(term.gap(scores), 1.0 - phi[rows].sum() / phi.sum(), atol=1e-12)
 
 

@@ -193,9 +193,8 @@ def test_the_solution_is_scipys_and_the_constraint_is_active(name):
 
 def test_the_gap_of_a_ratio_is_the_shortfall():
     X, y, groups = make_biased_classification(400, 4, gap=0.4, random_state=0)
-    rule = FairLogisticClassifier("disparate_impact", kappa=0.0).fit(
-        X, y, sensitive_features=groups
-    )
+    rule = FairLogisticClassifier("disparate_impact", kappa=0.0)
+    rule.fit(X, y, sensitive_features=groups)
     rates = [rule.predict_proba(X)[groups == k, 1].mean() for k in (0, 1)]
     decided = [rule.predict(X)[groups == k].mean() for k in (0, 1)]
     assert rule.gap_ == pytest.approx(0.2, abs=1e-3)
@@ -229,9 +228,8 @@ def test_against_a_group_has_the_pairs_of_that_group(constraint, settings):
     groups, y = rng.choice(["a", "b", "c", "d"], 200), rng.choice([-1.0, 1.0], 200)
     rows = y, groups, rng.uniform(1.0, 2.0, 200)
     scores = rng.normal(size=200)
-    every, named = (
-        constraint(**settings, against=against).bind(*rows) for against in ("pairs", "b")
-    )
+    both = (constraint(**settings, against=against) for against in ("pairs", "b"))
+    every, named = (one.bind(*rows) for one in both)
     values = dict(zip(every.names, every.value(scores), strict=True))
     with_b = {name for name in every.names if "(b" in name}
     assert set(named.names) == with_b and 0 < len(with_b) < len(values)

@@ -108,7 +108,6 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
     request = packed((statistics, np.add, [(np.ones(2), 0.0)], terms))
     path = tmp_path / "given.pickle"
     path.write_bytes(cloudpickle.dumps((reader, request)))
-    run = subprocess.run(
-        [sys.executable, "-c", WORKER, str(path)], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", WORKER, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -88,16 +88,14 @@ def assert_same_groups_and_fit(there, here):
 def partitions_with_columns(table, orders):
     """Return a dask dataframe whose partitions have these columns; the first names them for all."""
     places = np.array_split(np.arange(N_OF_TABLE), len(orders))
-    parts = [
-        dask.delayed(table.iloc[rows][order]) for rows, order in zip(places, orders, strict=True)
-    ]
+    pairs = zip(places, orders, strict=True)
+    parts = [dask.delayed(table.iloc[rows][order]) for rows, order in pairs]
     return dd.from_delayed(parts, meta=table[orders[0]].iloc[:0], verify_meta=False)
 
 
 def test_columns_of_groups_in_another_order_in_some_partitions():
-    table = pd.DataFrame(
-        {"sex": MEMBERS == 0, "old": np.arange(N_OF_TABLE) % 3 == 0, "other": LABELS == 0}
-    )
+    old = np.arange(N_OF_TABLE) % 3 == 0
+    table = pd.DataFrame({"sex": MEMBERS == 0, "old": old, "other": LABELS == 0})
     here = in_memory_classifier(combine="marginal")
     here.fit(ROWS, LABELS, sensitive_features=table[["sex", "old"]])
     frame = pd.DataFrame(ROWS).add_prefix("x").assign(label=LABELS)
@@ -113,11 +111,8 @@ def test_columns_of_groups_in_another_order_in_some_partitions():
 
 
 def test_columns_that_a_function_returns_in_another_order():
-    table = (
-        pd.DataFrame(ROWS)
-        .add_prefix("x")
-        .assign(sex=MEMBERS == 0, old=np.arange(N_OF_TABLE) % 3 == 0)
-    )
+    table, old = pd.DataFrame(ROWS).add_prefix("x"), np.arange(N_OF_TABLE) % 3 == 0
+    table = table.assign(sex=MEMBERS == 0, old=old)
 
     def sensitive(part):
         swapped = len(part) and part.index[0] == N_OF_TABLE // 3

@@ -88,9 +88,8 @@ def test_orders_of_classes_rows_and_groups_do_not_matter():
     first, turned = (fitted(y=labels, tol=1e-7) for labels in (Y, 1 - Y))
     assert_allclose(turned.coef_, -first.coef_, atol=1e-4)
     assert_array_equal(turned.predict(X), 1 - first.predict(X))
-    features, y, groups = make_biased_classification(
-        300, 5, n_groups=4, gap=0.5, class_sep=4.0, random_state=1
-    )
+    options = {"n_groups": 4, "gap": 0.5, "class_sep": 4.0, "random_state": 1}
+    features, y, groups = make_biased_classification(300, 5, **options)
     reference = fitted(features, y, groups)
     for names in (["d", "c", "b", "a"], ["b", "d", "a", "c"]):
         clf = fitted(features, y, np.array(names)[groups])

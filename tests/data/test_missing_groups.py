@@ -99,9 +99,8 @@ def test_the_gap_is_that_of_the_term_of_the_known_rows(name):
     quietly(clf.fit, X, Y, sensitive_features=SEX)
     assert np.isfinite(clf.gap_)
     if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
-        made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(
-            kappa=0.3, surrogate="sigmoid", loss="logistic"
-        )
+        made = CLASSIFIER_CONSTRAINTS[name]()
+        made = made.with_defaults(kappa=0.3, surrogate="sigmoid", loss="logistic")
         term = made.bind(np.where(Y[KNOWN] == 1, 1.0, -1.0), SEX[KNOWN], np.ones(KNOWN.sum()))
         gap = term.gap(clf.decision_function(X)[KNOWN]).max(initial=0.0)
         assert clf.gap_ == pytest.approx(gap)

@@ -31,9 +31,8 @@ NUMBERS = np.column_stack([X[:, 0], GROUPS, X[:, 1:], np.arange(400) % 3 > 0])
 TABLE = pd.DataFrame(NUMBERS, columns=COLUMNS).drop(columns="age")
 
 
-WORDS = TABLE.assign(
-    sex=np.where(GROUPS > 0, "m", "f"), age=np.where(np.arange(400) % 3, "young", "old")
-)
+AGES = np.where(np.arange(400) % 3, "young", "old")
+WORDS = TABLE.assign(sex=np.where(GROUPS > 0, "m", "f"), age=AGES)
 
 
 def fitted(X, y=Y, groups=None, **options):

@@ -18,9 +18,8 @@ def counts(y, query, groups):
 
 @pytest.mark.parametrize("generated", [None, 600])
 def test_every_query_has_enough_documents_of_each_kind(generated):
-    X, y, query, groups = make_biased_ranking(
-        40, 5, min_positives=6, n_generated=generated, random_state=1
-    )
+    options = {"min_positives": 6, "n_generated": generated, "random_state": 1}
+    X, y, query, groups = make_biased_ranking(40, 5, **options)
     assert X.shape == (len(y), 5)
     assert_array_equal(np.unique(query), np.arange(40))
     assert np.all(np.diff(query) >= 0)
@@ -55,9 +54,8 @@ def test_rankers_without_constraints_differ_more_where_weights_depend_on_the_gro
     for effect in (0.0, 0.7):
         X, y, query, groups = make_biased_ranking(80, 4, group_effect=effect, random_state=0)
         scores = FairRanker(constraint=None).fit(X, y, query=query).predict(X)
-        gaps.append(
-            query_parity_difference(y, scores, query=query, sensitive_features=groups, quantile=0.9)
-        )
+        members = {"query": query, "sensitive_features": groups}
+        gaps.append(query_parity_difference(y, scores, quantile=0.9, **members))
     assert gaps[1] > gaps[0] + 0.1
 
 

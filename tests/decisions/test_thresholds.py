@@ -76,9 +76,8 @@ def best_of_all(task):
     """Return the largest accuracy of all thresholds that meet the constraints."""
     best = -np.inf
     model = task.problem.objective.model
-    values = [
-        np.append(-0.5, np.unique(model.given[model.codes == k])) for k in range(model.n_thresholds)
-    ]
+    codes = range(model.n_thresholds)
+    values = [np.append(-0.5, np.unique(model.given[model.codes == k])) for k in codes]
     for w in product(*values):
         at = task.problem.uncounted().at(np.array(w))
         if at.zero_one_violation == 0.0:

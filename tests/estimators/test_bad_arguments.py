@@ -185,10 +185,7 @@ TABLES = {
     "predict": (predicted("predict"), {"X": [*bad.MATRIX, X[:, :2]]}),
     "predict_proba": (predicted("predict_proba"), {"X": bad.MATRIX}),
     "decision_function": (predicted("decision_function"), {"X": bad.MATRIX}),
-    "to_sklearn": (
-        lambda name, value: MODEL.to_sklearn(sensitive=value),
-        {"sensitive": [*bad.CHOICE, None]},
-    ),
+    "to_sklearn": (calling(MODEL.to_sklearn), {"sensitive": [*bad.CHOICE, None]}),
     "fairness_path": (
         path,
         {

@@ -44,9 +44,8 @@ def test_a_named_solver_that_converged_is_kept(solver):
     alone = solvers.SOLVERS[solver]().minimize(problem, random_state=0)
     np.testing.assert_array_equal(clf.result_.w, alone.w)
     path = fc.fairness_path(clf, X, y, sensitive_features=groups, kappas=[0.1])
-    assert {type(one.result_.solver) for one in path.estimators} == {
-        type(solvers.SOLVERS[solver]())
-    }
+    kinds = {type(one.result_.solver) for one in path.estimators}
+    assert kinds == {type(solvers.SOLVERS[solver]())}
 
 
 @pytest.mark.parametrize("enforce", ["score", "decision"])
@@ -60,9 +59,8 @@ def test_another_model_in_place_of_a_failed_solvers_is_named(fails, enforce):
 
 def test_where_all_runs_are_stuck_the_answer_is_a_start_that_meets_the_bound(monkeypatch):
     def stuck(solver, problem, start):
-        yield Iterate(
-            problem.at(np.ones(problem.n_variables)), None, 1, status=solvers.Status.INFEASIBLE
-        )
+        at = problem.at(np.ones(problem.n_variables))
+        yield Iterate(at, None, 1, status=solvers.Status.INFEASIBLE)
 
     for kind in (solvers.SQP, solvers.AugmentedLagrangian):
         monkeypatch.setattr(kind, "iterate", stuck)
@@ -147,9 +145,8 @@ def test_weak_partial_parity_ends_at_the_best_of_many_starts(surrogate):
         classifier = weakly_fitted(solver, surrogate)
         assert classifier.result_.converged
         assert classifier.objective_ <= 1.001 * best, solver
-    inside = weakly_fitted(
-        solvers.Smoothing(solvers.IPC()), surrogate
-    )  # a solver that is passed starts where it says
+    # a solver that is passed starts where it says
+    inside = weakly_fitted(solvers.Smoothing(solvers.IPC()), surrogate)
     assert inside.result_.converged
     assert inside.objective_ > 1.01 * best
     assert classifier.result_.data_passes > inside.result_.data_passes  # both runs are counted
@@ -201,10 +198,8 @@ def sampled_fit(many_rows, constraint, **options):
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_a_fit_from_a_sample_has_the_solution_of_all_rows_in_fewer_passes(many_rows, constraint):
-    clf, direct = (
-        sampled_fit(many_rows, constraint),
-        sampled_fit(many_rows, constraint, solver="sqp"),
-    )
+    clf = sampled_fit(many_rows, constraint)
+    direct = sampled_fit(many_rows, constraint, solver="sqp")
     assert direct.result_.solver.__class__ is clf.result_.solver.__class__
     assert clf.result_.converged and clf.multipliers_.max() > 1e-2
     assert clf.violation_ <= clf.tol and clf.kkt_residual_ <= clf.tol

@@ -53,9 +53,8 @@ def test_a_constraint_is_on_each_stratum_as_on_its_rows_alone(constraint):
     alone = []
     for name in ["high", "low", "mid"]:
         rows = np.flatnonzero(name == BAND)
-        inside = TrainingData(
-            X[rows], data.y[rows], data.classes, Groups.encode(SEX[rows]), np.ones(len(rows))
-        )
+        members = Groups.encode(SEX[rows])
+        inside = TrainingData(X[rows], data.y[rows], data.classes, members, np.ones(len(rows)))
         scores = model.scores(weight)[rows]
 
         (part,) = constraint.parts(
@@ -128,9 +127,8 @@ def test_the_doors_of_model_selection():
     np.testing.assert_allclose(
         measured.validation["val_decision_gap"][-1], gaps_within(fitted.predict(X)).max(), atol=1e-3
     )
-    searched = fc.FairLogisticClassifierCV(kappas=[0.1, 0.02], cv=KFold(3), max_gap=0.1).fit(
-        X, Y, **GIVEN
-    )
+    searched = fc.FairLogisticClassifierCV(kappas=[0.1, 0.02], cv=KFold(3), max_gap=0.1)
+    searched.fit(X, Y, **GIVEN)
     assert searched.groups_.tolist() == fitted.groups_.tolist()
     grid = GridSearchCV(clf, {"kappa": [0.1, 0.02]}, cv=KFold(3)).fit(X, Y, **GIVEN)
     assert grid.best_estimator_.groups_.tolist() == fitted.groups_.tolist()
@@ -202,10 +200,7 @@ def test_strata_with_groups_from_columns_and_on_dask():
     [
         ({"control_features": BAND}, "there are no groups: pass sensitive_features"),
         ({"sensitive_features": SEX, "control_features": BAND[:-1]}, "control_features has 1499"),
-        (
-            {"sensitive_features": SEX, "control_features": BAND.where(BAND != "low")},
-            "control_feat",
-        ),
+        ({"sensitive_features": SEX, "control_features": BAND.where(BAND != "low")}, "control_"),
         (
             {"sensitive_features": fc.with_strata(SEX, BAND), "control_features": BAND},
             "sensitive_features has groups and strata",

@@ -101,9 +101,8 @@ def test_unconstrained_is_logistic_regression(alpha, fit_intercept):
 def test_multipliers_are_the_price_of_kappa(constraint):
     options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
     kappa, step = 0.03, 1e-3
-    low, middle, high = (
-        fitted(DATA, kappa=kappa + change, **options) for change in (-step, 0.0, step)
-    )
+    kappas = (kappa - step, kappa, kappa + step)
+    low, middle, high = (fitted(DATA, kappa=one, **options) for one in kappas)
     slope = (high.objective_ - low.objective_) / (2 * step)
     assert slope < 0
     assert middle.multipliers_.sum() == pytest.approx(-slope, rel=0.02)

@@ -111,9 +111,8 @@ RATES = [
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", RATES, ids=str)
 def test_bounds_on_predictions_are_met(constraint):
-    clf = fitted(
-        constraint, enforce="decision", kappa=0.02 if isinstance(constraint, str) else 0.05
-    )
+    kappa = 0.02 if isinstance(constraint, str) else 0.05
+    clf = fitted(constraint, enforce="decision", kappa=kappa)
     search = clf.decision_search_
     assert search.met
     assert search.violation == 0.0

@@ -56,9 +56,8 @@ def scores(estimator, factor=1.0, absent=None):
 @pytest.mark.parametrize("factor", [37.0, 1e-3])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_unit_of_the_weights_does_not_matter(name, factor):
-    assert_allclose(
-        scores(ESTIMATORS[name](), factor), scores(ESTIMATORS[name]()), rtol=1e-4, atol=1e-4
-    )
+    found, expected = scores(ESTIMATORS[name](), factor), scores(ESTIMATORS[name]())
+    assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

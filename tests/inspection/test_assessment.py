@@ -94,9 +94,8 @@ def test_a_new_constraint_needs_its_class_only():
 
     assert Precision().rates_compared == ("accuracy",) and not Precision().cannot_be_tested
     assert Precision(against="overall").rates_compared == ()
-    assert isinstance(
-        constraints.resolve_constraints(Precision(), kappa=0.1)[0], constraints.Constraint
-    )
+    resolved = constraints.resolve_constraints(Precision(), kappa=0.1)
+    assert isinstance(resolved[0], constraints.Constraint)
 
 
 N = 240

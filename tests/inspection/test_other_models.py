@@ -169,9 +169,8 @@ def test_models_of_fairlearn(of_fairlearn, kind, piped):
 def test_stored_predictions_are_reported_as_their_model_is():
     models = {"before": MODEL, "after": Perceptron().fit(X, Y)}
     weight = np.arange(len(Y)) % 3
-    of_models = fc.fairness_report(
-        models, X, Y, Z, sample_weight=weight, constraint="equal_opportunity"
-    )
+    given = {"sample_weight": weight, "constraint": "equal_opportunity"}
+    of_models = fc.fairness_report(models, X, Y, Z, **given)
     report = fc.FairnessReport.from_predictions(
         Y,
         {name: model.predict(X) for name, model in models.items()},
@@ -202,12 +201,10 @@ def test_reports_without_labels_are_on_selection_rates():
         assert "selection" in text and "true positive" not in text
     stored = fc.FairnessReport.from_predictions(None, clf.predict(X), sensitive_features=Z)
     assert_frame_equal(stored.groups, report.groups)
-    shown = GroupMetricsDisplay.from_estimator(
-        clf, X, None, sensitive_features=Z, metrics=["selection_rate"]
-    )
-    assert (
-        shown.tables[""]["selection_rate"].tolist() == report.groups["selection_rate"].tolist()[:2]
-    )
+    options = {"sensitive_features": Z, "metrics": ["selection_rate"]}
+    shown = GroupMetricsDisplay.from_estimator(clf, X, None, **options)
+    rates = shown.tables[""]["selection_rate"]
+    assert rates.tolist() == report.groups["selection_rate"].tolist()[:2]
 
 
 def test_y_is_named_where_labels_are_needed():

@@ -93,9 +93,8 @@ def test_tests_and_differences_are_those_of_solas_ai(case, attribute):
     close = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(decided["ratio"], theirs["ratio"], **close)
     np.testing.assert_allclose(decided["p_value"], theirs["p_value"], **close)
-    np.testing.assert_allclose(
-        100.0 * scored["standardized_difference"], theirs["difference"], **close
-    )
+    differences = 100.0 * scored["standardized_difference"]
+    np.testing.assert_allclose(differences, theirs["difference"], **close)
     for top in TOPS:
         ratios = np.array(theirs[f"top {top}"])  # ours are nan where theirs are x / 0
         ratios[np.isinf(ratios)] = np.nan
@@ -131,9 +130,8 @@ def test_a_reference_is_the_highest_rate_of_a_known_group_of_enough_rows_or_a_na
         "least": "below four fifths",
         "unknown": "unknown",
     }
-    assert table["ratio"].to_dict() == pytest.approx(
-        {"tiny": 1.8, "most": 1.0, "least": 0.6, "unknown": 2.0}
-    )
+    ratios = {"tiny": 1.8, "most": 1.0, "least": 0.6, "unknown": 2.0}
+    assert table["ratio"].to_dict() == pytest.approx(ratios)
     every = impact_ratios(None, selected, sensitive_features=groups, least_share=0.0)
     assert every.loc[("sensitive features", "tiny"), "status"] == "reference"
     named = impact_ratios(None, selected, sensitive_features=groups, reference="least")

@@ -156,9 +156,8 @@ def test_folds_without_a_gap_are_left_out_of_its_mean():
     X, y, groups = (np.concatenate([part[rows], part[few]]) for part in (X, y, groups))
     folds = np.append(np.arange(len(rows)) % 3, [0, 1])
     cv = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
-    clf = fc.FairLogisticClassifierCV(
-        "predictive_equality", n_kappas=3, alphas=(1e-3,), cv=cv, max_gap=1.0
-    )
+    options = {"n_kappas": 3, "alphas": (1e-3,), "max_gap": 1.0}
+    clf = fc.FairLogisticClassifierCV("predictive_equality", cv=cv, **options)
     with pytest.warns(fc.VacuousConstraintWarning):
         clf.fit(X, y, sensitive_features=groups)
     results = clf.cv_results_

@@ -24,9 +24,8 @@ def model_of(X, weight=None):
 
 def test_other_rows_are_given_as_raw_features(rng):
     X, other, values = rng.normal(size=(50, 2)), rng.normal(size=(20, 2)), rng.normal(size=7)
-    assert_allclose(
-        model_of(X).on(other).forward(values)[0], model_of(other).forward(values)[0], rtol=1e-13
-    )
+    moved, expected = model_of(X).on(other), model_of(other)
+    assert_allclose(moved.forward(values)[0], expected.forward(values)[0], rtol=1e-13)
 
 
 def test_the_start_is_the_boosted_values_and_a_copy():
@@ -52,9 +51,8 @@ def test_the_preconditioner_is_the_curvature_of_loss_and_penalty(rng):
     features = LeafFeatures(leaves_of, SIZES)
     model = LeafModel.of(features, X, np.ones(50), initial, curvature=curvature, alpha=alpha)
     indicators = model.X.toarray()
-    second = curvature * np.append((indicators**2).mean(axis=0), 1.0) + np.append(
-        np.full(6, alpha), 0.0
-    )
+    second = curvature * np.append((indicators**2).mean(axis=0), 1.0)
+    second[:-1] += alpha
     assert_allclose(model.preconditioner(), second**-0.5)
     assert len(model.preconditioner()) == model.n_parameters
     free = LeafModel.of(

@@ -132,10 +132,8 @@ def test_float32_rows_are_converted_in_blocks(monkeypatch, rng):
     w, v = rng.normal(size=N_FEATURES + 1), rng.normal(size=N_ROWS)
     assert_allclose(single.scores(w), double.scores(w), rtol=1e-13, atol=1e-13)
     assert_allclose(single.vjp(w, v), double.vjp(w, v), rtol=1e-13, atol=1e-13)
-    narrow, wide = (
-        feature_scale(X.astype("float32"), np.ones(N_ROWS)),
-        feature_scale(X, np.ones(N_ROWS)),
-    )
+    narrow = feature_scale(X.astype("float32"), np.ones(N_ROWS))
+    wide = feature_scale(X, np.ones(N_ROWS))
     for name in ("mean", "variance", "scale"):
         assert_allclose(getattr(narrow, name), getattr(wide, name), rtol=1e-12)
 
@@ -230,10 +228,8 @@ def test_the_scale_of_a_column_scales_with_its_column(seed, factor, sign):
     rng = np.random.default_rng(seed)
     two_values, constant = rng.integers(0, 2, size=N_ROWS), np.full(N_ROWS, 3.0)
     X = np.column_stack([features(rng), two_values, constant, rare(rng, N_ROWS)])
-    here, moved = (
-        feature_scale(X, np.ones(N_ROWS)),
-        feature_scale(sign * factor * X, np.ones(N_ROWS)),
-    )
+    here = feature_scale(X, np.ones(N_ROWS))
+    moved = feature_scale(sign * factor * X, np.ones(N_ROWS))
     shifted = feature_scale(X + 8.0, np.ones(N_ROWS)).scale
     assert_allclose(shifted[~here.constant], here.scale[~here.constant], rtol=1e-9)
     assert_allclose(moved.scale, factor * here.scale, rtol=1e-9)

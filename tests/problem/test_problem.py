@@ -85,10 +85,8 @@ def test_decided_constraints_are_those_of_the_predictions():
     rows = data()
     problem, w = problem_of(rows, DemographicParity(0.05)), np.array([1.0, -0.5, 0.2, 0.1])
     decisions = (rows[0] @ w[:3] + w[3] > 0).astype(float)
-    rates = [
-        np.average(decisions[rows[2] == k], weights=rows[3][rows[2] == k])
-        for k in np.unique(rows[2])
-    ]
+    masks = [rows[2] == k for k in np.unique(rows[2])]
+    rates = [np.average(decisions[mask], weights=rows[3][mask]) for mask in masks]
     at = problem.at(w)
     assert_allclose(at.decided.gap, np.ptp(rates))
     assert_allclose(at.zero_one_violation, max(0.0, np.ptp(rates) - 0.05))
@@ -229,9 +227,8 @@ def test_terms_may_own_variables(rng):
     model = LinearModel(X)
     cells = cell_matrix(np.unique(groups, return_inverse=True)[1], weight, 3).toarray()
     first = CompositeFunction(model, RateAboveThreshold(cells), auxiliary=slice(4, 7))
-    second = CompositeFunction(
-        model, RateAboveThreshold(cells[:1], kappa=0.1), auxiliary=slice(7, 8)
-    )
+    term = RateAboveThreshold(cells[:1], kappa=0.1)
+    second = CompositeFunction(model, term, auxiliary=slice(7, 8))
     objective = CompositeFunction(model, average(Logistic(), y, weight))
     problem = Problem(objective, (first, second), LeadingDomain(L2Ball(1.0), 4))
     assert problem.n_variables == 8

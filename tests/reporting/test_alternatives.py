@@ -48,9 +48,8 @@ def test_figures_are_those_of_the_model_on_rows_that_chose_nothing(record):
     assert [sum(each) for each in record.sizes.values()] == [900, 300, 300]
     assert row["accuracy"] == pytest.approx(after["accuracy"])
     assert row["gap"] == pytest.approx(after["gap: demographic_parity"])
-    assert row["cost"] == pytest.approx(
-        record.report.summary["baseline"]["accuracy"] - row["accuracy"]
-    )
+    before = record.report.summary["baseline"]["accuracy"]
+    assert row["cost"] == pytest.approx(before - row["accuracy"])
     assert len(record.report._evidence.rows.weight) == 300
 
 
@@ -59,9 +58,8 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing():
     part = [(np.arange(N - 300), np.arange(N - 300, N))]
     others = np.where(np.arange(N) < N - 300, y, 1 - y)
     model = fc.FairLogisticClassifier(bound=True)
-    found = [
-        fc.find_alternatives(model, X, each, groups, n_kappas=3, cv=part) for each in (y, others)
-    ]
+    options = {"n_kappas": 3, "cv": part}
+    found = [fc.find_alternatives(model, X, each, groups, **options) for each in (y, others)]
     assert found[0].recommended == found[1].recommended
     same = ["choice_score", "choice_gap", "allowed", "kappa"]
     assert found[0].candidates[same].equals(found[1].candidates[same])
@@ -90,9 +88,8 @@ def test_a_baseline_of_another_library_and_seeds():
     options = {"baseline": LogisticRegression(), "n_kappas": 1, "n_seeds": 2}
     record = fc.find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
     assert record.baseline == "baseline"
-    assert record.candidates["estimator"].unique().tolist() == [
-        "trees, seed 0", "trees, seed 1", "baseline",
-    ]  # fmt: skip
+    names = record.candidates["estimator"].unique().tolist()
+    assert names == ["trees, seed 0", "trees, seed 1", "baseline"]  # fmt: skip
     figures = record.candidates[["choice_gap", "gap"]].drop_duplicates()
     assert len(figures) > 3
     assert record.model.random_state in (0, 1)
@@ -108,9 +105,8 @@ def test_a_baseline_of_this_library_is_fitted_as_it_is():
 
 def test_no_change_is_recommended_where_none_has_a_smaller_gap():
     free = fc.FairLogisticClassifier(None)
-    record = fc.find_alternatives(
-        fc.FairLogisticClassifier(), *DATA, baseline=free, max_loss=0.0, n_kappas=1
-    )
+    options = {"baseline": free, "max_loss": 0.0, "n_kappas": 1}
+    record = fc.find_alternatives(fc.FairLogisticClassifier(), *DATA, **options)
     table = record.candidates
     assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
     assert record.recommended == "baseline"

@@ -124,9 +124,8 @@ def test_all_forms(models):
 def test_beyond_four_classes_only_the_decisive_ones_are_open():
     labels = np.arange(N) % 6
     model = LogisticRegression().fit(np.column_stack([X, labels]), labels)
-    found = fairness_report(
-        model, np.column_stack([X, labels]), labels, Z, constraint="demographic_parity"
-    )
+    rows = np.column_stack([X, labels])
+    found = fairness_report(model, rows, labels, Z, constraint="demographic_parity")
     page = found.to_html()
     worst = found.constraints["decisions"].droplevel("constraint").drop("all classes").idxmax()
     assert page.count("<details open><summary>Class") == 1

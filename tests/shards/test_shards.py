@@ -36,9 +36,8 @@ def in_shards(fit, n_shards=3, n_threads=1):
     found, atoms = np.unique(pairs, axis=0, return_inverse=True)
     totals = np.bincount(np.ravel(atoms), data.sample_weight)
     groups = Groups(found[:, 0].astype(int), data.groups.names)
-    of_atoms = TrainingData(
-        AtomRows(np.arange(len(found))), found[:, 1], data.classes, groups, totals
-    )
+    rows = AtomRows(np.arange(len(found)))
+    of_atoms = TrainingData(rows, found[:, 1], data.classes, groups, totals)
     shuffled = np.random.default_rng(1).permutation(len(data.y))
     shards = [
         Shard(model.X[rows], np.ravel(atoms)[rows].astype(np.uint8), data.sample_weight[rows])
@@ -62,9 +61,8 @@ def assert_same(fit, problem, *, approximate=False):
     np.testing.assert_allclose(there.gradient(multipliers), here.gradient(multipliers), **same)
     np.testing.assert_allclose(there.gap, here.gap, **same)
     from_histograms = {"rtol": 0.0, "atol": 0.01} if approximate else same
-    np.testing.assert_allclose(
-        there.decided.constraints, here.decided.constraints, **from_histograms
-    )
+    decided = there.decided.constraints, here.decided.constraints
+    np.testing.assert_allclose(*decided, **from_histograms)
 
 
 @pytest.fixture(params=["collected", "histograms"])

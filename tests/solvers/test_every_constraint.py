@@ -203,9 +203,8 @@ def test_rounded_sums_have_their_gradient_and_subgradient_error(loss, ranks, rng
     assert_array_equal(term.subgradient_error(scores), 0.0)
     if term.convex:  # then the gradient is an epsilon-subgradient of the term itself
         for other in scores + rng.normal(size=(100, len(y))) * rng.choice([0.01, 0.3, 2.0]):
-            below = (
-                term.value(scores) + gradient @ (other - scores) - rounded.subgradient_error(scores)
-            )
+            near = term.value(scores) + gradient @ (other - scores)
+            below = near - rounded.subgradient_error(scores)
             assert term.value(other)[0] >= below[0] - 1e-12
     narrow = term.smoothed(1e-6)
     assert_allclose(narrow.value(scores), term.value(scores), atol=1e-5)

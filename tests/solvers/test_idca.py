@@ -146,9 +146,8 @@ def test_it_asks_for_rho_where_none_is_known() -> None:
 
 def test_a_run_ends_where_it_is_nearly_stationary() -> None:
     problem, rule = bowl(), solvers.NearStationarity(0.1, rho=0.5)
-    result = solvers.ThreeSEcon.paper(check_every=10, max_iter=10_000).minimize(
-        problem, callback=rule
-    )
+    solver = solvers.ThreeSEcon.paper(check_every=10, max_iter=10_000)
+    result = solver.minimize(problem, callback=rule)
     assert (result.status, result.converged) == (solvers.Status.NEARLY_STATIONARY, True)
     assert solvers.near_stationarity(problem, result.w, rho=0.5) <= 0.1
     steps = 10 * np.arange(1, len(result.trace) + 1)

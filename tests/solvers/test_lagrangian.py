@@ -24,9 +24,8 @@ def random_parameters(model: MultiplierModel, features: np.ndarray) -> np.ndarra
 
 def test_plain_steps_are_those_of_the_formula() -> None:
     problem = PROBLEMS["two constraints"]()
-    solver = LagrangianDescentAscent(
-        0.3, 0.5, extrapolation=0.0, max_iter=20, check_every=20, polish=False
-    )
+    steps = {"max_iter": 20, "check_every": 20, "polish": False}
+    solver = LagrangianDescentAscent(0.3, 0.5, extrapolation=0.0, **steps)
     result = solver.minimize(problem)
     w, multipliers = problem.start(), np.zeros(problem.n_constraints)
     for _ in range(20):

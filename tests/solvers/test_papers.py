@@ -212,9 +212,8 @@ def test_ssg_with_a_diminishing_tolerance_judges_points_by_that_of_their_step(na
     problem = PROBLEMS[name]()
     expected, on_constraints = algorithm_3_of_idca(problem, c / (np.arange(STEPS) + 1.0))
     rule = {"steps": solvers.DiminishingTolerance(c), "max_iter": STEPS}
-    assert same(
-        points(solvers.SwitchingSubgradient.paper(**rule, check_every=1), problem), expected
-    )
+    solver = solvers.SwitchingSubgradient.paper(**rule, check_every=1)
+    assert same(points(solver, problem), expected)
     result = solvers.SwitchingSubgradient.paper(**rule, check_every=STEPS).minimize(problem)
     assert result.w == pytest.approx(expected[-1], **EXACT)
     assert result.violation > c / STEPS

@@ -33,9 +33,8 @@ def test_3s_econ_d_is_equation_2_with_all_rows(nu) -> None:
         used.append(weights.max())
         x = x - 0.01 * at.gradient(10.0 * weights)
         expected.append(x)
-    solver = solvers.ThreeSEcon.paper(
-        max_iter=STEPS, check_every=1, **({} if nu == 1e-5 else {"nu": nu})
-    )
+    width = {} if nu == 1e-5 else {"nu": nu}
+    solver = solvers.ThreeSEcon.paper(max_iter=STEPS, check_every=1, **width)
     assert same(points(solver, problem), expected)
     assert np.count_nonzero(used) >= 40
     assert nu == 1e-5 or np.less(used, 1.0).sum() >= 40
@@ -189,9 +188,8 @@ def test_multiplier_model_of_the_paper_draws_100_constraints_with_their_features
     problem = classification(ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 60)))
     m, w = problem.n_constraints, problem.start() + 0.5
     features = np.random.RandomState(1).standard_normal((m, 3))
-    (found,) = points(
-        solvers.LagrangianDescentAscent.paper(features, max_iter=1, check_every=1), problem, w
-    )
+    solver = solvers.LagrangianDescentAscent.paper(features, max_iter=1, check_every=1)
+    (found,) = points(solver, problem, w)
     rng = np.random.RandomState(0)
     sizes = (3, 100, 100, 100, 1)
     model = DeepNetwork(sizes[1:-1])

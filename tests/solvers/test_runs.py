@@ -17,9 +17,7 @@ from fairconstrained.solvers.multiplier_models import DeepNetwork
 
 STOCHASTIC = [name for name in solvers.SOLVERS if "stochastic" in name]
 SLOW = (*STOCHASTIC, "ipp-conex")
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in solvers.SOLVERS
-]
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in solvers.SOLVERS]
 
 
 def parity():

@@ -25,9 +25,7 @@ EXACT = {
     "exact-penalty": 1e-3,
 }
 SLOW = ("3s-econ-stochastic", "plada-stochastic", "idca-stochastic", "ssg-stochastic", "ipp-conex")
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in solvers.SOLVERS
-]
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in solvers.SOLVERS]
 
 
 @cache
@@ -160,9 +158,8 @@ def test_a_ranking_problem_with_two_constraints_per_query(name: str) -> None:
 @pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
 def test_ipc_chosen_by_name_refuses_no_constraint(constraint: str, surrogate: str) -> None:
     X, y, groups = fc.make_biased_classification(120, 3, random_state=0)
-    clf = fc.FairLogisticClassifier(
-        constraint, kappa=0.5, surrogate=surrogate, solver="ipc", tol=0.1
-    )
+    options = {"kappa": 0.5, "surrogate": surrogate, "tol": 0.1}
+    clf = fc.FairLogisticClassifier(constraint, solver="ipc", **options)
     if constraint == "predictive_parity":  # a ratio of averages that may be near zero
         with pytest.raises(fc.IncompatibleSolverError, match="weakly convex"):
             clf.fit(X, y, sensitive_features=groups)

@@ -165,14 +165,8 @@ def test_early_stopping_has_fewer_trees_and_the_bound_on_all_rows():
         ({"lightgbm_params": {"app": "binary"}}, "must not contain 'app'"),
         ({"lightgbm_params": {"lambda_l2": 1.0}}, "it is the parameter reg_lambda of Fair"),
         ({"lightgbm_params": {"linear_tree": True}}, "constant values"),
-        (
-            {"lightgbm_params": {"monotone_constraints": [1] * 5}},
-            "it is the parameter monotone_constraints",
-        ),
-        (
-            {"lightgbm_params": {"monotonic_cst": [1] * 5}},
-            "it is the parameter monotone_constraints",
-        ),
+        ({"lightgbm_params": {"monotone_constraints": [1] * 5}}, "parameter monotone_constraints"),
+        ({"lightgbm_params": {"monotonic_cst": [1] * 5}}, "parameter monotone_constraints"),
         ({"lightgbm_params": {"path_smoth": 5}}, "Did you mean 'path_smooth' or"),
         ({"lightgbm_params": {"lambda_l3": 5}}, "'lambda_l2'"),
         ({"categorical_features": ["town"]}, "X has no column 'town'"),
@@ -306,8 +300,7 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
 def test_monotone_constraints_that_cannot_be_used(risen, constraints, said):
     X, y, groups = risen
     table = pd.DataFrame(X, columns=list("abc")).assign(c=np.where(X[:, 2] > 0, "u", "v"))
-    clf = fc.FairBoostingClassifier(
-        monotone_constraints=constraints, categorical_features=["c"], **TREES
-    )
+    options = {"categorical_features": ["c"], "monotone_constraints": constraints}
+    clf = fc.FairBoostingClassifier(**options, **TREES)
     with pytest.raises(ValueError, match=said):
         clf.fit(table, y, sensitive_features=groups)

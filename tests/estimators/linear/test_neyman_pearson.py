@@ -104,10 +104,8 @@ def test_term_is_the_formula_and_its_gradient(function, scores, rng):
     made, v = term(function), rng.normal(size=2)
     for j, (k, bound) in enumerate([(2, 0.5), (0, 0.7)]):
         rows = np.flatnonzero(labels_of_rows == k)
-        pairs = [
-            sum(function.value(scores[i, k] - scores[i, m]) for m in range(3) if m != k)
-            for i in rows
-        ]
+        value = function.value
+        pairs = [sum(value(scores[i, k] - scores[i, m]) for m in range(3) if m != k) for i in rows]
         assert_allclose(made.value(scores)[j], np.average(pairs, weights=WEIGHT[rows]) - bound)
     assert_allclose(made.gap(scores), made.value(scores) + np.array([0.5, 0.7]))
     error = check_grad(
