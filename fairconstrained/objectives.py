@@ -19,7 +19,7 @@ from fairconstrained.exceptions import warn
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
-from fairconstrained.terms.class_losses import MultinomialLoss
+from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, QueryPairs, TopPairs, differences
 from fairconstrained.utils.registry import Parametrized, check_option, resolve
 from fairconstrained.utils.typing import Array

@@ -26,8 +26,7 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.class_losses import MultinomialLoss
-from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.classes import ByClass, MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 

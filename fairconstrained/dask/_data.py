@@ -27,7 +27,7 @@ from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.problem import Problem
-from fairconstrained.shards.in_memory import ShardedData
+from fairconstrained.shards.model import ShardedData
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.typing import Array

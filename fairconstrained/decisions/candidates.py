@@ -31,7 +31,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of_distribution
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
-from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.classes import ByClass
 from fairconstrained.utils.numerics import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 

@@ -17,7 +17,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, Ratios
-from fairconstrained.terms.class_scores import class_terms
+from fairconstrained.terms.classes import class_terms
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
 from fairconstrained.utils.typing import Array, SparseMatrix
 

@@ -13,7 +13,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
-from fairconstrained.terms.class_scores import class_terms, counts_predictions
+from fairconstrained.terms.classes import class_terms, counts_predictions
 from fairconstrained.utils.typing import Array
 
 Scores = Mapping[Model, Array]

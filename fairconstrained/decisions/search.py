@@ -24,7 +24,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, default_solver
-from fairconstrained.terms.class_losses import MultinomialLoss
+from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.utils.numerics import ROUNDING
 from fairconstrained.utils.typing import Array
 

@@ -21,7 +21,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.class_scores import ByClass, counts_predictions
+from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
 from fairconstrained.utils.typing import Array

@@ -14,11 +14,11 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.decisions.score_line import outputs_at
 from fairconstrained.functions.base import Indicator
-from fairconstrained.models.scores import ThresholdModel
+from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line
-from fairconstrained.terms.class_scores import counts_predictions
+from fairconstrained.terms.classes import counts_predictions
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array, SparseMatrix
@@ -95,7 +95,7 @@ class ThresholdChoices:
     ) -> ThresholdChoices:
         """Return the choices of the thresholds of a problem.
 
-        Its model is a :class:`~fairconstrained.models.scores.ThresholdModel`. The limits are the
+        Its model is a :class:`~fairconstrained.models.trees.ThresholdModel`. The limits are the
         thresholds that select no row and all rows; `fixed` thresholds are given. A constraint that
         is not a function of the decisions raises a ValueError.
         """

@@ -18,8 +18,7 @@ from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.models.leaves import LeafFeatures
-from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.models.trees import LeafFeatures, ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term

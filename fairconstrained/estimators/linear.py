@@ -33,8 +33,7 @@ from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
-from fairconstrained.shards.in_memory import ShardedData
-from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike

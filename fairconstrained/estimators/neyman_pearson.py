@@ -22,7 +22,7 @@ from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogat
 from fairconstrained.models import LinearModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.terms.class_losses import class_losses
+from fairconstrained.terms.classes import class_losses
 from fairconstrained.utils.execution import limited_threads, with_callbacks
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 from fairconstrained.utils.registry import resolve

@@ -28,10 +28,10 @@ from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.problem.passes import ModelPass
-from fairconstrained.shards.in_memory import rows_by_atom
+from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import Result
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.class_scores import ByClass, class_terms, log_odds
+from fairconstrained.terms.classes import ByClass, class_terms, log_odds
 from fairconstrained.utils.meta_estimators import library_class, library_parameters
 from fairconstrained.utils.parameter_constraints import check_parameters
 from fairconstrained.utils.typing import Array

@@ -12,8 +12,7 @@ from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
-from fairconstrained.shards.in_memory import drawn
-from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.model import ShardedLinearModel, drawn
 from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status

@@ -37,7 +37,7 @@ from fairconstrained.estimators.rows import (
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import check_model, response_of, scores_of
-from fairconstrained.models.scores import ThresholdModel
+from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.execution import FitTasks, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator

@@ -22,7 +22,7 @@ from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.class_scores import of_predictions
+from fairconstrained.terms.classes import of_predictions
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 

@@ -24,7 +24,7 @@ from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.sqp import next_step
-from fairconstrained.terms.class_losses import correct_share
+from fairconstrained.terms.classes import correct_share
 from fairconstrained.utils.numerics import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number

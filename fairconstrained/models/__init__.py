@@ -6,8 +6,7 @@ themselves. What scores mean for a constraint belongs in ``terms`` and ``constra
 """
 
 from fairconstrained.models.base import Model
-from fairconstrained.models.leaves import LeafModel
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.models.scores import ScoreModel
+from fairconstrained.models.trees import LeafModel, ScoreModel
 
 __all__ = ["LeafModel", "LinearModel", "Model", "ScoreModel"]

@@ -27,7 +27,7 @@ from fairconstrained.decisions.threshold_search import (
     can_be_searched,
     wrong_predictions,
 )
-from fairconstrained.models.scores import ThresholdModel
+from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 

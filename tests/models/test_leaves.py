@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.models.leaves import LeafFeatures, LeafModel
-from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.models.trees import LeafFeatures, LeafModel, ScoreModel, ScoreSpace
 
 SIZES = np.array([3, 1, 2])
 

@@ -20,7 +20,7 @@ from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average, cell_matrix
-from fairconstrained.terms.class_losses import class_losses
+from fairconstrained.terms.classes import class_losses
 
 
 def lagrangian(problem, w, multipliers):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained import FairLogisticClassifier, SelectionRate, make_biased_classification
 from fairconstrained.data import validation
 from fairconstrained.shards import rows as shard_rows
-from fairconstrained.shards.in_memory import ShardedData, drawn
+from fairconstrained.shards.model import ShardedData, drawn
 from fairconstrained.utils import numerics as row_blocks
 from fairconstrained.utils.numerics import grouped
 

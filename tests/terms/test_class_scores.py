@@ -13,8 +13,13 @@ from fairconstrained import constraints
 from fairconstrained.functions.surrogates import Sigmoid, Stretched
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.class_losses import MultinomialLoss, class_losses
-from fairconstrained.terms.class_scores import ByClass, log_odds, predicted
+from fairconstrained.terms.classes import (
+    ByClass,
+    MultinomialLoss,
+    class_losses,
+    log_odds,
+    predicted,
+)
 
 N, K = 60, 4
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.terms import CellMeans, Term
 from fairconstrained.terms.cell_means import average, cell_matrix
-from fairconstrained.terms.class_losses import class_losses
+from fairconstrained.terms.classes import class_losses
 
 N_ROWS, N_CELLS, N_OUTPUTS = 12, 3, 4
 Y = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)

@@ -12,7 +12,7 @@ from fairconstrained import DemographicParity, make_biased_classification
 from fairconstrained.constraints import PartialDemographicParity
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.functions.losses import Logistic
-from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.models.trees import ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.cell_means import average
 

@@ -13,7 +13,7 @@ from fairconstrained.datasets import make_biased_classification
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
-from fairconstrained.terms.class_losses import class_losses
+from fairconstrained.terms.classes import class_losses
 
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
 

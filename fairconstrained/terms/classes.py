@@ -1,19 +1,187 @@
-"""Terms of the log odds of each of several classes."""
+"""Terms of several classes: losses of margins between classes, log odds of each class."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from fairconstrained.functions.base import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
+from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.utils.numerics import joint_codes
 from fairconstrained.utils.registry import joined
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
+
+Losses = tuple[Array, Callable[[Array], Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTerm(OnCells):
+    r"""Affine functions :math:`R\, r + d - b` of weighted sums of losses of rows.
+
+    The cells have the weights of the rows in each sum, >= 0, one in total on the full data. A sum
+    is over the rows of a class, or over all rows.
+    """
+
+    labels: Array  # the class of each row, the column of its own score, (n_rows,)
+
+    shardable = True
+
+    @cached_property
+    def _rows(self) -> Array | slice:
+        """The rows that are in a sum."""
+        inside = np.diff(self.cells.indptr) > 0
+        return slice(None) if inside.all() else np.flatnonzero(inside)
+
+    @cached_property
+    def _weights(self) -> SparseMatrix:
+        """The weights of these rows."""
+        return self.cells[:, self._rows]
+
+    @cached_property
+    def _own(self) -> tuple[Array, Array]:
+        """Where the scores of these rows for their classes are."""
+        labels = self.labels[self._rows]
+        return np.arange(len(labels)), labels
+
+    @abstractmethod
+    def _losses(self, scores: Array) -> Losses:
+        """Return the losses of rows, and what maps weights of the losses to those of the scores."""
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the sums of losses and their pullback."""
+        losses, slopes = self._losses(scores[self._rows])
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = np.zeros(scores.shape)
+            back[self._rows] = slopes(self._weights.T @ u)
+            return back, NO_AUXILIARY
+
+        return self._weights @ losses, pullback
+
+    def zero_one(self) -> ErrorRates:
+        """Return the share of the rows of each class that are predicted to be of another class."""
+        return ErrorRates(**{each.name: getattr(self, each.name) for each in fields(ClassTerm)})
+
+    def take(self, rows: Array, weights: Array) -> Self:
+        """Return the term on some rows; class sizes stay those of the full data."""
+        return replace(super().take(rows, weights), labels=self.labels[rows])
+
+    def strata(self) -> Array:
+        """Return the classes of the rows, -1 for those that are in no sum."""
+        codes = np.full(self.n_rows, -1)
+        codes[self._rows] = self.labels[self._rows]
+        return codes
+
+
+class MultinomialLoss(ClassTerm):
+    r"""The weighted mean of the multinomial logistic loss; parameters of :class:`ClassTerm`.
+
+    .. math:: \sum_i v_i \Bigl(\log \sum_k e^{s_{ik}} - s_{i, y_i}\Bigr), \qquad \sum_i v_i = 1.
+    """
+
+    smooth = True
+    convex = True
+
+    def _losses(self, scores: Array) -> Losses:
+        total = logsumexp(scores, axis=1)
+
+        def slopes(weights: Array) -> Array:
+            back = np.exp(scores - total[:, None])
+            back[self._own] -= 1.0
+            back *= weights[:, None]
+            return back
+
+        return total - scores[self._own], slopes
+
+
+class ErrorRates(ClassTerm):
+    """The share of the rows of each class, or of all, whose largest score is another class's."""
+
+    def _losses(self, scores: Array) -> Losses:
+        wrong = scores.argmax(axis=1) != self._own[1]
+        return wrong.astype(float), lambda weights: np.zeros(scores.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseMargins(ClassTerm, FunctionAverages):
+    r"""The mean loss of the margins between a class and every other class.
+
+    .. math::
+        r_k(S) = \sum_{i:\, y_i = k} v_i \sum_{l \ne k} \phi(S_{ik} - S_{il}),
+        \qquad c = R\, r + d - b, \qquad \sum_{i:\, y_i = k} v_i = 1,
+
+    for some of the classes k, with scores S of shape (n_rows, n_classes), the weights v of the
+    cells, and phi not increasing.
+
+    References
+    ----------
+    IPC, section 1.1; 3S-Econ, equation (3).
+    """
+
+    function: ScalarFunction  # phi
+    # classes l that the sums do not contain. The papers' problem leaves out the class that has
+    # priority, whose loss is the objective: its constraints sum over the other classes only
+    left_out: tuple[int, ...] = ()
+
+    def _counted(self, values: Array) -> Array:
+        """Make values for pairs of classes 0 where no sum contains them."""
+        values[self._own] = 0.0
+        values[:, list(self.left_out)] = 0.0
+        return values
+
+    def _losses(self, scores: Array) -> Losses:
+        margins = scores[self._own][:, None] - scores
+        value = self.function.value(margins)
+
+        def slopes(weights: Array) -> Array:
+            slope = self._counted(-self.function.derivative(margins, value))
+            slope *= weights[:, None]
+            slope[self._own] = -slope.sum(axis=1)
+            return slope
+
+        return self._counted(value.copy()).sum(axis=1), slopes
+
+    def _bend(self) -> Array:
+        """Return v_i times the downward curvature of R phi times K.
+
+        Along a direction d the curvature is that of phi times the sum over l of (d_k - d_l)^2,
+        which is at most K times |d|^2.
+        """
+        n_classes = max(int(self.labels.max(initial=0)), self.n_statistics) + 1
+        return n_classes * (self.cells.T @ self._largest_bend())
+
+
+def class_losses(
+    function: ScalarFunction,
+    labels: Array,
+    sample_weight: Array,
+    classes: Sequence[int],
+    bounds: Sequence[float],
+    names: Sequence[str] = (),
+    *,
+    left_out: Sequence[int] = (),
+) -> PairwiseMargins:
+    """Return the mean losses of some classes minus their bounds."""
+    codes = np.full(max(int(labels.max()), *classes) + 1, -1)
+    codes[np.array(classes, dtype=int)] = np.arange(len(classes))
+    cells = cell_matrix(codes[labels], sample_weight, len(classes))
+    return PairwiseMargins(
+        cells, labels, function, tuple(left_out), offset=np.array(bounds, dtype=float), names=names
+    )
+
+
+def correct_share(labels: Array, sample_weight: Array) -> ErrorRates:
+    """Return the share of rows whose largest score is that of their class: 1 - error rate."""
+    cells = cell_matrix(np.zeros(len(labels), dtype=int), sample_weight, 1)
+    return ErrorRates(cells, labels, combination=np.array([[-1.0]]), constant=1.0)
 
 
 def log_odds(scores: Array) -> Array:
@@ -25,7 +193,7 @@ def log_odds(scores: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.terms.class_scores import log_odds
+    >>> from fairconstrained.terms.classes import log_odds
     >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(4) + 0.0
     array([[ 0.    , -1.0986, -1.0986]])
     """
@@ -61,7 +229,7 @@ class ByClass(Term):
     --------
     >>> import numpy as np
     >>> from fairconstrained.constraints import DemographicParity
-    >>> from fairconstrained.terms.class_scores import ByClass
+    >>> from fairconstrained.terms.classes import ByClass
     >>> y, groups = np.array([0, 1, 2, 1]), np.array(["a", "a", "b", "b"])
     >>> terms = [
     ...     DemographicParity(0.1).bind(np.where(y == k, 1, -1), groups, np.ones(4))
