@@ -9,53 +9,40 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.domains import (
-    Blocks,
-    Box,
-    Domain,
-    Ellipsoid,
-    Enlarged,
-    Intervals,
-    L1Ball,
-    L2Ball,
-    Leading,
-    WeightedL1Ball,
-    WholeSpace,
-)
+from fairconstrained import FairLogisticClassifier, domains, make_biased_classification
 from fairconstrained.utils.parameter_constraints import check_parameters
 
 # Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
 vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
 
 
-def each(domains):
-    return pytest.mark.parametrize("domain", domains, ids=label)
+def each(sets):
+    return pytest.mark.parametrize("domain", sets, ids=label)
 
 
 def contains(domain, w):
     """Say whether w is in the set, by its definition."""
-    if isinstance(domain, Leading):
+    if isinstance(domain, domains.Leading):
         return contains(domain.domain, w[: domain.size])
-    if isinstance(domain, Blocks):
+    if isinstance(domain, domains.Blocks):
         return all(contains(domain.domain, block) for block in np.split(w, domain.n_blocks))
-    if isinstance(domain, Enlarged):
+    if isinstance(domain, domains.Enlarged):
         return contains(domain.domain, w / domain.factor)
-    if isinstance(domain, Ellipsoid):
+    if isinstance(domain, domains.Ellipsoid):
         return np.linalg.norm(w / domain.axes) <= 1.0 + 1e-12
-    if isinstance(domain, WeightedL1Ball):
+    if isinstance(domain, domains.WeightedL1Ball):
         return (np.abs(w) / domain.factors).sum() <= domain.radius + 1e-12
-    if isinstance(domain, Box | Intervals):
+    if isinstance(domain, domains.Box | domains.Intervals):
         return np.all((w >= domain.lower) & (w <= domain.upper))
-    if isinstance(domain, L1Ball):
+    if isinstance(domain, domains.L1Ball):
         return np.abs(w).sum() <= domain.radius + 1e-12
-    if isinstance(domain, L2Ball):
+    if isinstance(domain, domains.L2Ball):
         return np.linalg.norm(w) <= domain.radius + 1e-12
-    return isinstance(domain, WholeSpace)
+    return isinstance(domain, domains.WholeSpace)
 
 
 def test_every_domain_of_the_package_is_tested():
-    assert not missing(Domain, DOMAINS)
+    assert not missing(domains.Domain, DOMAINS)
 
 
 @each(DOMAINS)
@@ -79,28 +66,39 @@ def test_projection_is_the_nearest_point(domain, w, elsewhere):
 
 
 @pytest.mark.parametrize("size", [1e17, 1e160, 1e300, 1.7e308])
-@pytest.mark.parametrize("ball", [L1Ball(1.0), L2Ball(1.0)], ids=label)
+@pytest.mark.parametrize("ball", [domains.L1Ball(1.0), domains.L2Ball(1.0)], ids=label)
 def test_projections_of_huge_points_are_exact(ball, size):
     """The nearest point of a far one: on the boundary, in the direction of the largest entries."""
     alone = ball.project(np.array([0.5, -size, 0.0]))
     assert_allclose(alone, [0.0, -1.0, 0.0], atol=1e-15)
     both = ball.project(np.array([size, -size, 1.0]))
-    expected = 0.5 if isinstance(ball, L1Ball) else np.sqrt(0.5)
+    expected = 0.5 if isinstance(ball, domains.L1Ball) else np.sqrt(0.5)
     assert_allclose(both, [expected, -expected, 0.0], rtol=1e-15, atol=1e-15)
 
 
 def test_projection_of_very_distant_points_depends_on_their_direction_only():
-    ellipsoid, direction = Ellipsoid(np.array([1e-3, 2.0, 30.0])), np.array([3.0, -1.0, 2.0])
+    ellipsoid, direction = (
+        domains.Ellipsoid(np.array([1e-3, 2.0, 30.0])),
+        np.array([3.0, -1.0, 2.0]),
+    )
     expected = ellipsoid.project(1e40 * direction)
     for size in (1e100, 1e200, 1e300):
         assert_allclose(ellipsoid.project(size * direction), expected, rtol=1e-12)
     assert_allclose(np.linalg.norm(expected / ellipsoid.axes), 1.0)
 
 
-STRETCHABLE = [Box(-1.0, 2.0), L1Ball(1.5), L2Ball(1.5), Blocks(L2Ball(1.0), 2), WholeSpace()]
+STRETCHABLE = [
+    domains.Box(-1.0, 2.0),
+    domains.L1Ball(1.5),
+    domains.L2Ball(1.5),
+    domains.Blocks(domains.L2Ball(1.0), 2),
+    domains.WholeSpace(),
+]
 
 
-@each([*STRETCHABLE, Enlarged(L1Ball(0.5), 2.0), Ellipsoid(np.full(4, 2.0))])
+@each(
+    [*STRETCHABLE, domains.Enlarged(domains.L1Ball(0.5), 2.0), domains.Ellipsoid(np.full(4, 2.0))]
+)
 @given(w=vectors, factor=st.sampled_from([1e-6, 0.5, 3.0, 1e6]))
 def test_a_set_times_a_number_is_projected_on_at_its_own_size(domain, w, factor):
     larger = domain.stretched(np.full(N_VARIABLES, factor))
@@ -127,13 +125,21 @@ def test_a_set_in_other_units_is_projected_on_exactly(domain, w, elsewhere, powe
 
 
 def test_only_a_known_set_has_other_units_for_every_coordinate():
-    domain = Enlarged(L2Ball(1.0), 2.0)
+    domain = domains.Enlarged(domains.L2Ball(1.0), 2.0)
     assert domain.stretched(np.array([1.0, 2.0])) is None
-    assert Blocks(L2Ball(1.0), 2).stretched(np.array([1.0, 2.0])) is None
+    assert domains.Blocks(domains.L2Ball(1.0), 2).stretched(np.array([1.0, 2.0])) is None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball | Ellipsoid | WeightedL1Ball)])
+@each(
+    [
+        one
+        for one in DOMAINS
+        if isinstance(
+            one, domains.L1Ball | domains.L2Ball | domains.Ellipsoid | domains.WeightedL1Ball
+        )
+    ]
+)
 def test_non_finite_points_have_no_projection(domain, value):
     w = np.array([value, 1.0, 2.0, 0.0])
     assert np.isnan(domain.project(w)).all()
@@ -143,24 +149,24 @@ def test_non_finite_points_have_no_projection(domain, value):
 
 RADII = (0.0, -1.0, np.nan, np.inf, "1", None, True)
 WRONG = [
-    *((L1Ball(radius), "'radius' .* of L1Ball") for radius in RADII),
-    *((L2Ball(radius), "'radius' .* of L2Ball") for radius in RADII),
-    *((Box(*ends), "of Box must be") for ends in ((0.0, "1"), (None, 1.0), (0.0, True))),
-    *((Box(*ends), "Box") for ends in ((1.0, -1.0), (np.nan, 1.0), (np.inf, np.inf))),
-    *((Ellipsoid(axes), "'axes' .* sequence of numbers") for axes in ([1.0, 0.0], [[1.0]])),
-    (WeightedL1Ball(0.0, [1.0]), "'radius' parameter of WeightedL1Ball must be"),
-    (WeightedL1Ball(1.0, [np.nan]), "'factors' parameter of WeightedL1Ball must be"),
-    (Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
-    (Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
-    (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
-    (Intervals("a", None), "'lower' parameter of Intervals must be a sequence of numbers"),
-    (Enlarged(3, 1.0), "'domain' parameter of Enlarged must be an instance of"),
-    (Enlarged(L1Ball(-1.0), 1.0), "'radius' parameter of domain=L1Ball must be"),
-    (Enlarged(L1Ball(), -1.0), "'factor' parameter of Enlarged must be"),
-    (Blocks(L1Ball(), 0), "'n_blocks' parameter of Blocks must be"),
-    (Blocks(None, 1), "'domain' parameter of Blocks must be an instance of"),
-    (Leading(L1Ball(), 1.5), "'size' parameter of Leading must be"),
-    (Leading("a", 1), "'domain' parameter of Leading must be an instance of"),
+    *((domains.L1Ball(radius), "'radius' .* of L1Ball") for radius in RADII),
+    *((domains.L2Ball(radius), "'radius' .* of L2Ball") for radius in RADII),
+    *((domains.Box(*ends), "of Box must be") for ends in ((0.0, "1"), (None, 1.0), (0.0, True))),
+    *((domains.Box(*ends), "Box") for ends in ((1.0, -1.0), (np.nan, 1.0), (np.inf, np.inf))),
+    *((domains.Ellipsoid(axes), "'axes' .* sequence of numbers") for axes in ([1.0, 0.0], [[1.0]])),
+    (domains.WeightedL1Ball(0.0, [1.0]), "'radius' parameter of WeightedL1Ball must be"),
+    (domains.WeightedL1Ball(1.0, [np.nan]), "'factors' parameter of WeightedL1Ball must be"),
+    (domains.Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
+    (domains.Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
+    (domains.Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
+    (domains.Intervals("a", None), "'lower' parameter of Intervals must be a sequence of numbers"),
+    (domains.Enlarged(3, 1.0), "'domain' parameter of Enlarged must be an instance of"),
+    (domains.Enlarged(domains.L1Ball(-1.0), 1.0), "'radius' parameter of domain=L1Ball must be"),
+    (domains.Enlarged(domains.L1Ball(), -1.0), "'factor' parameter of Enlarged must be"),
+    (domains.Blocks(domains.L1Ball(), 0), "'n_blocks' parameter of Blocks must be"),
+    (domains.Blocks(None, 1), "'domain' parameter of Blocks must be an instance of"),
+    (domains.Leading(domains.L1Ball(), 1.5), "'size' parameter of Leading must be"),
+    (domains.Leading("a", 1), "'domain' parameter of Leading must be an instance of"),
 ]
 
 
@@ -172,7 +178,11 @@ def test_parameters():
 
 @pytest.mark.parametrize(
     "domain",
-    [Ellipsoid([1.0, 2.0]), WeightedL1Ball(1.0, [1.0, 2.0]), Intervals([-1.0, -1.0], [1.0, 1.0])],
+    [
+        domains.Ellipsoid([1.0, 2.0]),
+        domains.WeightedL1Ball(1.0, [1.0, 2.0]),
+        domains.Intervals([-1.0, -1.0], [1.0, 1.0]),
+    ],
     ids=label,
 )
 def test_domains_of_another_number_of_coefficients(domain):
@@ -185,7 +195,7 @@ def test_coefficients_stay_in_intervals_of_their_own():
     X, y, groups = make_biased_classification(200, 3, random_state=0)
     free = FairLogisticClassifier().fit(X, y, sensitive_features=groups).coef_[0]
     upper = np.array([0.5 * abs(free[0]), np.inf, np.inf])
-    domain = Intervals(list(-upper), list(upper))
+    domain = domains.Intervals(list(-upper), list(upper))
     coef = FairLogisticClassifier(domain=domain).fit(X, y, sensitive_features=groups).coef_[0]
     assert abs(coef[0]) == pytest.approx(upper[0])
 
@@ -224,15 +234,15 @@ def test_whole_space_says_that_nothing_is_excluded(domain, target):
 
 
 def test_leading_of_the_whole_space_is_the_whole_space():
-    assert Leading(WholeSpace(), 2).whole_space
-    assert not Leading(Box(), 2).whole_space
+    assert domains.Leading(domains.WholeSpace(), 2).whole_space
+    assert not domains.Leading(domains.Box(), 2).whole_space
 
 
 def test_the_bounds_of_a_box_may_be_infinite():
     w, gradient = np.array([0.0, 0.0, 5.0]), np.array([1.0, -1.0, 2.0])
-    one_sided = Box(0.0, np.inf).normal_cone_residual(w, gradient)
+    one_sided = domains.Box(0.0, np.inf).normal_cone_residual(w, gradient)
     assert_array_equal(one_sided, [0.0, -1.0, 2.0])
-    assert_array_equal(Box(-np.inf, np.inf).normal_cone_residual(w, gradient), gradient)
+    assert_array_equal(domains.Box(-np.inf, np.inf).normal_cone_residual(w, gradient), gradient)
 
 
 @each(DOMAINS)

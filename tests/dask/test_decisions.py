@@ -8,15 +8,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import fairconstrained
-from fairconstrained import make_biased_classification
+from fairconstrained import exceptions, make_biased_classification
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.decisions.held_out import claims_on_all
-from fairconstrained.exceptions import (
-    ConstantDecisionWarning,
-    GeneralizationWarning,
-    InfeasibleConstraintWarning,
-    InputWarning,
-)
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -67,7 +61,7 @@ def fit_both(kind, rows, options, chunks=400):
             warnings.simplefilter("always")
             estimator.fit(X, y, weight, sensitive_features=groups)
         # memory has soft labels as well, which may expect larger gaps on new rows
-        kinds = {one.category for one in caught} - {GeneralizationWarning}
+        kinds = {one.category for one in caught} - {exceptions.GeneralizationWarning}
         found.append((estimator, kinds))
     return found
 
@@ -108,8 +102,8 @@ IMPOSSIBLE = {
 }
 
 
-UNMET = {"constant": (ZERO, ConstantDecisionWarning)}
-UNMET["infeasible"] = (IMPOSSIBLE, InfeasibleConstraintWarning)
+UNMET = {"constant": (ZERO, exceptions.ConstantDecisionWarning)}
+UNMET["infeasible"] = (IMPOSSIBLE, exceptions.InfeasibleConstraintWarning)
 
 
 @pytest.mark.cases(1)
@@ -151,8 +145,10 @@ def fitted(rows, chunks=400, weighted=False, **options):
     X, y, weight, groups = (da.from_array(part, chunks=chunks) for part in rows)
     model = FairLogisticClassifier(**{**SURE, **options})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantDecisionWarning)
-        warnings.simplefilter("ignore", InputWarning)  # kappa is not the tolerance of all
+        warnings.simplefilter("ignore", exceptions.ConstantDecisionWarning)
+        warnings.simplefilter(
+            "ignore", exceptions.InputWarning
+        )  # kappa is not the tolerance of all
         model.fit(X, y, weight if weighted else None, sensitive_features=groups)
     return model, model.held_out_rows(X).compute()
 
@@ -225,7 +221,7 @@ def test_few_held_out_rows():
     X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
     parts = [da.from_array(np.asarray(part), chunks=20) for part in (X, y, groups)]
     model = FairLogisticClassifier(**{**SURE, "kappa": 0.01})
-    with pytest.warns(ConstantDecisionWarning, match="too few to show"):
+    with pytest.warns(exceptions.ConstantDecisionWarning, match="too few to show"):
         model.fit(parts[0], parts[1], sensitive_features=parts[2])
     assert model.decision_search_.constant
     with pytest.raises(ValueError, match="none are left for training, or none are held out"):

@@ -8,18 +8,7 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import milp
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import FairThresholds, make_biased_classification
-from fairconstrained.constraints import (
-    BalancedRate,
-    BoundedGroupLoss,
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    EqualOpportunity,
-    ErrorRateParity,
-    MinorityRate,
-    PredictiveEquality,
-)
+from fairconstrained import FairThresholds, constraints, make_biased_classification
 from fairconstrained.data.groups import Groups
 from fairconstrained.decisions import threshold_choices
 from fairconstrained.decisions.threshold_search import (
@@ -33,21 +22,21 @@ from fairconstrained.problem.problem import Problem
 
 LIMITS = (2.0, -1.0)
 BANDED = {
-    "demographic parity": [DemographicParity(0.15)],
-    "equal opportunity": [EqualOpportunity(0.2)],
-    "predictive equality": [PredictiveEquality(0.2)],
-    "equalized odds": [EqualizedOdds(0.25)],
-    "ratio": [DemographicParity(ratio=0.7)],
-    "disparate impact": [DisparateImpact(0.8)],
-    "balanced rate": [BalancedRate(r=0.8, beta=0.6)],
-    "two constraints": [DemographicParity(0.2), EqualOpportunity(0.3)],
+    "demographic parity": [constraints.DemographicParity(0.15)],
+    "equal opportunity": [constraints.EqualOpportunity(0.2)],
+    "predictive equality": [constraints.PredictiveEquality(0.2)],
+    "equalized odds": [constraints.EqualizedOdds(0.25)],
+    "ratio": [constraints.DemographicParity(ratio=0.7)],
+    "disparate impact": [constraints.DisparateImpact(0.8)],
+    "balanced rate": [constraints.BalancedRate(r=0.8, beta=0.6)],
+    "two constraints": [constraints.DemographicParity(0.2), constraints.EqualOpportunity(0.3)],
 }
 OTHERS = {
-    "error rates": [ErrorRateParity(0.1)],
-    "against overall": [DemographicParity(0.1, against="overall")],
-    "minority": [MinorityRate(0.4)],
-    "group loss": [BoundedGroupLoss(0.4)],
-    "parity and errors": [DemographicParity(0.2), ErrorRateParity(0.1)],
+    "error rates": [constraints.ErrorRateParity(0.1)],
+    "against overall": [constraints.DemographicParity(0.1, against="overall")],
+    "minority": [constraints.MinorityRate(0.4)],
+    "group loss": [constraints.BoundedGroupLoss(0.4)],
+    "parity and errors": [constraints.DemographicParity(0.2), constraints.ErrorRateParity(0.1)],
 }
 
 
@@ -63,11 +52,11 @@ def rows(seed, n=18, n_groups=3, *, ties=True, weighted=False):
     return scores, y, groups, rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
 
 
-def task_of(constraints, scores, y, groups, weight, *, per_group=True):
+def task_of(rules, scores, y, groups, weight, *, per_group=True):
     codes = groups if per_group else np.zeros_like(groups)
     model = ThresholdModel(scores, codes, int(codes.max()) + 1, np.arange(len(y)))
     named = Groups.encode(groups)
-    parts = [CompositeFunction(model, one.bind(y, named, weight)) for one in constraints]
+    parts = [CompositeFunction(model, one.bind(y, named, weight)) for one in rules]
     problem = Problem(CompositeFunction(model, wrong_predictions(y, weight)), tuple(parts))
     return ThresholdTask(problem, y, weight, LIMITS)
 
@@ -135,14 +124,14 @@ def test_a_single_threshold_is_the_best(name):
 
 def test_many_rows_and_groups_are_proved_to_be_near_the_best():
     scores, y, groups, weight = rows(0, n=6000, n_groups=12, ties=False)
-    found = task_of([EqualizedOdds(0.1)], scores, y, groups, weight).search()
+    found = task_of([constraints.EqualizedOdds(0.1)], scores, y, groups, weight).search()
     assert found.met and not found.constant
     assert found.accuracy_bound - found.accuracy <= 0.002
     assert found.accuracy_bound < found.accuracy_unconstrained - 0.001
 
 
 def test_tightened_tasks_meet_smaller_tolerances():
-    task = task_of([DemographicParity(0.2)], *rows(1, n=300, ties=False))
+    task = task_of([constraints.DemographicParity(0.2)], *rows(1, n=300, ties=False))
     shifts = np.linspace(0.05, 0.15, task.problem.n_constraints)
     (found,) = task.below(task.search(), [shifts])
     assert found.met
@@ -154,13 +143,19 @@ def test_thresholds_lie_between_scores_that_differ_by_one_ulp():
     low = 0.3
     high = np.nextafter(low, 1.0)
     scores, y = np.array([low, high, low, high]), np.array([-1.0, 1.0, -1.0, 1.0])
-    task = task_of([DemographicParity(0.1)], scores, y, np.array([0, 0, 1, 1]), np.ones(4))
+    task = task_of(
+        [constraints.DemographicParity(0.1)], scores, y, np.array([0, 0, 1, 1]), np.ones(4)
+    )
     assert task.search().accuracy == 1.0
 
 
 def test_rates_are_in_a_band_where_the_constraints_hold():
     rng = np.random.default_rng(0)
-    for constraint in (DemographicParity(0.1), DisparateImpact(0.7), BalancedRate(0.9, 0.8)):
+    for constraint in (
+        constraints.DemographicParity(0.1),
+        constraints.DisparateImpact(0.7),
+        constraints.BalancedRate(0.9, 0.8),
+    ):
         choices = task_of([constraint], *rows(0)).choices
         (band,) = choices.bands
         rates = rng.uniform(size=(choices.n_cells, 20))
@@ -177,6 +172,6 @@ def test_the_mixed_integer_programs_print_nothing(capfd, monkeypatch):
         return programs[-1]
 
     monkeypatch.setattr(threshold_choices, "milp", counted)
-    clf = FairThresholds(LogisticRegression(), MinorityRate(0.3), per_group=True, cv=2)
+    clf = FairThresholds(LogisticRegression(), constraints.MinorityRate(0.3), per_group=True, cv=2)
     clf.fit(X, y, sensitive_features=groups)
     assert programs and capfd.readouterr() == ("", "")

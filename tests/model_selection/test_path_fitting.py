@@ -19,36 +19,36 @@ from fairconstrained.estimators.fit import Fit
 DATA = X, Y, GROUPS = fc.make_biased_classification(1000, 6, gap=0.4, random_state=0)
 
 
+def path_of(estimator=None, rows=(X, Y, GROUPS), **options):
+    X, y, groups = rows
+    estimator = estimator or fc.FairLogisticClassifier()
+    return fc.fairness_path(estimator, X, y, sensitive_features=groups, **options)
+
+
 def held_out(data, estimator, first=400, **options):
     """Return the path of the rows from `first` on, which is measured on the others."""
     names = ("X_val", "y_val", "sensitive_features_val")
     options |= {name: part[:first] for name, part in zip(names, data, strict=True)}
-    X, y, groups = (part[first:] for part in data)
-    return fc.fairness_path(estimator, X, y, sensitive_features=groups, **options)
+    return path_of(estimator, [part[first:] for part in data], **options)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_points_are_those_of_single_fits_at_two_passes_each(constraint):
-    path = fc.fairness_path(
-        fc.FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS, n_kappas=6
-    )
+    path = path_of(fc.FairLogisticClassifier(constraint), n_kappas=6)
     assert set(path.statuses) == {"converged"}
     for k, kappa in enumerate(path.kappas):
-        single = fc.FairLogisticClassifier(constraint, kappa=kappa).fit(
-            X, Y, sensitive_features=GROUPS
-        )
+        single = fc.FairLogisticClassifier(constraint, kappa=kappa)
+        single.fit(X, Y, sensitive_features=GROUPS)
         assert path.objectives[k] == pytest.approx(single.objective_, rel=1e-4)
         assert path.violations[k] <= 1e-4 and path.kkt_residuals[k] <= 1e-4
         assert path.gaps[k] <= kappa + 1e-4
-    cheap = fc.fairness_path(fc.FairLogisticClassifier(constraint), X, Y, sensitive_features=GROUPS)
+    cheap = path_of(fc.FairLogisticClassifier(constraint))
     assert len(cheap) == 30 and set(cheap.statuses) == {"converged"}
     assert cheap.data_passes.sum() <= 2.2 * len(cheap)
 
 
 def test_it_begins_where_the_constraint_stops_binding():
-    path = fc.fairness_path(
-        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=5
-    )
+    path = path_of(n_kappas=5)
     free = fc.FairLogisticClassifier(None).fit(X, Y)
     assert path.objectives[0] == pytest.approx(free.objective_, rel=1e-4)
     assert path.kappas[0] == pytest.approx(path.gaps[0], abs=1e-3)
@@ -65,14 +65,11 @@ def test_every_constraint_that_has_a_kappa_has_a_path(name):
     X, y, groups = (part[:200] for part in DATA)
     estimator = fc.FairLogisticClassifier(name, alpha=1e-2)
     try:
-        path = fc.fairness_path(
-            estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5
-        )
+        path = path_of(estimator, (X, y, groups), n_kappas=3, min_ratio=0.5)
     except ValueError as error:
         assert "does not take its tolerance" in str(error) or "needs" in str(error)
-        assert (
-            "kappa" not in CLASSIFIER_CONSTRAINTS[name]().get_params() or name == "disparate_impact"
-        )
+        parameters = CLASSIFIER_CONSTRAINTS[name]().get_params()
+        assert "kappa" not in parameters or name == "disparate_impact"
         return
     single = fc.FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)
     single.fit(X, y, sensitive_features=groups)
@@ -84,11 +81,9 @@ def test_every_constraint_that_has_a_kappa_has_a_path(name):
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     """Points that end at another local optimum are solved again from the next one."""
-    X, y, groups = fc.make_biased_classification(300, 4, gap=0.3, random_state=0)
+    rows = fc.make_biased_classification(300, 4, gap=0.3, random_state=0)
     kappas = [0.2, 0.1, 0.05]
-    right = fc.fairness_path(
-        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas
-    )
+    right = path_of(rows=rows, kappas=kappas)
     original, calls = Fit.solve, []
 
     def ends_badly_at_first(self, **options):
@@ -101,9 +96,7 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
         return replace(result, w=w, objective=problem.at(w).objective), problem.at(w)
 
     monkeypatch.setattr(Fit, "solve", ends_badly_at_first)
-    path = fc.fairness_path(
-        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas
-    )
+    path = path_of(rows=rows, kappas=kappas)
     assert len(calls) == 4
     objectives = [one.objective_ for one in path.estimators]
     assert np.all(np.diff(objectives) >= 0.0)
@@ -165,13 +158,13 @@ BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]
 @pytest.mark.parametrize(("estimator", "options", "message"), BAD)
 def test_bad_arguments(estimator, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        fc.fairness_path(estimator, X, Y, sensitive_features=GROUPS, **options)
+        path_of(estimator, **options)
 
 
 def test_one_warning_for_all_points():
     estimator = fc.FairLogisticClassifier(solver="ssg", max_iter=2)
     with pytest.warns(fc.ConvergenceWarning, match="of the path's 4 points") as caught:
-        fc.fairness_path(estimator, X, Y, sensitive_features=GROUPS, n_kappas=4)
+        path_of(estimator, n_kappas=4)
     assert sum(issubclass(one.category, fc.ConvergenceWarning) for one in caught) == 1
 
 
@@ -193,9 +186,7 @@ def test_of_a_pipeline_it_is_the_path_of_the_last_step_on_what_the_others_make(m
 
 def test_points_by_tolerance_and_by_position():
     kappas = [0.2, 0.1, 0.05, 0.02]
-    path = fc.fairness_path(
-        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, kappas=kappas[::-1]
-    )
+    path = path_of(kappas=kappas[::-1])
     for k, kappa in enumerate(kappas):
         assert path.estimator_at(kappa=kappa) is path.estimator_at(index=k) is path.estimators[k]
     assert path.estimator_at(kappa=0.07).kappa == 0.05  # within the bound

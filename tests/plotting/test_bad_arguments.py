@@ -8,14 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.plotting import (
-    ConvergenceDisplay,
-    FairnessPathDisplay,
-    GroupMetricsDisplay,
-    GroupRateDisplay,
-    ScoreDensityDisplay,
-)
+from fairconstrained import FairLogisticClassifier, make_biased_classification, plotting
 
 matplotlib.use("Agg")
 
@@ -27,19 +20,21 @@ TRACE = MODEL.result_.trace
 
 
 def convergence(name, value):
-    ConvergenceDisplay(**{"traces": {"a": TRACE}, name: value}).plot()
+    plotting.ConvergenceDisplay(**{"traces": {"a": TRACE}, name: value}).plot()
 
 
 def results(name, value):
-    ConvergenceDisplay.from_results(value)
+    plotting.ConvergenceDisplay.from_results(value)
 
 
 def curve(name, value):
-    FairnessPathDisplay(**{"gaps": [0.1, 0.05], "accuracies": [0.8, 0.7], name: value}).plot()
+    plotting.FairnessPathDisplay(
+        **{"gaps": [0.1, 0.05], "accuracies": [0.8, 0.7], name: value}
+    ).plot()
 
 
 def path(name, value):
-    FairnessPathDisplay.from_path(value)
+    plotting.FairnessPathDisplay.from_path(value)
 
 
 def fitted(kind):
@@ -47,8 +42,8 @@ def fitted(kind):
     return lambda name, value: kind.from_estimator(**{"estimator": MODEL, **rows, name: value})
 
 
-RATES, METRICS = fitted(GroupRateDisplay), fitted(GroupMetricsDisplay)
-DENSITIES = fitted(ScoreDensityDisplay)
+RATES, METRICS = fitted(plotting.GroupRateDisplay), fitted(plotting.GroupMetricsDisplay)
+DENSITIES = fitted(plotting.ScoreDensityDisplay)
 TABLES = [
     (convergence, "traces", ["a", 3, {"a": 3}, [TRACE]]),
     (convergence, "x", ["time", 3, ["seconds"], None]),
