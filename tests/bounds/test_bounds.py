@@ -47,11 +47,6 @@ def fitted(constraint, data, **options):
     return model, problem, problem.at(model.result_.w)
 
 
-def gap_of(model, X, groups):
-    chances = model.predict_proba(X)[:, 1]
-    return abs(chances[groups == groups[0]].mean() - chances[groups != groups[0]].mean())
-
-
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
 @pytest.mark.parametrize("round_to", [None, 0.5])
 @pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
@@ -183,7 +178,9 @@ def test_no_point_of_a_box_is_below_its_bound(constraint):
 def test_a_solution_with_small_multipliers_is_the_best():
     X, y, groups = fc.make_biased_classification(2000, gap=0.06, random_state=0)
     model = fc.FairLogisticClassifier(None, tol=1e-7).fit(X, y)
-    constrained = fc.FairLogisticClassifier(kappa=0.98 * gap_of(model, X, groups), tol=1e-7)
+    chances = model.predict_proba(X)[:, 1]
+    gap = abs(chances[groups == 1].mean() - chances[groups == 0].mean())
+    constrained = fc.FairLogisticClassifier(kappa=0.98 * gap, tol=1e-7)
     model = constrained.fit(X, y, sensitive_features=groups)
     assert model.gap_ == pytest.approx(model.kappa, abs=1e-6)
     assert model.optimality_gap_ < 1e-5

@@ -20,12 +20,6 @@ def draw(shift, n, random):
     return scores, y, groups
 
 
-def gap_at(constraint, scores, y, groups):
-    """Return the largest left-hand side less the bound, among very many rows."""
-    term = constraint.bind(y, groups, np.ones(len(y))).zero_one()
-    return float(term.value(scores).max())
-
-
 CONSTRAINTS = [
     constraints.DemographicParity(0.1),
     constraints.DemographicParity(0.08, against="overall"),
@@ -49,7 +43,8 @@ def at_the_bound(constraint):
     for _ in range(12):
         middle = 0.5 * (low + high)
         scores, y, groups = draw(middle, 40_000, np.random.default_rng(0))
-        low, high = (low, middle) if gap_at(constraint, scores, y, groups) > 0.0 else (middle, high)
+        term = constraint.bind(y, groups, np.ones(len(y))).zero_one()
+        low, high = (low, middle) if term.value(scores).max() > 0.0 else (middle, high)
     return high
 
 

@@ -45,12 +45,8 @@ def test_the_solution_is_that_of_the_rows_in_memory(client, in_memory, disk):
 def test_a_client_that_is_set_as_attribute_has_tasks_with_names(client, in_memory):
     model = fitted(DATA, client=client)
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
-    names = set(client.run_on_scheduler(_task_prefixes))
+    names = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
-
-
-def _task_prefixes(dask_scheduler):
-    return list(dask_scheduler.task_prefixes)
 
 
 def test_a_worker_that_ends_in_mid_fit_changes_nothing(client, in_memory):

@@ -234,13 +234,11 @@ def test_options_that_need_all_rows_raise(rows, options, message):
 
 def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
     X, y, groups, _ = rows
-    here = fairconstrained.fairness_path(
-        in_memory_classifier(), X, y, sensitive_features=groups, n_kappas=4
-    )
+    given = {"sensitive_features": groups, "n_kappas": 4}
+    here = fairconstrained.fairness_path(in_memory_classifier(), X, y, **given)
     dX, dy, dgroups = arrays(X, y, groups)
-    there = fairconstrained.fairness_path(
-        FairLogisticClassifier(), dX, dy, sensitive_features=dgroups, n_kappas=4
-    )
+    given["sensitive_features"] = dgroups
+    there = fairconstrained.fairness_path(FairLogisticClassifier(), dX, dy, **given)
     np.testing.assert_allclose(there.kappas, here.kappas, rtol=1e-6)
     np.testing.assert_allclose(there.coefs, here.coefs, atol=1e-4)
     np.testing.assert_allclose(there.train_accuracy, here.train_accuracy, atol=1e-3)

@@ -96,10 +96,8 @@ def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
 
 
 ZERO = {"constraint": "demographic_parity", "kappa": 0.0}
-IMPOSSIBLE = {
-    "constraint": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](bound=0.01),
-    "solver": "exact-penalty",  # the default of collections
-}
+TIGHT = CLASSIFIER_CONSTRAINTS["bounded_group_loss"](bound=0.01)
+IMPOSSIBLE = {"constraint": TIGHT, "solver": "exact-penalty"}  # the default of collections
 
 
 UNMET = {"constant": (ZERO, exceptions.ConstantDecisionWarning)}

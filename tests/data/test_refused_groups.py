@@ -211,8 +211,7 @@ def test_a_group_without_thresholds():
     with pytest.raises(ValueError, match="the group 'SEX=9, MARRIAGE=0'") as error:
         model.predict(ROWS[:1], sensitive_features=unknown)
     assert all_shown(str(error.value))
-    one = fc.FairThresholds(free, kappa=0.3, cv="prefit").fit(
-        ROWS, LABELS, sensitive_features=CROSSED
-    )
+    one = fc.FairThresholds(free, kappa=0.3, cv="prefit")
+    one.fit(ROWS, LABELS, sensitive_features=CROSSED)
     with pytest.raises(AttributeError, match=r"With one threshold for all rows it is threshold_\."):
         one.thresholds_  # noqa: B018

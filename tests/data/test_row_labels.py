@@ -36,9 +36,8 @@ MODEL = fitted(FRAME, SERIES["y"], SERIES["sensitive_features"])
 
 def path_validation(**rows):
     held = {f"{name}_val": values for name, values in rows.items()}
-    fc.fairness_path(
-        fc.FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, X_val=FRAME, **held
-    )
+    held |= {"sensitive_features": GROUPS, "X_val": FRAME}
+    fc.fairness_path(fc.FairLogisticClassifier(), X, Y, **held)
 
 
 def pipeline(y, **rows):

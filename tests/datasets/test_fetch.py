@@ -180,10 +180,8 @@ def test_missing_file(monkeypatch, tmp_path, fetcher):
 
 
 def test_file_with_another_separator(monkeypatch, tmp_path):
-    (tmp_path / "bank-full.csv.gz").touch()
-    pd.DataFrame({"age": [30], "y": ["no"]}).to_csv(
-        tmp_path / "bank-full.csv.gz", sep=";", index=False
-    )
+    file = tmp_path / "bank-full.csv.gz"
+    pd.DataFrame({"age": [30], "y": ["no"]}).to_csv(file, sep=";", index=False)
     monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path))
     with pytest.raises(ValueError, match=r"bank-full.csv.gz must be comma-separated.*'age;y'"):
         fetch_bank()
@@ -249,9 +247,8 @@ def test_openml_adult(openml, test_first):
 def test_openml_adult_with_unknown_order(openml):
     openml.answer = adult_like(test_first=False)
     openml.answer.target = openml.answer.target.sort_values(ignore_index=True)
-    with pytest.raises(
-        ValueError, match=r"32561 training rows, 7841 of them positive.*found 48842"
-    ):
+    said = r"32561 training rows, 7841 of them positive.*found 48842"
+    with pytest.raises(ValueError, match=said):
         fetch_adult()
 
 

@@ -11,11 +11,6 @@ from fairconstrained.datasets import make_biased_classification
 from fairconstrained.metrics import query_parity_difference
 
 
-def counts(y, query, groups):
-    """Return the number of documents of every query, label and group."""
-    return np.bincount((query * 2 + y) * 2 + groups).reshape(-1, 2, 2)
-
-
 @pytest.mark.parametrize("generated", [None, 600])
 def test_every_query_has_enough_documents_of_each_kind(generated):
     options = {"min_positives": 6, "n_generated": generated, "random_state": 1}
@@ -23,7 +18,7 @@ def test_every_query_has_enough_documents_of_each_kind(generated):
     assert X.shape == (len(y), 5)
     assert_array_equal(np.unique(query), np.arange(40))
     assert np.all(np.diff(query) >= 0)
-    found = counts(y, query, groups)
+    found = np.bincount((query * 2 + y) * 2 + groups).reshape(-1, 2, 2)  # by label and group
     assert found.sum(axis=2).min() >= 6
     assert found.min() >= 3
 

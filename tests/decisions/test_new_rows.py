@@ -49,9 +49,8 @@ def test_the_expected_gap_is_near_that_of_as_many_new_rows(constraint):
         search = clf.decision_search_
         assert [one.training for one in search.expected_gaps] == pytest.approx(training, abs=1e-12)
         assert all(one.bound == pytest.approx(0.02) for one in search.expected_gaps)
-        figures += zip(
-            training, [one.expected for one in search.expected_gaps], measured, strict=True
-        )
+        expected = [one.expected for one in search.expected_gaps]
+        figures += zip(training, expected, measured, strict=True)
     training, expected, measured = np.mean(figures, axis=0)
     assert 3.0 * training < measured and 0.7 * measured < expected < 1.4 * measured
 
@@ -93,9 +92,8 @@ def test_rows_in_shards_have_the_same_figures():
     there.fit(*parts[:3], sensitive_features=parts[3])
     here = fc.FairLogisticClassifier(**options).bind(X, y, weight, sensitive_features=groups)
     at = here.problem.at(there.to_local()._variables(here))
-    for sharded, expected in zip(
-        there.decision_search_.expected_gaps, expected_gaps(at, None), strict=True
-    ):
+    found = there.decision_search_.expected_gaps
+    for sharded, expected in zip(found, expected_gaps(at, None), strict=True):
         assert sharded.name.replace("'", "") == expected.name
         assert sharded.training == pytest.approx(expected.training, abs=1e-9)
         assert sharded.expected == pytest.approx(expected.expected, abs=1e-9)

@@ -66,9 +66,8 @@ def test_constant_predictions_warn():
     x, y = GROUPS[:, None].astype(float), GROUPS.copy()
     y[:5] = 1 - y[:5]
     clf = fc.FairLogisticClassifier(kappa=0.05, enforce="decision")
-    with pytest.warns(
-        fc.ConstantDecisionWarning, match="The same class is predicted.*training accuracy"
-    ):
+    said = "The same class is predicted.*training accuracy"
+    with pytest.warns(fc.ConstantDecisionWarning, match=said):
         clf.fit(x, y, sensitive_features=GROUPS)
     assert np.unique(clf.predict(x)).size == 1 and clf.decision_gap_ == 0.0
     assert_array_equal(clf.coef_, [[0.0]])

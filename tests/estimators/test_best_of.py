@@ -164,14 +164,11 @@ def test_predictive_parity_does_not_end_at_the_nearest_solution():
 def test_nothing_else_is_tried_where_the_bound_proves_the_optimum():
     X, y, groups = fc.make_biased_classification(200, 10, gap=0.12, random_state=0)
     rows = {"X": X, "y": y, "sensitive_features": groups}
-    fits = [
-        fc.FairLogisticClassifier(kappa=0.1, solver=name).fit(**rows) for name in ("auto", "sqp")
-    ]
+    kind, names = fc.FairLogisticClassifier, ("auto", "sqp")
+    fits = [kind(kappa=0.1, solver=name).fit(**rows) for name in names]
     assert fits[0].optimality_gap_ < 1e-3
     assert fits[0].result_.data_passes == fits[1].result_.data_passes
-    hard = [
-        fc.FairLogisticClassifier(kappa=0.01, solver=name).fit(**rows) for name in ("auto", "sqp")
-    ]
+    hard = [kind(kappa=0.01, solver=name).fit(**rows) for name in names]
     assert hard[0].optimality_gap_ > 1e-3
     assert hard[0].result_.data_passes > hard[1].result_.data_passes
 

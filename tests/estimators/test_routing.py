@@ -41,10 +41,6 @@ def _requests(estimator, method):
     return routing.consumes(method, ["sensitive_features", "sample_weight", "query"])
 
 
-def scaler():
-    return StandardScaler().set_fit_request(sample_weight=False)
-
-
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("name", MODELS)
 class TestEveryEstimator:
@@ -53,7 +49,8 @@ class TestEveryEstimator:
         estimator, X, y, passed = weighted(name)
         if name.startswith("thresholds") and "fair" not in name:  # its own classifier has to ask
             del passed["sample_weight"]
-        pipeline = make_pipeline(scaler(), estimator).fit(X, y, **passed)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, estimator).fit(X, y, **passed)
         inside = StandardScaler().fit_transform(X)
         alone = clone(estimator).fit(inside, y, **passed)
         rows = used(alone, "predict", passed)
@@ -76,13 +73,9 @@ class TestEveryEstimator:
 # Thresholds of every group: the groups reach `predict`, `score` and the library's scorers.
 
 
-@pytest.fixture
-def clf():
-    return fc.FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
-
-
 @pytest.mark.usefixtures("routing")
-def test_groups_reach_cross_validation_and_search(clf):
+def test_groups_reach_cross_validation_and_search():
+    clf = fc.FairThresholds(LogisticRegression(), kappa=0.1, cv=2, per_group=True)
     scoring = {
         "gap": fc.make_fairness_scorer(demographic_parity_difference),
         "accuracy": fc.make_fairness_scorer(

@@ -73,9 +73,8 @@ def test_gaps_of_rankers_are_those_of_all_queries(options):
 def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_group):
     X, y, groups = ROWS
     model = fc.FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, per_group=per_group)
-    with pytest.warns(
-        fc.InfeasibleConstraintWarning, match=r"all rows .*: bound not met: 0\.\d+ >"
-    ):
+    said = r"all rows .*: bound not met: 0\.\d+ >"
+    with pytest.warns(fc.InfeasibleConstraintWarning, match=said):
         model.set_params(random_state=4).fit(X, y, sensitive_features=groups)
     shown = {"sensitive_features": groups} if per_group else {}
     assert len(model.validation_indices_) == 180 and model.decision_search_.met

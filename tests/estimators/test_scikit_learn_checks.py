@@ -48,9 +48,8 @@ def excused_in_this_version(estimator):
 def failed_checks(estimator, excused=None):
     """Return the names of the checks that fail or are skipped, other than the excused ones."""
     expected = excused_in_this_version(estimator) | (excused or {})
-    outcomes = check_estimator(
-        estimator, on_skip=None, on_fail=None, expected_failed_checks=expected
-    )
+    options = {"on_skip": None, "on_fail": None, "expected_failed_checks": expected}
+    outcomes = check_estimator(estimator, **options)
     assert len(outcomes) > 50
     return [one["check_name"] for one in outcomes if one["status"] not in ("passed", "xfail")]
 

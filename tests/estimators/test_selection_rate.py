@@ -58,9 +58,8 @@ def test_every_constraint_holds_or_is_reported(name):
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 def test_decisions_meet_the_bound_and_the_share(name, constraint):
-    clf = SINGLE[name](
-        constraint, threshold=fc.SelectionRate(0.2), kappa=0.08, enforce="decision"
-    ).set_params(**TRAINED.get(name, {}))
+    clf = SINGLE[name](constraint, threshold=fc.SelectionRate(0.2), kappa=0.08)
+    clf.set_params(enforce="decision", **TRAINED.get(name, {}))
     clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.decision_search_.met
     assert clf.decision_gap_ <= 0.08

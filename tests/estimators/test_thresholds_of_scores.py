@@ -88,9 +88,8 @@ def test_groups_that_are_missing(missing, per_group):
     X, y, groups = LATER
     some = groups.astype(object)
     some[::5] = None
-    clf = fc.FairThresholds(
-        MODEL, kappa=0.05, per_group=per_group, groups_missing=missing, cv="prefit"
-    ).fit(X, y, sensitive_features=some)
+    clf = fc.FairThresholds(MODEL, kappa=0.05, per_group=per_group, cv="prefit")
+    clf.set_params(groups_missing=missing).fit(X, y, sensitive_features=some)
     decisions = clf.predict(X, sensitive_features=some)
     known = np.array([one is not None for one in some])
     measured = {"sensitive_features": groups[known]}
@@ -104,9 +103,9 @@ def test_groups_that_are_missing(missing, per_group):
 
 def test_a_bound_with_confidence():
     X, y, groups = fc.make_biased_classification(6000, 4, gap=0.3, random_state=1)
-    clf = fc.FairThresholds(
-        LogisticRegression(), kappa=0.15, per_group=True, confidence=0.9, random_state=0
-    ).fit(X, y, sensitive_features=groups)
+    options = {"kappa": 0.15, "per_group": True, "confidence": 0.9, "random_state": 0}
+    clf = fc.FairThresholds(LogisticRegression(), **options)
+    clf.fit(X, y, sensitive_features=groups)
     assert clf.certificate_.certified and clf.certificate_.confidence == 0.9
     assert clf.certificate_.n_accepted >= 1 and not clf.decision_search_.constant
     held = clf.holdout_indices_
@@ -241,9 +240,8 @@ def test_groups_are_needed_to_predict():
 @pytest.mark.parametrize("per_group", [False, True])
 @pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
 def test_reports_and_displays_show_the_decisions(per_group, response):
-    clf = fc.FairThresholds(
-        MODEL, kappa=0.1, per_group=per_group, response_method=response, cv="prefit"
-    ).fit(X, Y, sensitive_features=GROUPS)
+    clf = fc.FairThresholds(MODEL, kappa=0.1, per_group=per_group, cv="prefit")
+    clf.set_params(response_method=response).fit(X, Y, sensitive_features=GROUPS)
     decisions = clf.predict(X, sensitive_features=GROUPS)
     scores = GroupScores.from_estimator(clf, X, Y, GROUPS)
     np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)

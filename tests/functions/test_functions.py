@@ -171,9 +171,8 @@ def test_resolve_takes_names_and_instances():
 
 
 def test_resolve_lists_the_names_there_are():
-    with pytest.raises(
-        ValueError, match=r"loss='log' is unknown.*'logistic', 'truncated_logistic'"
-    ):
+    said = r"loss='log' is unknown.*'logistic', 'truncated_logistic'"
+    with pytest.raises(ValueError, match=said):
         resolve("loss", "log", losses.LOSSES, losses.Loss)
     with pytest.raises(TypeError, match=r"instance of Loss; got .*add parentheses"):
         resolve("loss", Hinge, losses.LOSSES, losses.Loss)

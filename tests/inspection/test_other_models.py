@@ -19,7 +19,7 @@ from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, Scor
 matplotlib.use("Agg")
 X, Y, Z = fc.make_biased_classification(400, 4, gap=0.4, random_state=0)
 MODEL = LogisticRegression().fit(X, Y)
-PROBABILITY = MODEL.predict_proba(X)[:, 1]
+PROBABILITY, SCORES = MODEL.predict_proba(X)[:, 1], MODEL.decision_function(X)
 
 
 def rate_gap(y_true, y_pred, *, sensitive_features):
@@ -81,9 +81,7 @@ FORMS = {
     "predict (n, 1)": plain(MODEL.predict(X)[:, None], predict_proba=MODEL.predict_proba(X)),
     "predict_proba (n,)": plain(MODEL.predict(X), predict_proba=PROBABILITY),
     "predict_proba (n, 1)": plain(MODEL.predict(X), predict_proba=PROBABILITY[:, None]),
-    "decision_function (n, 1)": plain(
-        MODEL.predict(X), decision_function=MODEL.decision_function(X)[:, None]
-    ),
+    "decision_function (n, 1)": plain(MODEL.predict(X), decision_function=SCORES[:, None]),
     "no classes_": SimpleNamespace(
         fit=lambda X, y: None, predict=MODEL.predict, predict_proba=MODEL.predict_proba
     ),
@@ -96,7 +94,7 @@ def test_outputs_of_any_form_are_measured_alike(form, door):
     measure, model = (OF_LABELS | OF_SCORES)[door], FORMS[form]
     reference = MODEL
     if form.startswith("decision"):
-        reference = plain(MODEL.predict(X), decision_function=MODEL.decision_function(X))
+        reference = plain(MODEL.predict(X), decision_function=SCORES)
     found, expected = (measure(one, X, Y, Z) for one in (model, reference))
     if isinstance(found, pd.DataFrame):
         shared = expected.columns.intersection(found.columns.drop("auc", errors="ignore"))

@@ -62,9 +62,7 @@ def test_interval_is_trivial_without_rows():
 def test_coverage_of_the_largest_gap(interval, rates, rng):
     """The share of samples whose interval holds the true gap is the confidence or more."""
     rates, sizes, n_samples = np.array(rates), np.array([40, 90, 200]), 800
-    true = {largest_gap: np.ptp(rates), largest_shortfall: 1.0 - rates.min() / rates.max()}[
-        interval
-    ]
+    true = np.ptp(rates) if interval is largest_gap else 1.0 - rates.min() / rates.max()
     found = [interval([(rng.binomial(sizes, rates) / sizes, sizes)], 0.9) for _ in range(n_samples)]
     covered = np.mean([low <= true + 1e-12 and true <= high + 1e-12 for _, low, high in found])
     assert covered >= 0.9 - 2.0 * np.sqrt(0.09 / n_samples)

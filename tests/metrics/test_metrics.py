@@ -217,9 +217,8 @@ def test_weights_equal_repeated_rows(metric, table):
 def test_metrics_of_predictions_take_labels_only(metric):
     groups = {"sensitive_features": list("aabb")}
     for scores in ([0.1, 0.9, 0.4, 0.6], np.array([0.1, 0.9, 0.4, 0.6], dtype=object)):
-        with pytest.raises(
-            ValueError, match=r"y_pred .*such as 0\.1.* Pass predictions, not scores"
-        ):
+        said = r"y_pred .*such as 0\.1.* Pass predictions, not scores"
+        with pytest.raises(ValueError, match=said):
             metric([0, 1, 0, 1], scores, **groups)
     metric([0, 1, 0, 1], np.array([0, 1, 1, 1], dtype=object), **groups)
     with pytest.raises(ValueError, match="different types"):

@@ -102,9 +102,8 @@ def test_a_fold_without_weight():
 def test_rows_of_unknown_group():
     """They count in the accuracy of a fold, and not in its gap."""
     some = np.where(np.arange(len(Y)) % 7, np.array(["a", "b"])[GROUPS], None)
-    clf = fc.FairLogisticClassifierCV(
-        kappas=[0.1], cv=2, max_gap=1.0, groups_missing="ignore_in_constraint"
-    ).fit(X, Y, sensitive_features=some)
+    clf = fc.FairLogisticClassifierCV(kappas=[0.1], cv=2, max_gap=1.0)
+    clf.set_params(groups_missing="ignore_in_constraint").fit(X, Y, sensitive_features=some)
     for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
         model = fc.FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
         model.fit(X[train], Y[train], sensitive_features=some[train])
@@ -186,9 +185,8 @@ def test_a_search_has_all_parameters_of_the_classifier():
     assert set(fc.FairLogisticClassifier().get_params()) < set(search.get_params())
     assert search.bind(X, y, sensitive_features=groups).constraints[0].kappa == 0.2
     path = fc.fairness_path(search, X, y, sensitive_features=groups, kappas=[0.1])
-    alone = fc.fairness_path(
-        fc.FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1]
-    )
+    given = {"sensitive_features": groups, "kappas": [0.1]}
+    alone = fc.fairness_path(fc.FairLogisticClassifier(), X, y, **given)
     assert_allclose(path.estimators[0].coef_, alone.estimators[0].coef_)
     search.set_params(enforce="decision", alpha=0.01).fit(X, y, sensitive_features=groups)
     assert search.decision_gap_ <= search.kappa_ and search.alpha_ == 0.01

@@ -54,9 +54,8 @@ def test_the_preconditioner_is_the_curvature_of_loss_and_penalty(rng):
     second[:-1] += alpha
     assert_allclose(model.preconditioner(), second**-0.5)
     assert len(model.preconditioner()) == model.n_parameters
-    free = LeafModel.of(
-        features, X, np.ones(50), np.zeros(7), curvature=curvature, fit_intercept=False
-    )
+    options = {"curvature": curvature, "fit_intercept": False}
+    free = LeafModel.of(features, X, np.ones(50), np.zeros(7), **options)
     assert len(free.preconditioner()) == free.n_parameters == 6
 
 

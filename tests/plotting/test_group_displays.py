@@ -247,9 +247,8 @@ def test_groups_with_the_same_text_are_all_drawn(n_groups, model):
     dots = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=groups).dots_
     assert len(dots) == min(n_groups, 8)
     for name in names[:2]:  # with many groups, the other one may be among those not shown
-        display = GroupRateDisplay.from_estimator(
-            model, X, Y, sensitive_features=groups, reference=name
-        )
+        given = {"sensitive_features": groups, "reference": name}
+        display = GroupRateDisplay.from_estimator(model, X, Y, **given)
         assert display.reference == f"a={name[0]!r}, b={name[1]!r}"
         assert shown <= 1 + len(display.curves) <= shown + 1
         assert display.reference not in display.curves
@@ -260,11 +259,10 @@ def test_rates_of_one_of_several_classes():
     X, groups = rng.standard_normal((300, 3)), rng.integers(0, 2, 300)
     y = np.array(["a", "b", "c"])[np.argmax(X + groups[:, None] * [0.0, 0.0, 1.0], axis=1)]
     model = LogisticRegression().fit(X, y)
+    given = {"sensitive_features": groups}
     with pytest.raises(ValueError, match="Pass pos_label"):
-        GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
-    display = GroupMetricsDisplay.from_estimator(
-        model, X, y, sensitive_features=groups, pos_label="c"
-    )
+        GroupMetricsDisplay.from_estimator(model, X, y, **given)
+    display = GroupMetricsDisplay.from_estimator(model, X, y, pos_label="c", **given)
     (table,) = display.tables.values()
     chosen = model.predict(X) == "c"
     rates = [chosen[groups == k].mean() for k in (0, 1)]
@@ -283,9 +281,8 @@ def test_curves_of_one_of_several_classes(method):
             kind.from_estimator(model, X, y, pos_label="none", **chosen)
     decided = model.predict(X) == "mid"
     for rate, rows in (("selection_rate", y != ""), ("true_positive_rate", y == "mid")):
-        display = draw(
-            GroupRateDisplay.from_estimator(model, X, y, rate=rate, pos_label="mid", **chosen)
-        )
+        options = {"rate": rate, "pos_label": "mid", **chosen}
+        display = draw(GroupRateDisplay.from_estimator(model, X, y, **options))
         for name, curve in display.curves.items():
             expected = [decided[rows & (one == GROUPS)].mean() for one in (display.reference, name)]
             assert curve.at_threshold == pytest.approx(expected)

@@ -77,9 +77,8 @@ def test_other_models_can_be_added():
     display.add_points("far", (0.5, 0.1))
     (left, right), (low, high) = display.ax_.get_xlim(), display.ax_.get_ylim()
     assert -0.01 < left <= 0.0 and right > 0.5 and low < 0.1 and high > 0.8
-    looks = {
-        (line.get_marker(), line.get_color()) for line in [display.line_, *display.points_.values()]
-    }
+    lines = [display.line_, *display.points_.values()]
+    looks = {(line.get_marker(), line.get_color()) for line in lines}
     assert len(looks) == 4
 
 

@@ -237,10 +237,8 @@ def test_rows_are_hashed_by_their_values():
     tables.append(tables[1].rename({"a": "c"}))
     hashes = [provenance(None, rows)["data"] for rows in tables]
     assert hashes[0] == hashes[1] != hashes[2]
-    parameters = [
-        provenance(fc.FairLogisticClassifier(kappa=kappa))["parameters"]
-        for kappa in (0.1, 0.1, 0.2)
-    ]
+    models = [fc.FairLogisticClassifier(kappa=kappa) for kappa in (0.1, 0.1, 0.2)]
+    parameters = [provenance(model)["parameters"] for model in models]
     assert parameters[0] == parameters[1] != parameters[2]
     with pytest.raises(TypeError, match="sensitive_features is no text: rows are passed by posi"):
         provenance(MODEL, X, sensitive_features=GROUPS)

@@ -17,11 +17,6 @@ from fairconstrained.solvers.primal_dual import constraint_features
 DEEP = DeepNetwork((5, 4, 3))
 
 
-def random_parameters(model: MultiplierModel, features: np.ndarray) -> np.ndarray:
-    rng = np.random.RandomState(0)
-    return model.start(features, rng.standard_normal(len(features)), rng)
-
-
 def test_plain_steps_are_those_of_the_formula() -> None:
     problem = PROBLEMS["two constraints"]()
     steps = {"max_iter": 20, "check_every": 20, "polish": False}
@@ -40,12 +35,9 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     slope = CompositeFunction(slope=np.ones(1))
     falling = CompositeFunction(slope=-np.ones(1), level=1.0)
     problem = Problem(slope, (falling,), Box(-5.0, 5.0), n_variables=1)
-    extrapolated, plain = (
-        LagrangianDescentAscent(0.5, 0.5, extrapolation=theta, max_iter=500, polish=False).minimize(
-            problem
-        )
-        for theta in (1.0, 0.0)
-    )
+    solver = LagrangianDescentAscent(0.5, 0.5, extrapolation=1.0, max_iter=500, polish=False)
+    extrapolated = solver.minimize(problem)
+    plain = solver.set_params(extrapolation=0.0).minimize(problem)
     assert extrapolated.converged
     assert extrapolated.w == pytest.approx([1.0], abs=1e-4)
     assert extrapolated.multipliers == pytest.approx([1.0], abs=1e-4)
@@ -55,7 +47,8 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
 @pytest.mark.parametrize("model", [Network(hidden=5), DEEP], ids=repr)
 def test_gradient_of_a_model_is_that_of_finite_differences(model: MultiplierModel) -> None:
     features = np.random.RandomState(1).standard_normal((4, 3))
-    theta = random_parameters(model, features)
+    rng = np.random.RandomState(0)
+    theta = model.start(features, rng.standard_normal(len(features)), rng)
     v = np.array([1.0, -2.0, 0.5, 3.0])
     v[model.multipliers(theta, features) == 0.0] = 0.0
     numeric = np.array(

@@ -171,10 +171,6 @@ def test_idca_is_algorithm_1_with_algorithm_2(kappa) -> None:
     assert np.count_nonzero(on_constraints) >= 20
 
 
-def on_a_ball():
-    return classification(DemographicParity(0.0), domain=L2Ball(0.3))
-
-
 def algorithm_3_of_idca(problem, tolerances):
     """IDCA, algorithm 3: its answer after every step, and the number of steps on constraints.
 
@@ -196,7 +192,8 @@ def algorithm_3_of_idca(problem, tolerances):
 
 @pytest.mark.parametrize("name", ["zero gap", "infeasible start", "ball"])
 def test_ssg_is_algorithm_3_of_idca(name) -> None:
-    problem = on_a_ball() if name == "ball" else PROBLEMS[name]()
+    ball = classification(DemographicParity(0.0), domain=L2Ball(0.3))
+    problem = ball if name == "ball" else PROBLEMS[name]()
     expected, on_constraints = algorithm_3_of_idca(problem, [1e-3] * STEPS)
     solver = solvers.SwitchingSubgradient.paper(max_iter=STEPS, check_every=1)
     assert isinstance(solver.steps, solvers.StaticTolerance)

@@ -245,7 +245,6 @@ def test_arguments_of_near_stationarity(name: str) -> None:
 
 
 def test_warm_starts_of_another_problem() -> None:
+    solver = solvers.AugmentedLagrangian()
     with pytest.raises(ValueError, match=r"warm\.w must have"):
-        solvers.AugmentedLagrangian().minimize(
-            PROBLEM, warm=solvers.AugmentedLagrangian().minimize(OTHER)
-        )
+        solver.minimize(PROBLEM, warm=solver.minimize(OTHER))

@@ -1,5 +1,7 @@
 """Tests of averages over pairs of rows of the same query, against their definition."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from _support.pairs import mean_over_pairs
@@ -29,24 +31,14 @@ def rows(seed=0, n_queries=N_QUERIES, n_groups=2, length=12):
 
 def gaps(phi, y, groups, weight, query, scores):
     """Return the differences of every query and ordered pair of groups, by name."""
-    out = {}
+    out, names = {}, np.unique(groups)
     for q in np.unique(query):
-        for a in np.unique(groups):
-            for b in np.unique(groups):
-                if a != b:
-                    ends = [
-                        mean_over_pairs(
-                            phi,
-                            scores,
-                            weight,
-                            (query == q) & (groups == g) & (y > 0),
-                            (query == q) & (groups == h) & (y < 0),
-                        )
-                        for g, h in ((a, b), (b, a))
-                    ]
-                    where = f" | query {q}"
-                    title = f"error({a}+, {b}-{where}) - error({b}+, {a}-{where}) <= 0.1"
-                    out[title] = ends[0] - ends[1]
+        cells = {(k, s): (query == q) & (groups == k) & (y == s) for k in names for s in (1, -1)}
+        for a, b in permutations(names, 2):
+            pairs = [(cells[a, 1], cells[b, -1]), (cells[b, 1], cells[a, -1])]
+            ends = [mean_over_pairs(phi, scores, weight, *pair) for pair in pairs]
+            title = f"error({a}+, {b}- | query {q}) - error({b}+, {a}- | query {q}) <= 0.1"
+            out[title] = ends[0] - ends[1]
     return out
 
 
@@ -55,8 +47,7 @@ def gaps(phi, y, groups, weight, query, scores):
 def test_the_constraint_is_its_definition(loss, n_groups):
     y, groups, weight, query, scores = rows(n_groups=n_groups)
     term = QueryParity(0.1, loss=loss).bind(y, groups, weight, query)
-    phi = LOSSES[loss]()
-    expected = gaps(lambda t: phi.value(np.array([t]))[0], y, groups, weight, query, scores)
+    expected = gaps(LOSSES[loss]().value, y, groups, weight, query, scores)
     assert set(term.names) == set(expected)
     assert_allclose(term.gap(scores), [expected[name] for name in term.names], rtol=1e-12)
     assert_allclose(term.value(scores), term.gap(scores) - 0.1)
@@ -81,15 +72,10 @@ def test_the_objective_is_its_definition(average):
     keep = np.random.default_rng(1).random(len(y)) < 0.8  # queries of different lengths
     y, weight, query, scores = y[keep], weight[keep], query[keep], scores[keep]
     value = QueryPairLoss("logistic", average=average).bind(y, weight, query).value(scores)[0]
-    means, masses = [], []
+    means, masses, phi = [], [], LOSSES["logistic"]().value
     for q in np.unique(query):
         first, second = ((query == q) & (y == label) for label in (1, -1))
-        loss = LOSSES["logistic"]()
-        means.append(
-            mean_over_pairs(
-                lambda t, loss=loss: loss.value(np.array([t]))[0], scores, weight, first, second
-            )
-        )
+        means.append(mean_over_pairs(phi, scores, weight, first, second))
         masses.append(weight[first].sum() * weight[second].sum())
     expected = np.average(means, weights=masses if average == "pairs" else None)
     assert value == pytest.approx(expected, rel=1e-12)

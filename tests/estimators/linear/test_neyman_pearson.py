@@ -15,7 +15,7 @@ from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
 from fairconstrained.terms.classes import class_losses
 
-labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
+LABELS = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
 
 
 WEIGHT = np.linspace(0.5, 2.0, 10)
@@ -90,20 +90,12 @@ def test_bounds_of_unknown_classes_are_reported(iris):
         fc.NeymanPearsonClassifier(kappa={"rose": 1.0}).fit(*iris)
 
 
-def term(function, bounds=(0.5, 0.7)):
-    return class_losses(function, labels_of_rows, WEIGHT, [2, 0], bounds, ["two", "none"])
-
-
-@pytest.fixture
-def scores(rng):
-    return rng.normal(size=(10, 3))
-
-
 @pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
-def test_term_is_the_formula_and_its_gradient(function, scores, rng):
-    made, v = term(function), rng.normal(size=2)
+def test_term_is_the_formula_and_its_gradient(function, rng):
+    scores = rng.normal(size=(10, 3))
+    made, v = class_losses(function, LABELS, WEIGHT, [2, 0], (0.5, 0.7)), rng.normal(size=2)
     for j, (k, bound) in enumerate([(2, 0.5), (0, 0.7)]):
-        rows = np.flatnonzero(labels_of_rows == k)
+        rows = np.flatnonzero(k == LABELS)
         value = function.value
         pairs = [sum(value(scores[i, k] - scores[i, m]) for m in range(3) if m != k) for i in rows]
         assert_allclose(made.value(scores)[j], np.average(pairs, weights=WEIGHT[rows]) - bound)
@@ -137,10 +129,6 @@ class HalfSpace(Domain):
         return gradient + max(-gradient.mean(), 0.0)
 
 
-def data():
-    return make_biased_classification(300, 5, gap=0.4, class_sep=1.0, random_state=3)
-
-
 def fitted(X, y, groups, **options):
     return fc.FairLogisticClassifier(kappa=0.05, **options).fit(X, y, sensitive_features=groups)
 
@@ -150,7 +138,7 @@ def fitted(X, y, groups, **options):
 @pytest.mark.parametrize("name", [*DOMAINS, "half space"])
 def test_a_scale_of_all_features_with_the_inverse_radius_changes_nothing(name, constraint, scale):
     make = {**DOMAINS, "half space": lambda b: HalfSpace(0.3 * b)}[name]
-    X, y, groups = data()
+    X, y, groups = make_biased_classification(300, 5, gap=0.4, class_sep=1.0, random_state=3)
     one = fitted(X, y, groups, constraint=constraint, domain=make(0.3), alpha=1e-3)
     options = {"domain": make(0.3 / scale), "alpha": 1e-3 * scale**2}
     other = fitted(X * scale, y, groups, constraint=constraint, **options)

@@ -24,10 +24,6 @@ def ranker():
     return fitted()
 
 
-def hinge(t):
-    return np.maximum(1.0 - t, 0.0)
-
-
 def cells(scores, phi):
     """Return the means over the pairs of every query: of 0 above 1 and of 1 above 0, by loops."""
     out = []
@@ -59,7 +55,8 @@ def test_the_constraints_hold_and_bind(ranker):
 def test_gaps_are_those_of_loops_over_pairs(ranker):
     scores = ranker.predict(X)
     assert_allclose(scores, X @ ranker.coef_)
-    proxies, errors = cells(scores, hinge), cells(scores, lambda t: (t < 0) + 0.5 * (t == 0))
+    proxies = cells(scores, lambda t: np.maximum(1.0 - t, 0.0))
+    errors = cells(scores, lambda t: (t < 0) + 0.5 * (t == 0))
     assert ranker.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max(), abs=1e-9)
     assert ranker.gap_ <= 0.1 + 1e-4
     largest = np.abs(errors[:, 0] - errors[:, 1]).max()
