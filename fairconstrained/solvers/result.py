@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,7 +216,7 @@ class Measured:
         """The multipliers of the certificate, shape (n_constraints,)."""
         return self.certified.dense()
 
-    @property
+    @cached_property
     def figures(self) -> dict[str, float]:
         """Objective, violation and KKT residual, by the names that results have for them."""
         return {name: getattr(self, name) for name in ("objective", "violation", "kkt_residual")}

@@ -41,7 +41,7 @@ class AffineHead(Term):
         if self.combination is None:
             object.__setattr__(self, "combination", identity(np.size(self.offset)))
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:  # type: ignore[override]
         """The number of outputs."""
         return int(self.combination.shape[0])
@@ -110,7 +110,7 @@ class AffineHead(Term):
 
     def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
         """Return the gradient of <v, some outputs> with respect to the statistics."""
-        if self._pairs is None:  # rows of sparse matrices are found slowly
+        if sp.issparse(self._small):  # rows of sparse matrices are found slowly
             return super().vjp_of(statistics, outputs, v)
         return np.asarray(self.averages_vjp(statistics, v @ self._small[outputs]))
 
