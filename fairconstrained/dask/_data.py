@@ -28,7 +28,7 @@ from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData
-from fairconstrained.shards.rows import AtomRows
+from fairconstrained.shards.sums import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.typing import Array
 

@@ -19,7 +19,7 @@ from fairconstrained.data import inputs
 from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.feature_map import FeatureMap
 from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
-from fairconstrained.shards.rows import Block, Sums
+from fairconstrained.shards.sums import Block, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix

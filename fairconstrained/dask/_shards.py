@@ -16,8 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from fairconstrained.dask._rows import Prepared, Totals, packed, unpacked
-from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import LocalShards, Shards, Sums
+from fairconstrained.shards.sums import LocalShards, Shard, Shards, Sums
 from fairconstrained.utils.registry import import_extra
 from fairconstrained.utils.typing import Array
 

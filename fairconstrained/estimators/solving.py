@@ -13,8 +13,7 @@ from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
-from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import LocalShards
+from fairconstrained.shards.sums import LocalShards, Shard
 from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactHessian

@@ -12,8 +12,16 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.rows import AtomRows, BlockSum, Place, Shard, Sums
-from fairconstrained.shards.sums import LocalShards, Shards, square_gradient
+from fairconstrained.shards.sums import (
+    AtomRows,
+    BlockSum,
+    LocalShards,
+    Place,
+    Shard,
+    Shards,
+    Sums,
+    square_gradient,
+)
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.numerics import blocks, only_ones
 from fairconstrained.utils.typing import Array

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.rows import Block, BlockSum, Sums
-from fairconstrained.shards.sums import Request, statistics_of
+from fairconstrained.shards.sums import Block, BlockSum, Request, Sums, statistics_of
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.utils.numerics import middle_of_gap

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, SelectionRate, make_biased_classification
 from fairconstrained.data import validation
-from fairconstrained.shards import rows as shard_rows
+from fairconstrained.shards import sums as shard_sums
 from fairconstrained.shards.model import ShardedData, drawn
 from fairconstrained.utils import numerics as row_blocks
 from fairconstrained.utils.numerics import grouped
@@ -33,7 +33,7 @@ def many(monkeypatch):
     """Let a few thousand rows count as many, in several blocks."""
     monkeypatch.setattr(validation, "MANY_ROWS", 1000)
     monkeypatch.setattr(row_blocks, "_BLOCK", 700)
-    monkeypatch.setattr(shard_rows, "_BLOCK_ROWS", 512)
+    monkeypatch.setattr(shard_sums, "_BLOCK_ROWS", 512)
 
 
 def drawn_rows(dtype=np.float32, n_groups=3):

@@ -7,9 +7,8 @@ from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.rows import AtomRows, Shard
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.shards.sums import LocalShards
+from fairconstrained.shards.sums import AtomRows, LocalShards, Shard
 from fairconstrained.terms.cell_means import rates_on_line, zeros_on_line
 from fairconstrained.utils.numerics import score_below_share
 from tests.shards.test_shards import bound, in_shards

@@ -14,8 +14,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.rows import AtomRows, Shard
-from fairconstrained.shards.sums import LocalShards
+from fairconstrained.shards.sums import AtomRows, LocalShards, Shard
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
 N_ROWS = 3000
