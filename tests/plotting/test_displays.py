@@ -1,13 +1,21 @@
-"""Tests of FairnessPathDisplay: the points are the gaps and accuracies of the models."""
+"""Displays of paths and of convergence, and arguments of displays that are not valid."""
+
+from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
 from _support.drawing import draw, plt, three_groups
+from _support.problems import PROBLEMS
 from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
+from fairconstrained import plotting
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.plotting import FairnessPathDisplay
+from fairconstrained.plotting import ConvergenceDisplay, FairnessPathDisplay
+from fairconstrained.solvers import IPC, AugmentedLagrangian
+from fairconstrained.solvers.result import Trace
 
 X, Y, GROUPS = three_groups()
 
@@ -131,3 +139,145 @@ def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path
 def test_points_need_a_name():
     with pytest.raises(ValueError, match="name must be a string"):
         FairnessPathDisplay([0.1], [0.8]).plot().add_points([0.1], [0.8])
+
+
+@pytest.fixture(scope="module")
+def results():
+    problem = PROBLEMS["demographic parity"]()
+    return {"IPC": IPC().minimize(problem), "AL": AugmentedLagrangian().minimize(problem)}
+
+
+def trace_of(*violations, residual=1e-3):
+    trace = Trace()
+    for k, violation in enumerate(violations, 1):
+        trace.append(
+            iteration=k, data_passes=2.0 * k, seconds=0.1 * k, objective=0.5 + 1.0 / k,
+            violation=violation, kkt_residual=residual,
+        )  # fmt: skip
+    return trace
+
+
+def test_lines_show_the_traces(results):
+    display = draw(ConvergenceDisplay.from_results(results))
+    assert list(display.lines_) == ["IPC", "AL"]
+    for name, result in results.items():
+        objective, violation, residual = display.lines_[name]
+        assert objective.get_xdata() == pytest.approx(result.trace.data_passes)
+        assert objective.get_ydata() == pytest.approx(result.trace.objective)
+        assert residual.get_ydata() == pytest.approx(result.trace.kkt_residual)
+        positive = np.asarray(result.trace.violation) > display.feasible
+        shown = np.asarray(violation.get_ydata())[positive]
+        assert shown == pytest.approx(np.asarray(result.trace.violation)[positive])
+    assert [axis.get_yscale() for axis in display.axes_] == ["linear", "symlog", "log"]
+
+
+@pytest.mark.parametrize("x", ["seconds", "iteration"])
+def test_x(results, x):
+    display = draw(ConvergenceDisplay.from_results(results["IPC"], x=x))
+    line = display.lines_["IPC"][0]
+    assert line.get_xdata() == pytest.approx(getattr(results["IPC"].trace, x))
+
+
+def test_reference_gives_the_relative_gap(results):
+    best = results["IPC"].objective - 0.1
+    display = draw(ConvergenceDisplay.from_results(results, reference=best))
+    gap = (np.asarray(results["AL"].trace.objective) - best) / best
+    assert display.lines_["AL"][0].get_ydata() == pytest.approx(np.abs(gap))
+    assert display.axes_[0].get_yscale() == "log"
+    assert "gap" in display.axes_[0].get_ylabel()
+
+
+def test_violations_of_zero_are_drawn_at_the_bottom():
+    display = draw(ConvergenceDisplay({"run": trace_of(0.1, 0.0, 1e-6, 0.0)}).plot())
+    shown = display.lines_["run"][1].get_ydata()
+    low, high = display.axes_[1].get_ylim()
+    assert np.all((shown > low) & (shown < high))
+    assert shown[1] == shown[3] < shown[2] < shown[0]
+    assert 0.0 in display.axes_[1].get_yticks()
+
+
+def test_non_finite_values_are_not_drawn():
+    trace = trace_of(0.1, 0.2, np.nan)
+    trace.objective[-1] = np.inf
+    display = draw(ConvergenceDisplay({"run": trace}).plot())
+    assert np.isfinite(display.lines_["run"][0].get_ydata()).tolist() == [True, True, False]
+
+
+def test_x_is_logarithmic_for_runs_of_different_lengths():
+    runs = {"short": trace_of(0.1, 0.0), "long": trace_of(*np.full(50, 0.1))}
+    assert ConvergenceDisplay(runs).plot().axes_[0].get_xscale() == "log"
+    assert ConvergenceDisplay(runs).plot(log_x=False).axes_[0].get_xscale() == "linear"
+    assert ConvergenceDisplay({"long": runs["long"]}).plot().axes_[0].get_xscale() == "linear"
+
+
+def test_given_axes_are_used(results):
+    figure, axes = plt.subplots(3, 1)
+    display = draw(ConvergenceDisplay.from_results(results, axes=axes))
+    assert display.figure_ is figure
+    assert display.axes_.tolist() == axes.tolist()
+    assert axes[0].get_legend() is not None
+    assert not figure.legends
+
+
+N = 60
+FEW, LABELS, MEMBERS = fc.make_biased_classification(N, 3, gap=0.4, random_state=0)
+MODEL = fc.FairLogisticClassifier().fit(FEW, LABELS, sensitive_features=MEMBERS)
+NAN = float("nan")
+TRACE = MODEL.result_.trace
+
+
+def convergence(name, value):
+    ConvergenceDisplay(**{"traces": {"a": TRACE}, name: value}).plot()
+
+
+def curve(name, value):
+    options = {"gaps": [0.1, 0.05], "accuracies": [0.8, 0.7], name: value}
+    FairnessPathDisplay(**options).plot()
+
+
+def only(function):
+    return lambda name, value: function(**{name: value})
+
+
+def fitted(kind):
+    rows = {"X": FEW, "y": LABELS, "sensitive_features": MEMBERS}
+    return lambda name, value: kind.from_estimator(**{"estimator": MODEL, **rows, name: value})
+
+
+RATES, METRICS = fitted(plotting.GroupRateDisplay), fitted(plotting.GroupMetricsDisplay)
+DENSITIES = fitted(plotting.ScoreDensityDisplay)
+TABLES = [
+    (convergence, "traces", ["a", 3, {"a": 3}, [TRACE]]),
+    (convergence, "x", ["time", 3, ["seconds"], None]),
+    (convergence, "reference", ["a", NAN, [1.0], True, np.inf]),
+    (convergence, "feasible", ["a", NAN, 0, -1.0, None, [1.0]]),
+    (only(ConvergenceDisplay.from_results), "results", ["a", None, 3, {"a": 3}, [1], TRACE]),
+    (curve, "gaps", ["a", ["a", "b"], [NAN, NAN], [[0.1, 0.2]], [], [0.1]]),
+    (curve, "accuracies", ["a", None, [[0.1, 0.2]], [NAN, 0.8], [0.1]]),
+    (curve, "kappas", ["a", [NAN, 0.1], [0.1], [[0.1, 0.2]]]),
+    (curve, "unconstrained", ["a", 3, [0.1], ("a", "b"), (NAN, 0.1)]),
+    (curve, "points", ["a", 3, {"a": 3}, {"a": "xy"}, {"a": [1.0]}]),
+    (curve, "noise", ["a", 3, [0.1], ["a", "b"], [[0.1, 0.2]]]),
+    (curve, "chosen", ["a", 2, -1, 1.5, [1], True]),
+    (only(FairnessPathDisplay.from_path), "path", ["a", None, 3, MODEL]),
+    (METRICS, "metrics", ["accuracy", None, 3, ["zz"], [3]]),
+    (METRICS, "ax", ["a", 3]),
+    (RATES, "ax", ["a", 3]),
+    (RATES, "kappa", ["a", -1.0, NAN, [1.0], True, 1.5]),
+    (RATES, "threshold", ["a", NAN, [1.0], True]),
+    (RATES, "y", ["a", 3, LABELS + 5, np.full(N, NAN), [None] * N]),
+    (RATES, "X", [FEW[:-1]]),
+    (DENSITIES, "threshold", ["a", NAN, [1.0], True]),
+    (DENSITIES, "ax", ["a", 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "value"),
+    [(call, name, value) for call, name, values in TABLES for value in values],
+)
+def test_the_error_names_the_argument(call, name, value):
+    with pytest.raises((ValueError, TypeError)) as found:
+        call(name, value)
+    assert re.search(rf"\b{name}\b", str(found.value)), found.value
+    assert len(str(found.value)) > 20
