@@ -31,8 +31,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from fairconstrained.bounds.fenchel import Box
-from fairconstrained.bounds.lagrangian import Lagrangian, pooled_rows
-from fairconstrained.bounds.relaxation import EnvelopePoint, Relaxation
+from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation, pooled_rows
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.utils.typing import Array
 

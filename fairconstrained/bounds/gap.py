@@ -12,11 +12,9 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from fairconstrained.bounds.branching import Branching
-from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.bounds.relaxation import EnvelopePoint, Relaxation
+from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation
 from fairconstrained.bounds.several_classes import class_bound, is_multinomial, of_probabilities
-from fairconstrained.bounds.table_relaxation import TableRelaxation
-from fairconstrained.bounds.tables import Tables, tabulated
+from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel

@@ -6,7 +6,12 @@ of the row,
 .. math:: \varphi(s) = \sum_k a_k g_k(s), \qquad g_k(s) = f_k(\pm (s + t_k)),
 
 with convex losses and bounded, increasing surrogates f. It is tabulated on a grid that contains all
-kinks, see :mod:`~fairconstrained.bounds.table_relaxation`.
+kinks.
+
+Between points of distance h, :math:`\varphi` is above the line through its values less :math:`h^2
+/ 8 \max \varphi''`. The convex minorant of values lowered by that has the slopes of an isotonic
+regression. Outside of the grid the losses are above their tangents at its ends, and surrogates
+above their limits: the values at the ends are lowered, and the slopes clipped, to these.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.isotonic import isotonic_regression
 
-from fairconstrained.bounds.lagrangian import Lagrangian
+from fairconstrained.bounds.fenchel import RelaxedPoint
+from fairconstrained.bounds.relaxation import Lagrangian
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
@@ -195,3 +202,196 @@ def _of_kinds(part: CompositeFunction, outputs: Array, first: Array, unit: Array
         both,
         (functions, np.repeat([1.0, -1.0], len(thresholds)), np.tile(-thresholds, 2)),
     )
+
+
+_FLOOR = 0.005  # of the range of slopes: the least curvature, see Relaxation
+
+
+@dataclass(frozen=True, eq=False)
+class TableRelaxation:
+    """The convex minorants of tables at some multipliers."""
+
+    lagrangian: Tables  # the functions
+    multipliers: Array  # lambda, (n_constraints,)
+
+    box = None
+    tilt = 0.0
+
+    @cached_property
+    def _each(self) -> Array:
+        return np.append(1.0, self.multipliers)
+
+    @property
+    def level(self) -> float:
+        """What is added."""
+        return float(self.lagrangian.level @ self._each)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weights a of the functions, (n_functions, n_kinds)."""
+        return np.tensordot(self._each, self.lagrangian.coefficients, 1)
+
+    @property
+    def _of_losses(self) -> Array:
+        losses = self.weights[self.lagrangian.basis.convex].sum(axis=0)
+        return np.maximum(losses, np.finfo(float).tiny)
+
+    def _share(self, weights: Array) -> Array:
+        rates = np.abs(weights[..., ~self.lagrangian.basis.convex, :]).sum(axis=-2)
+        return (rates / self._of_losses).max(axis=-1)
+
+    @property
+    def bend(self) -> float:
+        """The largest share of surrogates in the function of a row."""
+        return float(self._share(self.weights))
+
+    @property
+    def bends(self) -> Array:
+        """The same of each constraint with a multiplier of one."""
+        return self._share(self.lagrangian.coefficients[1:])
+
+    @property
+    def bounded_below(self) -> bool:
+        """Whether no loss is subtracted."""
+        return bool(np.all(self.weights[self.lagrangian.basis.convex] >= 0.0))
+
+    @property
+    def least(self) -> Array:
+        """A lower bound on each function: losses are at least 0, surrogates between 0 and 1."""
+        rates = np.minimum(self.weights[~self.lagrangian.basis.convex], 0.0).sum(axis=0)
+        return self.lagrangian.weight * rates[self.lagrangian.kind]
+
+    @cached_property
+    def minorant(self) -> tuple[Array, Array]:
+        """Its values at the points, (n_kinds, n_points), and the slopes between them."""
+        points, basis, a = self.lagrangian.points, self.lagrangian.basis, self.weights
+        of_basis, slopes_of_basis = self.lagrangian.values
+        steps = np.diff(points)
+        values = a.T @ of_basis
+        bend = np.maximum(a * basis.curvature[:, 1:], a * basis.curvature[:, :1]).sum(axis=0)
+        inner = np.concatenate([[0.0], steps[1:-1], [0.0]])
+        wider = np.maximum(inner[1:], inner[:-1])  # of the steps on both sides
+        values[:, 1:-1] -= np.maximum(bend, 0.0)[:, None] * wider**2 / 8.0
+        # beyond the grid a surrogate goes on to 0 or 1, and losses are above their tangents
+        limits = np.array([basis.signs < 0.0, basis.signs > 0.0]).T - of_basis[:, [1, -2]]
+        falls = np.minimum(a[:, :, None] * limits[:, None], 0.0)[~basis.convex].sum(axis=0)
+        ends = np.einsum("ks,ke->se", a[basis.convex], slopes_of_basis[basis.convex][:, [1, -2]])
+        values[:, [1, -2]] += falls
+        values[:, [0, -1]] = values[:, [1, -2]] + ends * (points[[0, -1]] - points[[1, -2]])
+        lowered, slopes = values, np.diff(values, axis=1) / steps
+        # one regression for all kinds, which are too far from each other to be pooled
+        apart = np.arange(len(slopes))[:, None] * (2.0 * np.ptp(slopes) + 1.0)
+        weights = np.tile(steps, len(slopes))
+        monotone = isotonic_regression((slopes + apart).ravel(), sample_weight=weights)
+        monotone = monotone.reshape(slopes.shape) - apart
+        slopes = np.clip(monotone, ends[:, :1], ends[:, 1:])
+        kept = np.sum(monotone < ends[:, :1], axis=1)  # to the left slopes are raised
+        start, kinds = values[:, :1], np.arange(len(slopes))
+        heights = np.append(start, start + np.cumsum(monotone * steps, axis=1), axis=1)[kinds, kept]
+        values = np.append(0.0 * start, np.cumsum(slopes * steps, axis=1), axis=1)
+        values += (heights - values[kinds, kept])[:, None]
+        # sums over steps to far points lose digits
+        values -= np.maximum(values - lowered, 0.0).max(axis=1, keepdims=True)
+        return values, slopes
+
+    @cached_property
+    def rounded(self) -> tuple[Array, Array, Array, Array]:
+        """The minorant with parabolas in place of kinks, around each point.
+
+        Returns the middles where they begin, (n_points,), and there the values and slopes, and
+        the second derivatives, (n_kinds, n_points).
+        """
+        points, (values, slopes) = self.lagrangian.points, self.minorant
+        middles = np.concatenate([points[:1], 0.5 * (points[1:] + points[:-1]), points[-1:]])
+        slopes = np.concatenate([slopes[:, :1], slopes, slopes[:, -1:]], axis=1)
+        bends = np.diff(slopes, axis=1) / np.diff(middles)
+        starts = np.append(values[:, :1], 0.5 * (values[:, 1:] + values[:, :-1]), axis=1)
+        return middles[:-1], starts, slopes[:, :-1], bends
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """The points where the straight part that an interval is in begins and ends."""
+        _, slopes = self.minorant
+        places = np.arange(slopes.shape[1])
+        begins = np.diff(slopes, axis=1, prepend=-np.inf) > 0.0
+        first = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
+        closes = np.append(begins[:, 1:], np.ones((len(slopes), 1), bool), axis=1)
+        last = np.where(closes, places + 1, len(places))
+        return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+
+    def at(self, w: Array) -> TablePoint:
+        """Return the relaxation at a point: one forward pass."""
+        scores, pullback = self.lagrangian.model.forward(w)
+        middles = self.rounded[0]
+        nearest = np.maximum(np.searchsorted(middles, scores) - 1, 0)
+        return TablePoint(self, w, scores, pullback, nearest)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePoint(RelaxedPoint):
+    """A point of a relaxation by tables."""
+
+    nearest: Array  # the point of the grid that is nearest to every score, (n_rows,)
+
+    @cached_property
+    def _parabolas(self) -> tuple[Array, Array, Array, Array]:
+        """How far scores are from where parabolas begin, and the parabolas, (n_rows,) each."""
+        middles, *parabolas = self.relaxed.rounded
+        kind = self.relaxed.lagrangian.kind
+        starts, slopes, bends = (each[kind, self.nearest] for each in parabolas)
+        return self.scores - middles[self.nearest], starts, slopes, bends
+
+    @cached_property
+    def _values(self) -> Array:
+        away, start, slope, bend = self._parabolas
+        return self.relaxed.lagrangian.weight * (start + away * (slope + 0.5 * bend * away))
+
+    @cached_property
+    def _slopes(self) -> Array:
+        away, _, slope, bend = self._parabolas
+        return self.relaxed.lagrangian.weight * (slope + bend * away)
+
+    @cached_property
+    def _least_over_line(self) -> Array:
+        # the slopes at the nearest point are those between the slopes on both sides of it
+        tables = self.relaxed.lagrangian
+        height = tables.weight * self.relaxed.minorant[0][tables.kind, self.nearest]
+        return height - self._slopes * tables.points[self.nearest]
+
+    @property
+    def curvatures(self) -> Array:
+        """The second derivatives, with a floor."""
+        slopes, tables = self.relaxed.minorant[1], self.relaxed.lagrangian
+        floor = _FLOOR * (slopes[:, -1] - slopes[:, 0])
+        return tables.weight * np.maximum(self._parabolas[3], floor[tables.kind])
+
+    @cached_property
+    def _straight(self) -> tuple[Array, Array, Array]:
+        """The interval of every score, and the points where its straight part ends."""
+        tables, (first, last) = self.relaxed.lagrangian, self.relaxed.ends
+        before = self.scores < tables.points[self.nearest]
+        interval = np.clip(self.nearest - before, 0, first.shape[1] - 1)
+        return interval, first[tables.kind, interval], last[tables.kind, interval]
+
+    @cached_property
+    def gradient(self) -> Array:
+        """The constraints where functions are averages of both ends of the straight parts."""
+        tables, (_, first, last) = self.relaxed.lagrangian, self._straight
+        points, kinds = tables.points, tables.coefficients.shape[2]
+        part = np.clip((self.scores - points[first]) / (points[last] - points[first]), 0.0, 1.0)
+        mass = np.zeros((kinds, len(points)))
+        np.add.at(mass, (tables.kind, first), tables.weight * (1.0 - part))
+        np.add.at(mass, (tables.kind, last), tables.weight * part)
+        averages = tables.values[0] @ mass.T
+        return tables.level[1:] + np.einsum("fks,ks->f", tables.coefficients[1:], averages)
+
+    def moves(self) -> tuple[Array, Array]:
+        """Return how the gradient moves with w; of the touching points it is not known."""
+        tables, (first, last) = self.relaxed.lagrangian, self.relaxed.ends
+        points, values = tables.points, tables.values[0]
+        slopes = (values[:, last] - values[:, first]) / (points[last] - points[first])
+        by_kind = np.einsum("fks,ksj->fsj", tables.coefficients[1:], slopes)
+        by_row = tables.weight * by_kind[:, tables.kind, self._straight[0]]
+        moves = tables.model.rows_times(by_row)
+        assert moves is not None  # rows have one score
+        return moves, np.zeros((len(by_row), len(by_row)))

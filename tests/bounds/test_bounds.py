@@ -9,11 +9,9 @@ import fairconstrained as fc
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.bounds.branching import interpolated
 from fairconstrained.bounds.fenchel import Box
-from fairconstrained.bounds.lagrangian import Lagrangian
-from fairconstrained.bounds.relaxation import Relaxation
+from fairconstrained.bounds.relaxation import Lagrangian, Relaxation
 from fairconstrained.bounds.several_classes import class_bound
-from fairconstrained.bounds.table_relaxation import TableRelaxation
-from fairconstrained.bounds.tables import Tables
+from fairconstrained.bounds.tables import TableRelaxation, Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 from fairconstrained.functions.surrogates import Sigmoid
 
