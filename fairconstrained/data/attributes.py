@@ -274,9 +274,9 @@ def check_alike(column: Column, name: str) -> None:
 def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
     """Return the error that says what missing attributes may mean."""
     return ValueError(
-        f"{name} has missing values in {n_missing} of {n_rows} rows. Choose what they mean: "
-        "groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts these rows "
-        "in the loss and in no constraint; or leave these rows out."
+        f"{name} has missing values in {n_missing} of {n_rows} rows. Leave these rows out, or give "
+        "them a value. Estimators and reports have the parameter groups_missing: 'own_group' makes "
+        "them a group, 'ignore_in_constraint' counts them in the loss and in no constraint."
     )
 
 
@@ -303,8 +303,11 @@ def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tupl
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."
         ) from error
-    if names.dtype.kind == "f" and np.all(np.abs(names) < 2.0**53) and not np.any(names % 1.0):
-        names = names.astype(int)  # pandas has integers as floats where others are missing
+    if names.dtype.kind == "f":  # pandas has integers as floats where others are missing
+        wide = names.astype(float)
+        names = (
+            wide.astype(int) if np.all((np.abs(wide) < 2.0**53) & (wide % 1.0 == 0.0)) else names
+        )
     if not n_missing:
         return codes, names
     every = np.full(len(column), -1)

@@ -19,7 +19,7 @@ from fairconstrained.data.attributes import in_order, split_strata, with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_features, check_held, check_same_rows, explain_text
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.validation import as_frame, is_number
 
 NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -70,7 +70,7 @@ def column_position(argument: str, column: object, names: list[Any], n_columns: 
         return names.index(column)
     if is_number(column, Integral) and -n_columns <= column < n_columns:
         return int(column) % n_columns
-    has = f"the columns {names}" if names else f"{n_columns} columns without names"
+    has = f"the columns {names}" if names else f"{n_columns} columns whose names are no strings"
     raise ValueError(f"{argument}: X has no column {column!r}; it has {has}.")
 
 
@@ -158,10 +158,11 @@ class SensitiveColumns:
         return wanted
 
     def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
-        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
+        """Return X as something that has columns: a frame, else an ndarray or CSR."""
         check_held(name, X)
         if self.columns is None:
             return X
+        X = X if callable(self.columns) else as_frame(X)
         if hasattr(X, "columns"):
             self._check_labels(list(X.columns), name)
             return X

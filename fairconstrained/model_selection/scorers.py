@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
@@ -193,6 +194,8 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
+        if isinstance(groups, pd.DataFrame):  # fairlearn takes no other names than strings
+            groups = groups.set_axis([*map(str, groups.columns)], axis=1)
         if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
             return groups
         return _safe_indexing(getattr(groups, "toarray", lambda: groups)(), 0, axis=1)

@@ -148,7 +148,8 @@ class Evidence:
         rows = self.rows
         strata = rows.groups.attributes[0].columns if rows.groups.stratified else ()
         groups = [
-            np.append(part.names, "unknown")[part.codes] for part in (*rows.groups.columns, *strata)
+            np.append(part.names.astype(str), "unknown")[part.codes]
+            for part in (*rows.groups.columns, *strata)
         ]
         models = {name: output.model for name, output in rows.outputs.items()}
         predicted = [output.labels for output in rows.outputs.values()]

@@ -34,6 +34,7 @@ NUMBERS = {
     "list of int": ([3, 1, 7, 1, 3], [1, 3, 7]),
     "uint8": (np.array([3, 1, 200, 1], dtype="uint8"), [1, 3, 200]),
     "float": (np.array([0.5, -2.0, 0.5]), [-2.0, 0.5]),
+    "float16": (np.array([3.0, 1.0], "float16"), [1, 3]),
     "bool": (np.array([True, False]), [False, True]),
     "object": (np.array([3, 1, 2], dtype=object), [1, 2, 3]),
     "Int64": (pd.Series([3, 1, 2], dtype="Int64"), [1, 2, 3]),

@@ -77,6 +77,13 @@ def test_positions_and_functions_in_any_container(container):
     assert np.all(clf.coef_) and clf.groups_.tolist() == [False, True]
 
 
+def test_a_table_of_pyarrow(model):
+    rows = pytest.importorskip("pyarrow", reason="pyarrow is not installed").table(dict(TABLE))
+    clf = fitted(rows, sensitive_columns=["sex"])
+    assert_same(clf, model)
+    assert_array_equal(clf.predict(rows.select(FEATURES)), model.predict(TABLE))
+
+
 def test_the_sensitive_column_does_not_decide(model):
     scores = model.predict_proba(TABLE)
     exchanged = model.predict_proba(TABLE.assign(sex=1 - TABLE["sex"]))

@@ -130,6 +130,10 @@ def test_columns_of_x():
     assert called(clf, table, Y) == pytest.approx(-expected)
     kept = fc.make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
     assert kept(clf, table, Y) == pytest.approx(expected)
+    by_position = fc.make_fairness_scorer(theirs.demographic_parity_difference, sensitive_columns=5)
+    numbered = table.set_axis(range(6), axis=1)
+    clf = clf.set_params(sensitive_columns=5).fit(numbered, Y)
+    assert by_position(clf, numbered, Y) == pytest.approx(-expected)
 
 
 def test_weights_and_options():

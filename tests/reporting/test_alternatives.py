@@ -214,13 +214,14 @@ def test_a_report_says_where_it_comes_from():
     others = [
         fc.fairness_report(MODEL, X + np.eye(300, 3), Y, GROUPS),
         fc.fairness_report(MODEL, X, 1 - Y, GROUPS),
+        fc.fairness_report(MODEL, X, Y, GROUPS.astype("M8[Y]")),
         fc.fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
         *(
             fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > k)
             for k in (0.0, 0.1)
         ),
     ]
-    assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 6
+    assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 7
 
 
 def test_rows_are_hashed_by_their_values():
