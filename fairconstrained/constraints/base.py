@@ -15,7 +15,6 @@ from fairconstrained.constraints.measures import Compared
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning, warn
-from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
@@ -119,7 +118,7 @@ class Constraint(FieldParameters):
 
     kappa: float | None = None
     _: KW_ONLY
-    surrogate: str | ScalarFunction | None = None
+    surrogate: str | Surrogate | None = None
 
     @property
     def tolerance_slope(self) -> float | None:

@@ -70,7 +70,7 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         Whether groups are compared with each other, or each with all other groups together.
     """
 
-    surrogate: str | ScalarFunction = "quadratic"
+    surrogate: str | ScalarFunction = "quadratic"  # type: ignore[assignment]
     against: str = "pairs"
 
     by_label: ClassVar[bool] = True
