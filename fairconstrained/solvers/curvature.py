@@ -308,14 +308,20 @@ class Linearised:
         """Return multipliers and the step into the domain.
 
         Projections shorten, so that the quadratic of the whole space is a minorant of the dual at
-        any multipliers, and its maximisers rise to the dual's.
+        any multipliers, and its maximisers rise to the dual's. They are extrapolated (Nesterov),
+        until a step turns back (O'Donoghue and Candes 2015).
         """
         w, domain, quadratic = self.at.w, self.at.problem.domain, self.rows @ columns
-        active = guess
+        active = ahead = guess
+        momentum = 1.0
         for _ in range(_PROJECTIONS):
-            s, before = domain.project(w - free - columns @ active) - w, active
-            linear = values + self.rows @ s + quadratic @ before
-            active = capped_dual(quadratic, linear, cap, active)
-            if np.abs(active - before).max(initial=0.0) <= _STILL * (1.0 + active.sum()):
+            s = domain.project(w - free - columns @ ahead) - w
+            linear = values + self.rows @ s + quadratic @ ahead
+            before, active = active, capped_dual(quadratic, linear, cap, active)
+            if np.abs(active - ahead).max(initial=0.0) <= _STILL * (1.0 + active.sum()):
                 break
+            change = active - before
+            turned = (ahead - active) @ quadratic @ change > 0.0
+            last, momentum = momentum, 1.0 if turned else 0.5 + np.sqrt(0.25 + momentum**2)
+            ahead = active if turned else active + (last - 1.0) / momentum * change
         return active, s
