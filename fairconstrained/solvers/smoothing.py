@@ -112,7 +112,7 @@ class AugmentedLagrangian(Solver):
                 growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
             ):
                 failure = Status.STALLED
-            yield Iterate(at, multipliers, k, state, failure)
+            yield Iterate(at, end.active, k, state, failure)
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
             # makes the rounds harder: it grows only where a round did not halve the error.
             if error > 0.5 * before and error > 0.5 * start.tol:
@@ -121,19 +121,22 @@ class AugmentedLagrangian(Solver):
 
 
 class _Augmented(Evaluation):
-    """An augmented Lagrangian at a point, which is that of a problem without constraints."""
+    """An augmented Lagrangian at a point, which is that of a problem without constraints.
 
-    def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, **like: Any):
+    It is made from `like`, the evaluation of the problem at the point, if that is there.
+    """
+
+    def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, like: Any):
         super().__init__(*at)
-        self.plain = plain.at(self.w, **like)
+        self.plain = plain.at(self.w) if like is None else like
         self.multipliers = after = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
-        self._active = Multipliers.of(after)  # the same object: gradients are kept for it
+        self.active = Multipliers.of(after)  # the same object: gradients are kept for it
         growth = float(after @ after - multipliers @ multipliers)
         self.objective = self.plain.objective + growth / (2.0 * sigma)
 
     def gradient(self, *_: Any, **others: Any) -> Array:
         """Return the gradient: there are no constraints with multipliers of their own."""
-        return self.plain.gradient(self._active)
+        return self.plain.gradient(self.active)
 
 
 class Smoothing(Solver):
