@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.options import make_parser, parse
-from benchmarks.harness.tables import write_table
+from benchmarks.harness.results import write_table
 
 # A benchmark is a module beside this one, or the package of the fuzzer.
 BENCHMARKS = sorted({path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} | {"fuzz"})

@@ -22,13 +22,12 @@ import pandas as pd
 
 from benchmarks.harness.data import DATA, Data, generated, load, signs
 from benchmarks.harness.options import add_choice
-from benchmarks.harness.pages import Page, boxes
 from benchmarks.harness.processes import OverBudget, isolated, limited
-from benchmarks.harness.store import Store, stamp
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Page, Row, Store, boxes, ended, stamp, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.exceptions import IncompatibleSolverError
+from fairconstrained.functions.losses import LOSSES
 from fairconstrained.solvers import SOLVERS
 
 KAPPA = 0.05
@@ -104,9 +103,7 @@ def loss_bound(data: str, n_rows: int, loss: str) -> float:
 
     def mean_loss(model: FairLogisticClassifier, rows: np.ndarray) -> float:
         margins = signs(y)[rows] * model.decision_function(X[rows])
-        if loss == "hinge":
-            return float(np.maximum(0.0, 1.0 - margins).mean())
-        return float(np.logaddexp(0.0, -margins).mean())
+        return float(LOSSES[loss]().value(margins).mean())
 
     joint = FairLogisticClassifier(None).fit(X, y)
     worst = max(np.unique(groups), key=lambda group: mean_loss(joint, groups == group))
@@ -130,15 +127,8 @@ def fit(task: tuple[Case, str]) -> Row:
         return {"status": "refused"}
     except Exception as error:
         return {"status": f"{type(error).__name__}: {error}"}
-    return {
-        "status": result.status.value,
-        "objective": result.objective,
-        "violation": result.violation,
-        "KKT residual": result.kkt_residual,
-        "passes": result.data_passes,
-        "CPU seconds": time.process_time() - clock,
-        "answer of": "" if result.replaces is None else type(result.solver).__name__,
-    }
+    row = ended(result) | {"CPU seconds": time.process_time() - clock}
+    return row | {"answer of": "" if result.replaces is None else row["solver"]}
 
 
 def tasks(options: Namespace) -> Iterator[tuple[Case, str]]:

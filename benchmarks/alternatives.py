@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from benchmarks.harness.data import Data, encode, frame
-from benchmarks.harness.fairground import load_scenario
+from benchmarks.harness import data as data_sets
+from benchmarks.harness.data import Data
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Row, at_most, write_table
 from fairconstrained import FairBoostingClassifier, FairLogisticClassifier, find_alternatives
 
 ACS = "folktables_acs{}_small:RAC1P"
@@ -48,9 +49,9 @@ _DRAWS = 300  # of the bootstrap
 def load(task: str) -> Data:
     """Return features without the sensitive columns, labels and groups."""
     if task != "compas":
-        return load_scenario(task)
-    columns, y, groups = frame("compas")
-    return encode(columns.drop(columns="race")), y, groups
+        return data_sets.load(task)
+    columns, y, groups = data_sets.frame("compas")
+    return data_sets.encode(columns.drop(columns="race")), y, groups
 
 
 def divisions(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -60,8 +61,7 @@ def divisions(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def gap(decided: np.ndarray, groups: np.ndarray) -> float:
     """Return the difference of the selection rates."""
-    rates = [decided[groups == name].mean() for name in np.unique(groups)]
-    return float(max(rates) - min(rates))
+    return float(np.ptp(pd.Series(decided).groupby(groups).mean()))
 
 
 def retrained(data: Data, n_models: int, max_loss: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -95,15 +95,8 @@ def rows_of(options: Namespace) -> Iterator[Row]:
         X, y, groups = load(task)
         best, first, seconds = retrained((X, y, groups), options.retrainings, options.max_loss)
         began = time.process_time()
-        record = find_alternatives(
-            MODELS,
-            X,
-            y,
-            groups,
-            baseline=LGBMClassifier(verbose=-1, n_jobs=1),
-            max_loss=options.max_loss,
-            cv=divisions(y),
-        )
+        given = {"baseline": LGBMClassifier(verbose=-1, n_jobs=1), "cv": divisions(y)}
+        record = find_alternatives(MODELS, X, y, groups, max_loss=options.max_loss, **given)
         ours = time.process_time() - began
         rows = record.report._evidence.rows
         order = np.concatenate([test for _, test in divisions(y)])
@@ -133,9 +126,8 @@ def interval(
     for _ in range(_DRAWS):
         some = random.integers(len(groups), size=len(groups))
         draws.append(gap(ours[some], groups[some]) - gap(others[some], groups[some]))
-    middle = gap(ours, groups) - gap(others, groups)
-    width = float(norm.isf(0.025 / n) * np.std(draws))
-    return middle - width, middle + width
+    middle, width = gap(ours, groups) - gap(others, groups), norm.isf(0.025 / n) * np.std(draws)
+    return float(middle - width), float(middle + width)
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -10,13 +10,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
+import pandas as pd
 
-from benchmarks.harness.data import DATA, load
-from benchmarks.harness.fairground import load_scenario, scenarios
+from benchmarks.harness.data import DATA, load, scenarios
 from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.processes import in_turns, ratio
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Row, write_table
 from fairconstrained import FairLogisticClassifier
 
 CONSTRAINTS = ("demographic_parity", "equal_opportunity", "equalized_odds")
@@ -26,7 +25,7 @@ WITHIN, CERTIFIED = "gap within the fit, %", "gap certified, %"
 def gaps(options: Namespace) -> Iterator[Row]:
     """Yield a row for every problem."""
     for name in options.data:
-        X, y, groups = load(name) if name in DATA else load_scenario(name)
+        X, y, groups = load(name)
         for constraint in options.constraints:
             for kappa in options.kappas:
                 clf = FairLogisticClassifier(constraint, kappa)
@@ -75,20 +74,12 @@ def run(options: Namespace) -> None:
 
 
 def by_data(rows: list[Row]) -> list[Row]:
-    """Return a row for each data set, and one for all."""
-    names = dict.fromkeys(row["data"] for row in rows)
-    each = {name: [row for row in rows if row["data"] == name] for name in names} | {"all": rows}
-    return [
-        {"data": name, "features": some[0]["features"] if name != "all" else "", **_summary(some)}
-        for name, some in each.items()
-    ]
-
-
-def _summary(rows: list[Row]) -> Row:
-    """Return the number of problems, and quantiles of both gaps."""
-    summary: Row = {"problems": len(rows), "cost": float(np.median([row["cost"] for row in rows]))}
+    """Return the number of problems and quantiles of both gaps, for each data set and for all."""
+    frame = pd.DataFrame(rows)
+    grouped = pd.concat([frame, frame.assign(data="all", features="")]).groupby("data", sort=False)
+    table = pd.DataFrame({"features": grouped.features.first(), "problems": grouped.size()})
+    table["cost"] = grouped.cost.median()
     for name in (WITHIN, CERTIFIED):
-        figures = [row[name] for row in rows]
         for quantile, word in ((0.5, "median"), (0.9, "90%"), (1.0, "worst")):
-            summary[f"{name}: {word}"] = float(np.quantile(figures, quantile))
-    return summary
+            table[f"{name}: {word}"] = grouped[name].quantile(quantile)
+    return table.reset_index().to_dict("records")

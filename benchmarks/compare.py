@@ -20,7 +20,7 @@ from statistics import median
 from benchmarks.harness.data import DATA
 from benchmarks.harness.options import ROOT, Default, add_choice, add_numbers
 from benchmarks.harness.processes import ratio
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Row, at_most, write_table
 
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
 SIDES = ("base", "current")

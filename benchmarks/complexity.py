@@ -7,7 +7,7 @@ apart. From the first accuracy on that takes more than --passes, a method is lef
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness.options import Default, add_numbers
-from benchmarks.harness.pages import Page
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Page, Row, at_most, write_table
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import (
@@ -34,28 +33,20 @@ PRINTED: dict[str, Any] = {"polish": False, "max_iter": 10**7}  # the limit is -
 RHO = 1.0  # rho^ of IPC
 
 
-def _steps(eps: float) -> int:
-    return ceil(0.1 / eps**2)
-
-
-def _switching(eps: float) -> Solver:
-    rule, steps = StronglyConvexSteps(0.5 * RHO, epsilon=eps**2), _steps(eps)
-    return SwitchingSubgradient(rule, max_iter=steps, check_every=steps, polish=False)
-
-
-# The exponent of the theory, and the method for an accuracy.
-METHODS: dict[str, tuple[float, Callable[[float], Solver]]] = {
-    "IPC, SSG": (4.0, lambda eps: IPC(_switching(eps), rho=RHO, safeguard=False, **PRINTED)),
-    "IPC, augmented Lagrangian": (
-        3.0,
-        lambda eps: IPC(AugmentedLagrangian(tol=0.1 * eps), rho=RHO, safeguard=False, **PRINTED),
-    ),
-    "3S-Econ-D": (4.0, lambda eps: ThreeSEcon(nu=eps, alpha=10 * eps**2, check_every=5, **PRINTED)),
-    # Its steps decrease by themselves.
-    "3S-Econ-S": (4.0, lambda eps: ThreeSEcon.stochastic(nu=eps, alpha=0.05, **PRINTED)),
-    "PLADA": (2.0, lambda eps: PLADA(exact=True, check_every=1, **PRINTED)),
-    "IDCA": (4.0, lambda eps: IDCA.paper(steps=_steps(eps), epsilon=eps**2, max_iter=10**7)),
-}  # fmt: skip
+def methods(eps: float) -> dict[str, tuple[float, Solver]]:
+    """Return the exponent of the theory, and the method for an accuracy."""
+    steps, rule = ceil(0.1 / eps**2), StronglyConvexSteps(0.5 * RHO, epsilon=eps**2)
+    switching = SwitchingSubgradient(rule, max_iter=steps, check_every=steps, polish=False)
+    ipc = {"rho": RHO, "safeguard": False, **PRINTED}
+    return {
+        "IPC, SSG": (4.0, IPC(switching, **ipc)),
+        "IPC, augmented Lagrangian": (3.0, IPC(AugmentedLagrangian(tol=0.1 * eps), **ipc)),
+        "3S-Econ-D": (4.0, ThreeSEcon(nu=eps, alpha=10 * eps**2, check_every=5, **PRINTED)),
+        # Its steps decrease by themselves.
+        "3S-Econ-S": (4.0, ThreeSEcon.stochastic(nu=eps, alpha=0.05, **PRINTED)),
+        "PLADA": (2.0, PLADA(exact=True, check_every=1, **PRINTED)),
+        "IDCA": (4.0, IDCA.paper(steps=steps, epsilon=eps**2, max_iter=10**7)),
+    }
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -69,10 +60,12 @@ def add_options(parser: ArgumentParser) -> None:
 
 def rows_of(problem: Problem, options: Namespace) -> Iterator[Row]:
     """Yield the evaluations of every method and accuracy."""
-    for method, (exponent, make) in METHODS.items():
-        for eps in (0.001 * number for number in options.eps):
+    made = {0.001 * number: methods(0.001 * number) for number in options.eps}
+    for method in methods(1.0):
+        for eps, of in made.items():
+            exponent, solver = of[method]
             limits: dict[str, Any] = {"tol": eps, "max_data_passes": options.passes}
-            result = make(eps).minimize(problem.uncounted(), random_state=0, **limits)
+            result = solver.minimize(problem.uncounted(), random_state=0, **limits)
             if not result.converged:
                 break
             figures = {"method": method, "theory": exponent, "eps": eps, **result.evaluations}

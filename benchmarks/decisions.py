@@ -11,7 +11,6 @@ import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,9 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness.data import Data, load
-from benchmarks.harness.fairground import load_scenario
 from benchmarks.harness.frontier import counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.pages import Page, boxes
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Page, Row, boxes, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact
 
@@ -37,30 +34,28 @@ MOMENTS = {
 }
 
 
-CASES: dict[str, tuple[Callable[[], Data], str, float]] = {
-    "compas, races": (partial(load, "compas"), "demographic_parity", 0.02),
-    "compas, races, odds": (partial(load, "compas"), "equalized_odds", 0.05),
-    "compas, races, impact": (partial(load, "compas"), "disparate_impact", 0.8),
-    "compas, three races": (partial(load, "compas, three races"), "demographic_parity", 0.03),
-    "law school, race": (partial(load, "law_school"), "demographic_parity", 0.02),
-    "law school, race, odds": (partial(load, "law_school"), "equalized_odds", 0.02),
-    "bank, age": (partial(load, "bank"), "demographic_parity", 0.02),
-    "bank, age, errors": (partial(load, "bank"), "error_rate_parity", 0.005),
-    "adult, sex": (partial(load, "adult"), "demographic_parity", 0.02),
-    "adult, sex, odds": (partial(load, "adult"), "equalized_odds", 0.02),
-    "adult, race, odds": (partial(load, "adult by race"), "equalized_odds", 0.05),
-    "adult, sex and race": (partial(load, "adult by both"), "demographic_parity", 0.05),
-    **{
-        f"{name}, {rule}": (partial(load_scenario, name), rule, kappa)
-        for name, rule, kappa in (
-            ("folktables_acspubliccoverage_small:RAC1P", "equalized_odds", 0.02),
-            ("folktables_acsmobility_small:RAC1P", "equalized_odds", 0.02),
-            ("folktables_acstraveltime_small:RAC1P", "error_rate_parity", 0.01),
-            ("nursery:finance;parents", "demographic_parity", 0.02),
-            ("communities:racePctAsian", "equalized_odds", 0.05),
-        )
-    },
+CASES: dict[str, tuple[str, str, float]] = {  # the data, the constraint, its bound
+    "compas, races": ("compas", "demographic_parity", 0.02),
+    "compas, races, odds": ("compas", "equalized_odds", 0.05),
+    "compas, races, impact": ("compas", "disparate_impact", 0.8),
+    "compas, three races": ("compas, three races", "demographic_parity", 0.03),
+    "law school, race": ("law_school", "demographic_parity", 0.02),
+    "law school, race, odds": ("law_school", "equalized_odds", 0.02),
+    "bank, age": ("bank", "demographic_parity", 0.02),
+    "bank, age, errors": ("bank", "error_rate_parity", 0.005),
+    "adult, sex": ("adult", "demographic_parity", 0.02),
+    "adult, sex, odds": ("adult", "equalized_odds", 0.02),
+    "adult, race, odds": ("adult by race", "equalized_odds", 0.05),
+    "adult, sex and race": ("adult by both", "demographic_parity", 0.05),
 }
+for _name, _rule, _kappa in (
+    ("folktables_acspubliccoverage_small:RAC1P", "equalized_odds", 0.02),
+    ("folktables_acsmobility_small:RAC1P", "equalized_odds", 0.02),
+    ("folktables_acstraveltime_small:RAC1P", "error_rate_parity", 0.01),
+    ("nursery:finance;parents", "demographic_parity", 0.02),
+    ("communities:racePctAsian", "equalized_odds", 0.05),
+):
+    CASES[f"{_name}, {_rule}"] = (_name, _rule, _kappa)
 
 
 def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.ndarray], Any]:
@@ -75,20 +70,17 @@ def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.
         return lambda X, groups: ours.predict(X)
     from fairlearn import postprocessing, reductions
 
+    plain = LogisticRegression(max_iter=1000)
     if method == "ExponentiatedGradient":
         name = "ratio_bound" if rule == "disparate_impact" else "difference_bound"
-        model = reductions.ExponentiatedGradient(
-            LogisticRegression(max_iter=1000), getattr(reductions, moment)(**{name: kappa})
-        )
+        bounds = getattr(reductions, moment)(**{name: kappa})
+        model = reductions.ExponentiatedGradient(plain, bounds)
         model.fit(X, y, sensitive_features=groups)
         return lambda X, groups: model._pmf_predict(X)[:, 1]
-    post_model = postprocessing.ThresholdOptimizer(
-        estimator=LogisticRegression(max_iter=1000),
-        constraints=post,
-        predict_method="predict_proba",
-    )
-    post_model.fit(X, y, sensitive_features=groups)
-    return lambda X, groups: post_model._pmf_predict(X, sensitive_features=groups)[:, 1]
+    options = {"constraints": post, "predict_method": "predict_proba"}
+    optimizer = postprocessing.ThresholdOptimizer(estimator=plain, **options)
+    optimizer.fit(X, y, sensitive_features=groups)
+    return lambda X, groups: optimizer._pmf_predict(X, sensitive_features=groups)[:, 1]
 
 
 def gap(rule: str, rates: list[Any]) -> float:
@@ -102,7 +94,8 @@ def gap(rule: str, rates: list[Any]) -> float:
 
 def measured(case: str, method: str, splits: list[int]) -> Row:
     """Return the figures of a method on the splits of a case."""
-    (X, y, groups), (_, rule, kappa) = CASES[case][0](), CASES[case]
+    name, rule, kappa = CASES[case]
+    X, y, groups = load(name)
     cells, seconds, accuracy, rates = np.char.add(groups, y.astype(str)), [], [], []
     for seed in splits:
         ends = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=cells)
@@ -140,16 +133,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     shown = shown.assign(gap=rows.gap.round(3), fits=rows.fits.round(1)).rename(columns=accuracy)
     columns = ["train", "new", "gap", "fits"]
     by_method = shown.set_index(["case", "bound", "method"])[columns].unstack()
-    order = [
-        (column, method)
-        for method, some in (
-            ("decisions", columns),
-            ("ExponentiatedGradient", columns),
-            ("ThresholdOptimizer", columns[1:3]),
-            ("scores", columns[1:3]),
-        )
-        for column in some
-    ]
+    order = [(c, m) for m in ("decisions", "ExponentiatedGradient") for c in columns]
+    order += [(c, m) for m in ("ThresholdOptimizer", "scores") for c in columns[1:3]]
     by_method = by_method[order].loc[list(dict.fromkeys(zip(rows.case, rows.bound, strict=True)))]
     by_method.columns = pd.Index([f"{method}: {column}" for column, method in order])
     return by_method.reset_index()

@@ -18,55 +18,51 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.options import ROOT, Default
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Row, at_most, write_table
 
 LESS = 2
-_BINARY: dict[type, type] = {
+_SWAPPED: dict[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
     ast.MatMult: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.FloorDiv: ast.Mult,
-}  # fmt: skip
-_COMPARED: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-
-
-def _bodies(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the nodes of the statements of functions: no annotations, defaults or docstrings."""
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            for statement in function.body:
-                if not isinstance(statement, ast.FunctionDef | ast.Raise):
-                    yield from ast.walk(statement)
 
 
 def mutable(tree: ast.Module) -> list[ast.AST]:
-    """Return the nodes that `mutate` can change."""
-    nodes = []
-    for node in dict.fromkeys(_bodies(tree)):
-        number = isinstance(node, ast.Constant) and type(node.value) in (int, float, bool)
-        binary = isinstance(node, ast.BinOp) and type(node.op) in _BINARY
-        compared = isinstance(node, ast.Compare) and len(node.ops) == 1
-        if number or binary or compared or isinstance(node, ast.BoolOp | ast.IfExp):
-            nodes.append(node)
-    return nodes
+    """Return the nodes that `mutate` can change: no annotations, defaults or docstrings."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    statements = [statement for function in functions for statement in function.body]
+    inner = [each for each in statements if not isinstance(each, ast.FunctionDef | ast.Raise)]
+    nodes = dict.fromkeys(node for each in inner for node in ast.walk(each))
+    return [node for node in nodes if _changes(node)]
+
+
+def _changes(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(op=operator) | ast.Compare(ops=[operator]):
+            return type(operator) in _SWAPPED
+        case ast.BoolOp() | ast.IfExp() | ast.Constant(value=bool() | int() | float()):
+            return True
+    return False
 
 
 def mutate(node: ast.AST) -> None:
     """Change a node in place."""
     match node:
-        case ast.BinOp():
-            node.op = _BINARY[type(node.op)]()
+        case ast.BinOp() | ast.BoolOp():
+            node.op = _SWAPPED[type(node.op)]()
         case ast.Compare():
-            node.ops = [_COMPARED[type(node.ops[0])]()]
-        case ast.BoolOp():
-            node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            node.ops = [_SWAPPED[type(node.ops[0])]()]
         case ast.IfExp():
             node.body, node.orelse = node.orelse, node.body
         case ast.Constant(value=bool()):
             node.value = not node.value
-        case ast.Constant(value=int() | float()):
-            node.value = node.value + 1 if isinstance(node.value, int) else 2.0 * node.value + 0.1
+        case ast.Constant(value=int()):
+            node.value += 1
+        case ast.Constant():
+            node.value = 2.0 * node.value + 0.1
 
 
 def tests_of(package: str) -> list[str]:

@@ -22,10 +22,8 @@ import pandas as pd
 from benchmarks.harness import networks, paper_problems, rank_parity
 from benchmarks.harness.frontier import draw_differences
 from benchmarks.harness.options import Default, add_choice, add_numbers
-from benchmarks.harness.pages import BLUE, ORANGE, Page
 from benchmarks.harness.paper_problems import SVIO_TOL, Setup, minimized, solver_for
-from benchmarks.harness.store import Store, stamp
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import BLUE, ORANGE, Page, Row, Store, ended, stamp, write_table
 from fairconstrained import solvers
 from fairconstrained.solvers import Solver
 from fairconstrained.solvers.switching_subgradient import StepRule
@@ -245,17 +243,8 @@ def solve(setup: Setup, solver: Solver | None, passes: float) -> Row:
     clock = time.process_time()
     result = minimized(solver, problem, start, passes)
     seconds, w = time.process_time() - clock, result.w[: setup.problem.n_variables]
-    return {
-        "status": result.status.value,
-        "objective": result.objective,
-        "violation": result.violation,
-        "SVio": setup.near_stationarity(w, SVIO_TOL) if np.all(np.isfinite(w)) else np.nan,
-        "passes": result.data_passes,
-        "steps": result.n_iter,
-        "seconds": seconds,
-        "solver": type(result.solver).__name__,
-        "remark": setup.remark,
-    }
+    svio = setup.near_stationarity(w, SVIO_TOL) if np.all(np.isfinite(w)) else np.nan
+    return {**ended(result), "SVio": svio, "seconds": seconds, "remark": setup.remark}
 
 
 def _run(line: Line, kind: str, options: Namespace) -> Row:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -20,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.alternatives import MODELS, TASKS, gap, load
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Row, at_most, write_table
 from fairconstrained import GroupProbabilities, InputWarning
 from fairconstrained.metrics import rate_gaps
 
@@ -33,7 +34,7 @@ def rows_of(options: Namespace) -> Iterator[Row]:
     for task in options.tasks:
         X, y, groups = load(task)
         names = np.unique(groups).tolist()
-        gaps: dict[str, dict[str, list[float]]] = {name: {} for name in MODELS}
+        records = list[Row]()
         for draw in range(options.draws):
             split: Any = {"test_size": 0.3, "random_state": draw, "stratify": y}
             training, test = train_test_split(np.arange(len(y)), **split)
@@ -54,19 +55,19 @@ def rows_of(options: Namespace) -> Iterator[Row]:
             new = np.where(seen, groups[test], None)
             measured = GroupProbabilities(P, names, known=new, given=X[test])
             for name, model in MODELS.items():
+                record: Row = {"model": name}
                 for what, each in passed.items():
                     fair = clone(model).set_params(kappa=options.kappa)
                     fair.fit(given, y[training], sensitive_features=each)
                     decided = np.asarray(fair.predict(X[test]))
-                    true_gap = gap(decided, groups[test])
-                    gaps[name].setdefault(what, []).append(true_gap)
+                    record[what] = gap(decided, groups[test])
                 table = rate_gaps(y[test], decided, sensitive_features=measured)
                 low, high = table.loc["selection_rate", ["low", "high"]]
-                gaps[name].setdefault("covered", []).append(float(low <= true_gap <= high))
-        for name, each_gap in gaps.items():
-            means = {what: float(np.mean(each)) for what, each in each_gap.items()}
-            met = at_most(means["corrected"], 1.5 * means["true groups"])
-            yield {"task": task, "model": name, **means, "corrected at most 1.5 of true": met}
+                records.append({**record, "covered": low <= record[what] <= high})
+        means = pd.DataFrame(records).groupby("model", sort=False).mean()
+        for row in means.reset_index().to_dict("records"):
+            met = at_most(row["corrected"], 1.5 * row["true groups"])
+            yield {"task": task, **row, "corrected at most 1.5 of true": met}
 
 
 def add_options(parser: ArgumentParser) -> None:

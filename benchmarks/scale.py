@@ -33,8 +33,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness.options import add_numbers
-from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row, at_most, write_table
+from benchmarks.harness.results import Row, Store, at_most, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.problem.problem import Problem
 

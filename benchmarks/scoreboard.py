@@ -27,13 +27,11 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import frontier
-from benchmarks.harness.fairground import ABCFAIR, MANY_GROUPS, load_scenario, scenarios
+from benchmarks.harness.data import ABCFAIR, MANY_GROUPS, load, scenarios
 from benchmarks.harness.frontier import counts, gap, half_width
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.pages import Page
 from benchmarks.harness.peer_fits import FREE, METHODS, NOTIONS, OURS, PEERS, SEES, Task
-from benchmarks.harness.store import Store, stamp
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Page, Row, Store, stamp, write_table
 
 SETTINGS = (0.005, 0.02, 0.05, 0.1)
 TEST_SHARE = 0.3
@@ -49,7 +47,7 @@ def _tasks(
     name: str, notion: str, kind: str, splits: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, Task]]:
     """Yield labels and groups of the test rows with the task, for every split."""
-    X, y, names = load_scenario(name)
+    X, y, names = load(name)
     groups = np.unique(names, return_inverse=True)[1]
     if kind == SEES:
         X = np.column_stack([X, groups[:, None] == np.arange(groups.max())])
@@ -58,36 +56,34 @@ def _tasks(
             np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=2 * groups + y
         )
         rows = X[train], y[train], groups[train], X[test], groups[test]
-        yield y[test], groups[test], Task(*rows, notion, SETTINGS, seed)
+        yield y[test], groups[test], Task(*rows, notion, seed)
 
 
 def measured(name: str, notion: str, method: str, splits: int, store: Store) -> Row:
     """Return the fits of a method on all splits, {"fits": ...}, or {"missing": reason}."""
-    key = (name, notion, method, str(splits))
+    about, key = METHODS[method], (name, notion, method, str(splits))
     known, fits = store.get(key), list[Row]()
     if known is not None:
         return known
+    bounds = (about.without[notion],) if notion in about.without else SETTINGS
     try:
-        for y, groups, task in _tasks(name, notion, METHODS[method].kind, splits):
+        for (y, groups, task), bound in product(_tasks(name, notion, about.kind, splits), bounds):
             clock = time.process_time()
-            for setting, chance in METHODS[method].fits(task):
-                seconds, chance = time.process_time() - clock, np.asarray(chance, float).ravel()
-                fits.append({
-                    "split": task.seed,
-                    "setting": float(setting),
-                    "accuracy": float(np.where(y == 1, chance, 1.0 - chance).mean()),
-                    "counts": counts(y, groups, chance, notion),
-                    "CPU seconds": seconds,
-                })  # fmt: skip
-                clock = time.process_time()
+            chance = np.asarray(about.fit(task, bound), float).ravel()
+            fits.append({
+                "split": task.seed,
+                "setting": bound,
+                "accuracy": float(np.where(y == 1, chance, 1.0 - chance).mean()),
+                "counts": counts(y, groups, chance, notion),
+                "CPU seconds": time.process_time() - clock,
+            })  # fmt: skip
+        result: Row = {"fits": fits}
     except ImportError as error:
         return {"missing": str(error)}
     except Exception as error:  # a peer that fails on some data: the page says so
-        store.put(key, {"missing": f"{name}, {notion}: {type(error).__name__}: {error}"[:200]})
-    else:
-        store.put(key, {"fits": fits})
+        result = {"missing": f"{name}, {notion}: {type(error).__name__}: {error}"[:200]}
     print(*key, f"{sum(fit['CPU seconds'] for fit in fits):.1f} s", flush=True)
-    return store.get(key) or {}
+    return store.put(key, result)
 
 
 def measures(fits: list[Row], *, relative: bool, least: int) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +168,7 @@ def run(options: Namespace) -> None:
     warnings.simplefilter("ignore")  # of constant predictions and of few rows
     store, rows, missing = Store(options.out / "scoreboard"), list[Row](), dict[str, str]()
     for name in options.scenarios:
-        n_groups = len(np.unique(load_scenario(name)[2]))
+        n_groups = len(np.unique(load(name)[2]))
         for notion in options.notions[:1] if name == MANY_GROUPS else options.notions:
             results = {}
             with threadpool_limits(1):

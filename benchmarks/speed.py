@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness.data import Data, generated_text, load
 from benchmarks.harness.options import Default
 from benchmarks.harness.processes import in_turns, ratio
-from benchmarks.harness.tables import Row, as_markdown, at_most, environment, write_table
+from benchmarks.harness.results import Row, as_markdown, at_most, environment, write_table
 from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
 from fairconstrained.solvers import default_solver
 

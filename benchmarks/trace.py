@@ -14,7 +14,7 @@ from types import FrameType
 import pandas as pd
 
 import fairconstrained
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Row, write_table
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 
 PACKAGE = str(Path(fairconstrained.__file__).parent)

@@ -8,7 +8,7 @@ import time
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,9 +20,9 @@ import pandas as pd
 
 from benchmarks.fuzz import checks, descent, fitting
 from benchmarks.fuzz.checks import Check, Failure, Failures
-from benchmarks.fuzz.constraints import as_objects
 from benchmarks.fuzz.fitting import CPU_SECONDS, Case, Outcome
 from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
+from benchmarks.fuzz.settings import as_objects
 from benchmarks.harness.processes import OverBudget, isolated, limited
 from fairconstrained.exceptions import IncompatibleSolverError
 
@@ -69,20 +69,19 @@ class Verdict:
 
     case: Case
     seconds: float
-    checked: tuple[tuple[str, tuple[Failure, ...]], ...] = ()
+    checked: Sequence[tuple[str, Sequence[Failure]]] = ()
     fits: int = 0
     refused: bool = False
+
+    def of(self, *, local: bool) -> list[Failure]:
+        """Return what was found of different local solutions, or all else."""
+        every = [failure for _, some in self.checked for failure in some]
+        return [failure for failure in every if (failure.kind == SEVERAL_SOLUTIONS) == local]
 
     @property
     def failures(self) -> list[Failure]:
         """All that is wrong."""
-        every = [failure for _, some in self.checked for failure in some]
-        return [failure for failure in every if failure.kind != SEVERAL_SOLUTIONS]
-
-    @property
-    def local(self) -> bool:
-        """Whether fits ended at different local solutions."""
-        return any(f.kind == SEVERAL_SOLUTIONS for _, some in self.checked for f in some)
+        return self.of(local=False)
 
 
 def _checks(outcome: Outcome) -> tuple[Check, ...]:
@@ -121,20 +120,18 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
     start, outcome = time.process_time(), fitting.run(case)
     if isinstance(outcome.error, IncompatibleSolverError | ImportError):
         return Verdict(case, time.process_time() - start, refused=True)
-    checked: list[tuple[str, tuple[Failure, ...]]] = []
-    names = _relations(outcome, changed)
+    checked, names = list[tuple[str, Sequence[Failure]]](), _relations(outcome, changed)
+    made = [(check.__name__.removeprefix("check_"), check(outcome)) for check in _checks(outcome)]
+    for name in names:
+        rng = np.random.default_rng([case.seed, case.index, 2, *name.encode()])
+        made.append((RELATIONS[name].kind, check_relation(name, outcome, rng)))
     try:
         with limited(300.0):
-            for check in _checks(outcome):
-                name = check.__name__.removeprefix("check_").replace("_", " ")
-                checked.append((name, tuple(check(outcome))))
-            for name in names:
-                rng = np.random.default_rng([case.seed, case.index, 2, *name.encode()])
-                failures = check_relation(name, outcome, rng)
-                checked.append((RELATIONS[name].kind, tuple(failures)))
+            for name, failures in made:
+                checked.append((name.replace("_", " "), list(failures)))
     except (Exception, OverBudget):  # a fault of the checks is a failure of the case
-        checked.append(("fuzzer", (Failure("fuzzer", traceback.format_exc()),)))
-    return Verdict(case, time.process_time() - start, tuple(checked), 1 + len(names))
+        checked.append(("fuzzer", [Failure("fuzzer", traceback.format_exc())]))
+    return Verdict(case, time.process_time() - start, checked, 1 + len(names))
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -185,7 +182,7 @@ def verdicts(
     cases = (Case.of(seed, index, cpu_seconds) for index in begun)
     for case, verdict, lost in isolated(examine, cases, workers, wall):
         failure = Failure(lost, "the process died, or did not answer in time")
-        yield verdict or Verdict(case, 0.0, ((lost, (failure,)),), fits=1)
+        yield verdict or Verdict(case, 0.0, [(lost, [failure])], fits=1)
 
 
 def search(options: Namespace) -> bool:
@@ -247,7 +244,7 @@ def table(done: list[Verdict]) -> str:
     ]
     kinds = Counter(kind for each in done for kind in {f.kind for f in each.failures})
     lines += [f"  {kind:<32}{n:>6}" for kind, n in kinds.most_common()]
-    if local := [_index(verdict) for verdict in done if verdict.local]:
+    if local := [_index(verdict) for verdict in done if verdict.of(local=True)]:
         lines += [f"{len(local)} cases with several local solutions: {', '.join(local)}"]
     if made := [(name, bool(some)) for verdict in done for name, some in verdict.checked]:
         counts = pd.DataFrame(made).groupby(0)[1].agg(made="count", failed="sum")

@@ -218,16 +218,11 @@ def maybe(rng: Rng, probability: float) -> bool:
     return bool(rng.random() < probability)
 
 
-def _pick(rng: Rng, choices: Any) -> Any:
-    """Return what a function draws, or one of a list."""
-    return choices(rng) if callable(choices) else one_of(rng, choices)
-
-
-def every(rng: Rng, **options: Any) -> Settings:
+def every(rng: Rng, **options: Sequence[Any]) -> Settings:
     """Return a value of every option."""
-    return {name: _pick(rng, choices) for name, choices in options.items()}
+    return {name: one_of(rng, choices) for name, choices in options.items()}
 
 
-def some(rng: Rng, **options: tuple[float, Any]) -> Settings:
+def some(rng: Rng, **options: tuple[float, Sequence[Any]]) -> Settings:
     """Return values of some options: each has its probability."""
-    return {name: _pick(rng, choices) for name, (p, choices) in options.items() if maybe(rng, p)}
+    return {name: one_of(rng, choices) for name, (p, choices) in options.items() if maybe(rng, p)}

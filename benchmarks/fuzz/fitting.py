@@ -14,11 +14,10 @@ import pandas as pd
 from sklearn.base import clone
 
 import fairconstrained
-from benchmarks.fuzz.constraints import as_objects
 from benchmarks.fuzz.data import Array, Data, DataSpec, make
 from benchmarks.fuzz.formulas import Measured, NotMeasured, Rows, mean_loss, penalty
 from benchmarks.fuzz.rates import measures
-from benchmarks.fuzz.settings import draw
+from benchmarks.fuzz.settings import as_objects, draw
 from benchmarks.harness.processes import OverBudget, limited
 from fairconstrained.solvers import Status
 
@@ -145,9 +144,8 @@ def fitted(case: Case, data: Data) -> Any:
         estimator = fairconstrained.FairLogisticClassifier(**case.settings)
         return fairconstrained.fairness_path(estimator, data.X, data.y, n_kappas=6, **given)
     if case.estimator == "FairThresholds":
-        settings["estimator"] = clone(settings["estimator"]).fit(
-            data.X, data.y, sample_weight=data.weight
-        )
+        base = clone(settings["estimator"])
+        settings["estimator"] = base.fit(data.X, data.y, sample_weight=data.weight)
     module, _, name = f"fairconstrained.{case.estimator}".rpartition(".")
     estimator = getattr(import_module(module), name)(**settings)
     if module.endswith("dask"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,8 @@ def _compared(bound: Bound, means: Array, mass: Array) -> Measured:
     return bound.compare(first - second)
 
 
-_EVENTS: dict[str, tuple[tuple[int, ...], ...]] = {
-    "DemographicParity": ((-1, 1),),
-    "DisparateImpact": ((-1, 1),),
-    "BalancedRate": ((-1, 1),),
+_BOTH = (-1, 1)
+_EVENTS = {  # the labels of the rows whose rates are compared, where not all of them
     "EqualOpportunity": ((1,),),
     "PredictiveEquality": ((-1,),),
     "EqualizedOdds": ((1,), (-1,)),
@@ -56,19 +55,19 @@ _EVENTS: dict[str, tuple[tuple[int, ...], ...]] = {
 
 
 def _rates(bound: Bound, scores: Array) -> Measured:
-    values = bound.decide()(scores)
-    events = [np.isin(bound.rows.y, labels) for labels in _EVENTS[type(bound.constraint).__name__]]
-    return joined([_compared(bound, *bound.averages(values, event)) for event in events])
-
-
-def _error_rates(bound: Bound, scores: Array) -> Measured:
-    accepted = bound.decide()(scores)
-    values = np.where(bound.rows.y > 0, 1.0 - accepted, accepted)
-    return _compared(bound, *bound.averages(values))
-
-
-def _calibration(bound: Bound, scores: Array) -> Measured:
-    return _compared(bound, *bound.averages(bound.decide()(scores) - (bound.rows.y > 0)))
+    """Return what is asked of rates: of decisions, of errors, or of decisions less labels."""
+    kind, levels = type(bound.constraint).__name__, getattr(bound.constraint, "thresholds", [0.0])
+    if levels is None:
+        raise NotMeasured
+    favourable, decide, parts = bound.rows.y > 0, bound.decide(), []
+    for level, labels in product(levels, _EVENTS.get(kind, (_BOTH,))):
+        values = decide(scores - level)
+        if kind == "ErrorRateParity":
+            values = np.where(favourable, 1.0 - values, values)
+        elif kind == "CalibrationParity":
+            values = values - favourable
+        parts.append(_compared(bound, *bound.averages(values, np.isin(bound.rows.y, labels))))
+    return joined(parts)
 
 
 def _precisions(bound: Bound, scores: Array) -> Measured:
@@ -140,83 +139,58 @@ def _intersectional(bound: Bound, scores: Array) -> Measured:
     return bound.compare([np.mean(gaps)] if rule.average and gaps else gaps)
 
 
-def _roc(bound: Bound, scores: Array) -> Measured:
-    if bound.constraint.thresholds is None:
+def _pairs(
+    bound: Bound, scores: Array, first: Any, second: Any, up: int = 0, down: int = 0
+) -> float:
+    """Return the mean over pairs of rows of two sides, each of some groups and a label, or of any.
+
+    Of decisions, ties count half.
+    """
+    cells = []
+    for names, label in ((first, up), (second, down)):
+        inside = np.isin(bound.groups, names) & (bound.rows.y * label >= 0)
+        cells.append((scores[inside], bound.rows.weight[inside]))
+    surrogate = bound.constraint.surrogate
+    if bound.decisions:
+        return pair_mean(lambda t: 0.5 * (np.sign(t) + 1.0), *cells)
+    if surrogate != "quadratic" and len(cells[0][0]) * len(cells[1][0]) > _MOST_PAIRS:
         raise NotMeasured
-    decide, levels = bound.decide(), bound.constraint.thresholds
-    return joined([_compared(bound, *bound.averages(decide(scores - level))) for level in levels])
+    return pair_mean(surrogate_of(surrogate), *cells)
 
 
-class _Pairs:
-    """Means over pairs of rows of two cells, each a group or a group and a label."""
-
-    def __init__(self, bound: Bound, scores: Array):
-        self.bound, self.scores = bound, scores
-        surrogate = bound.constraint.surrogate
-        self.sampled = not bound.decisions and surrogate != "quadratic"
-        # Of decisions ties of pairs count half.
-        self.function = surrogate_of(surrogate) if not bound.decisions else self._above
-
-    @staticmethod
-    def _above(t: Array) -> Array:
-        return 0.5 * (np.sign(t) + 1.0)
-
-    def cell(self, name: Any, label: int | None) -> tuple[Array, Array]:
-        """Return scores and weights of a group, or of its rows with a label."""
-        inside = self.bound.groups == name
-        inside = inside if label is None else inside & (self.bound.rows.y == label)
-        return self.scores[inside], self.bound.rows.weight[inside]
-
-    def mean(self, first: Any, second: Any, up: int | None, down: int | None) -> float:
-        """Return the mean over pairs of the rows of two groups, with these labels."""
-        a, b = self.cell(first, up), self.cell(second, down)
-        if self.sampled and len(a[0]) * len(b[0]) > _MOST_PAIRS:
-            raise NotMeasured
-        return pair_mean(self.function, a, b)
-
-    def shares(self, names: list[Any], label: int | None = None) -> Array:
-        """Return the shares of groups in the weight of all of them, among rows with a label."""
-        mass = np.array([self.cell(name, label)[1].sum() for name in names])
-        return np.asarray(mass / mass.sum())
-
-    def sides(self, *, by_label: bool = True) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Yield both sides of every comparison, each a list of groups."""
-        y, groups = self.bound.rows.y, self.bound.groups
-        names = np.unique(groups).tolist()
-        names = [a for a in names if not by_label or len(np.unique(y[groups == a])) == 2]
-        if self.bound.constraint.against == "pairs":
-            yield from (([a], [b]) for a in names for b in names if a != b)
-        elif len(names) > 1:
-            for a in names if len(names) > 2 else names[:1]:
-                others = [b for b in names if b != a]
-                yield from (([a], others), (others, [a]))
-
-    def mixed(self, first: list[Any], second: list[Any], up: int | None, down: int | None) -> float:
-        """Return the mean over pairs of rows of two sides."""
-        means = np.array([[self.mean(a, b, up, down) for b in second] for a in first])
-        return float(self.shares(first, up) @ means @ self.shares(second, down))
-
-    def within(self, side: list[Any], up: int, down: int) -> float:
-        """Return the mean over groups of the means over pairs of their rows."""
-        return float(self.shares(side) @ [self.mean(a, a, up, down) for a in side])
+def _sides(bound: Bound, *, by_label: bool = True) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield both sides of every comparison, each a list of groups."""
+    y, groups = bound.rows.y, bound.groups
+    names = np.unique(groups).tolist()
+    names = [a for a in names if not by_label or len(np.unique(y[groups == a])) == 2]
+    if bound.constraint.against == "pairs":
+        yield from (([a], [b]) for a in names for b in names if a != b)
+    elif len(names) > 1:
+        for a in names if len(names) > 2 else names[:1]:
+            others = [b for b in names if b != a]
+            yield from (([a], others), (others, [a]))
 
 
 def _group_auc(bound: Bound, scores: Array) -> Measured:
-    pairs = _Pairs(bound, scores)
-    sides = pairs.sides(by_label=False)
-    return bound.compare([pairs.mixed(a, b, None, None) - 0.5 for a, b in sides])
+    sides = _sides(bound, by_label=False)
+    return bound.compare([_pairs(bound, scores, a, b) - 0.5 for a, b in sides])
 
 
 def _inter_group(bound: Bound, scores: Array) -> Measured:
-    pairs = _Pairs(bound, scores)
-    both = [pairs.mixed(a, b, 1, -1) + pairs.mixed(a, b, -1, 1) for a, b in pairs.sides()]
+    both = [
+        _pairs(bound, scores, a, b, 1, -1) + _pairs(bound, scores, a, b, -1, 1)
+        for a, b in _sides(bound)
+    ]
     return bound.compare(np.array(both) - 1.0)
 
 
 def _intra_group(bound: Bound, scores: Array) -> Measured:
-    pairs = _Pairs(bound, scores)
-    both = [pairs.within(a, 1, -1) + pairs.within(b, -1, 1) for a, b in pairs.sides()]
-    return bound.compare(np.array(both) - 1.0)
+    def within(side: list[Any], up: int) -> float:
+        means = [_pairs(bound, scores, a, a, up, -up) for a in side]
+        mass = [bound.rows.weight[bound.groups == a].sum() for a in side]
+        return float(np.average(means, weights=mass))
+
+    return bound.compare(np.array([within(a, 1) + within(b, -1) for a, b in _sides(bound)]) - 1.0)
 
 
 def _ranks(bound: Bound) -> tuple[float, float]:
@@ -285,15 +259,13 @@ def _range_gap(bound: Bound, scores: Array, low: float, high: float) -> float:
 
 
 _MEASURES: dict[str, Callable[[Bound, Array], Measured]] = {
-    **dict.fromkeys(_EVENTS, _rates),
-    "ErrorRateParity": _error_rates,
-    "CalibrationParity": _calibration,
+    **dict.fromkeys((*_EVENTS, "DemographicParity", "DisparateImpact", "BalancedRate"), _rates),
+    **dict.fromkeys(("ErrorRateParity", "CalibrationParity", "ROCParity"), _rates),
     "PredictiveParity": _precisions,
     "BoundedGroupLoss": _group_loss,
     "Coverage": _coverage,
     "MinorityRate": _minority,
     "IntersectionalLossParity": _intersectional,
-    "ROCParity": _roc,
     "GroupAUCParity": _group_auc,
     "InterGroupAUCParity": _inter_group,
     "IntraGroupAUCParity": _intra_group,

@@ -22,21 +22,11 @@ Changed = Case | Data
 Suits = Callable[[Outcome], bool]
 
 
-def _dressed(
-    data: Data,
-    *,
-    dense: Array | None = None,
-    rows: Array | slice = slice(None),
-    weight: Array | None = None,
-    **changes: object,
-) -> Data:
+def _dressed(data: Data, rows: Array | slice = slice(None), **changes: object) -> Data:
     """Return the same rows, or some of them, in another form."""
-    spec = replace(data.spec, **changes)  # type: ignore[arg-type]
-    dense = data.dense if dense is None else dense
-    if weight is None and data.weight is not None:
-        weight = data.weights
-    weight = None if weight is None else weight[rows]
-    return dress(spec, dense[rows], data.positions[rows], data.codes[rows], weight)
+    data = replace(data, **changes)  # type: ignore[arg-type]
+    weight = None if data.weight is None else data.weights[rows]
+    return dress(data.spec, data.dense[rows], data.positions[rows], data.codes[rows], weight)
 
 
 def _units(case: Case, data: Data, rng: Rng) -> Changed:
@@ -44,26 +34,27 @@ def _units(case: Case, data: Data, rng: Rng) -> Changed:
 
 
 def _order(case: Case, data: Data, rng: Rng) -> Changed:
-    return _dressed(data, rows=rng.permutation(len(data.positions)))
+    return _dressed(data, rng.permutation(len(data.positions)))
 
 
 def _copies(case: Case, data: Data, rng: Rng) -> Changed:
     rows = np.repeat(np.arange(len(data.positions)), data.weights.astype(int))
-    return _dressed(replace(data, weight=None), rows=rows)
+    return _dressed(data, rows, weight=None)
 
 
 def _group_names(case: Case, data: Data, rng: Rng) -> Changed:
     kind = {"strings": "integers", "categories": "integers"}.get(data.spec.group_kind, "strings")
-    return _dressed(data, group_kind=kind)
+    return _dressed(data, spec=replace(data.spec, group_kind=kind))
 
 
 def _class_names(case: Case, data: Data, rng: Rng) -> Changed:
-    return _dressed(data, labels="objects" if data.spec.labels != "objects" else "integers")
+    labels = "objects" if data.spec.labels != "objects" else "integers"
+    return _dressed(data, spec=replace(data.spec, labels=labels))
 
 
 def _container(case: Case, data: Data, rng: Rng) -> Changed:
     others = [name for name in CONTAINERS if name not in ("float32", data.spec.container)]
-    return _dressed(data, container=str(rng.choice(others)))
+    return _dressed(data, spec=replace(data.spec, container=str(rng.choice(others))))
 
 
 def _weight_units(case: Case, data: Data, rng: Rng) -> Changed:

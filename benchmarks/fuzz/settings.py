@@ -1,7 +1,8 @@
-"""Which estimator a case has, with random settings and data that suit it."""
+"""Which estimator a case has, with random settings, constraints and data that suit it."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.fuzz import data as forms
-from benchmarks.fuzz.constraints import KAPPAS, NAMES, as_objects, named, several
 from benchmarks.fuzz.data import DataSpec, Rng, Settings, every, maybe, one_of, some
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.domains import Box, L1Ball, L2Ball
@@ -17,6 +17,73 @@ from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.objectives import PairwiseLoss, PartialAUC
 from fairconstrained.penalties import L1, L2, SCAD
 from fairconstrained.solvers import SOLVERS
+
+KAPPAS = (0.0, 0.005, 0.02, 0.05, 0.05, 0.1, 0.3, 1.0)
+
+
+_SURROGATES_OF_PAIRS = ["quadratic", "quadratic", "sigmoid", "ramp", Sigmoid(0.5)]
+_PAIRS = {"kappa": [None, 0.0, 0.02, 0.1, 0.5, 2.0], "surrogate": _SURROGATES_OF_PAIRS}
+_CHOICES: Settings = {  # of parameters, by their names
+    "kappa": [None] * 19 + [*KAPPAS],
+    "surrogate": [None] * 15 + ["sigmoid", "ramp", Sigmoid(0.3), Sigmoid(2.0), Ramp(2.0)],
+    "against": ["pairs"] * 4 + ["overall"],
+    "ratio": [0.8, 0.8, 0.5, 1.0, 0.0],
+    "r": [None, None, None, 1.05, 1.25, 1.45],
+    "beta": [1.0, 1.0, 0.5, 2.0],
+    "c": [None, None, 0.0, 0.1, 0.3, 0.5],
+    "bound": [0.3, 0.5, 0.6, 0.69, 0.8, 1.0],
+    "loss": ["hinge", "logistic", "truncated_logistic", "quadratic"],
+    "membership": ["crossed", "crossed", "columns", "thresholds"],
+    "thresholds": [10, 3, [0.25]],
+    "min_share": [0.01, 0.1, 0.0],
+    "average": [False] * 4 + [True],
+    "n_thresholds": [400, 20],
+    "ranks": ["auto", (0.0, 0.25), (0.05, 0.3), (0.3, 0.7), (0.0, 1.0), (0.7, 1.0)],
+    "n_ranks": [10, 10, 3, 1],
+}
+_OF_NAME: dict[str, Settings] = {
+    **dict.fromkeys(("group_auc", "inter_group_auc", "intra_group_auc"), _PAIRS),
+    "roc_parity": {
+        "thresholds": [None, [0.0], [-1.0, 0.0, 1.0], [0.1 * k for k in range(-20, 21)]]
+    },
+    "query_parity": {"kappa": [None, 0.05, 0.25, 1.0], "average": [False, True]},
+}
+NAMES = [name for name in CONSTRAINTS if name not in ("query_parity", "coverage", "churn")]
+
+
+def drawn(rng: Rng, name: str) -> Any:
+    """Return a constraint; parameters that are no choice of ours have their defaults."""
+    kind, choices = CONSTRAINTS[name], _CHOICES | _OF_NAME.get(name, {})
+    known = [parameter for parameter in signature(kind).parameters if parameter in choices]
+    options = every(rng, **{parameter: choices[parameter] for parameter in known})
+    if {"kappa", "ratio"} <= options.keys():
+        del options["kappa" if maybe(rng, 0.15) else "ratio"]
+    return kind(**options)
+
+
+def named(rng: Rng, names: list[str], share: float = 0.3) -> Any:
+    """Return the name of a constraint, or an object."""
+    name = one_of(rng, names)
+    return name if maybe(rng, share) else drawn(rng, name)
+
+
+def several(rng: Rng) -> Any:
+    """Return a name, an object or a list of two."""
+    name = one_of(rng, NAMES)
+    if maybe(rng, 0.25):
+        return name
+    if maybe(rng, 0.1):
+        return [drawn(rng, name), drawn(rng, one_of(rng, NAMES[:8]))]
+    return drawn(rng, name)
+
+
+def as_objects(constraint: Any) -> list[Any]:
+    """Return the constraints as a list of objects; names stand for the defaults."""
+    if constraint is None:
+        return []
+    given = constraint if isinstance(constraint, list) else [constraint]
+    return [CONSTRAINTS[each]() if isinstance(each, str) else each for each in given]
+
 
 Drawn = tuple[str, Settings, DataSpec]  # the name of an estimator, its settings, the data
 FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing", "sqp")
@@ -29,8 +96,15 @@ _LOSSES = {
 _PENALTIES = [1e-4, 1e-4, 1e-4, 1e-3, 0.0, 1e-6, 1e-2, 1.0, L2(1e-3), L1(1e-3), SCAD(0.02)]
 
 
-def _seed(rng: Rng) -> int:
-    return int(rng.integers(100))
+_DOMAINS = [
+    kind(size) for size in (0.5, 2.0, 20.0) for kind in (L1Ball, L2Ball, lambda b: Box(-b, b))
+]
+_COMMON: Settings = {
+    "kappa": (0.6, KAPPAS),
+    "alpha": (0.5, _PENALTIES),
+    "fit_intercept": (0.1, [False]),
+    "random_state": (0.9, range(100)),
+}
 
 
 def _data_set(rng: Rng, least: int = 30, most: int = 5000, **changes: Any) -> DataSpec:
@@ -67,24 +141,16 @@ def _solver(rng: Rng) -> Settings:
     return settings
 
 
-def _domain(rng: Rng) -> Any:
-    size = float(one_of(rng, [0.5, 2.0, 20.0]))
-    return one_of(rng, [L1Ball, L2Ball, lambda b: Box(-b, b)])(size)
-
-
 def _two_classes(rng: Rng, estimator: str = "FairLogisticClassifier") -> Drawn:
     """Return settings of a classifier of two classes under constraints."""
     settings = {"constraint": several(rng)} | _solver(rng)
     settings |= some(
         rng,
-        kappa=(0.6, KAPPAS),
-        alpha=(0.5, _PENALTIES),
+        **_COMMON,
         surrogate=(0.2, ["ramp", Sigmoid(0.3), Sigmoid(2.0), Ramp(2.0)]),
         loss=(0.2, _LOSSES[estimator]),
-        domain=(0.15, _domain),
-        fit_intercept=(0.1, [False]),
+        domain=(0.15, _DOMAINS),
         warm_start=(0.05, [True]),
-        random_state=(0.9, _seed),
     )
     named_loss = settings["constraint"] == "bounded_group_loss"  # it takes the estimator's
     if estimator == "FairLogisticClassifier" and not named_loss and maybe(rng, 0.05):
@@ -147,16 +213,11 @@ def _kept(rng: Rng, names: tuple[str, ...], most: int = 5000) -> tuple[Settings,
 def _neyman_pearson(rng: Rng) -> Drawn:
     n_classes = int(one_of(rng, [2, 2, 3, 4, 5]))
     data = _data_set(rng, 20 * n_classes, n_classes=n_classes)
-    guessing = 0.5 * (n_classes - 1)
-    settings = _solver(rng) | some(
-        rng,
-        kappa=(0.6, [guessing * share for share in (0.1, 0.3, 0.6, 0.9, 1.5)]),
-        surrogate=(0.4, ["ramp", "logistic", "hinge", "truncated_logistic"]),
-        radius=(0.2, [0.3, 2.0, 20.0]),
-        alpha=(0.4, _PENALTIES),
-        fit_intercept=(0.15, [False]),
-        random_state=(0.9, _seed),
-    )
+    shares = np.array([0.1, 0.3, 0.6, 0.9, 1.5])
+    kappas = (0.5 * (n_classes - 1) * shares).tolist()  # in units of the loss of guessing
+    losses = ["ramp", "logistic", "hinge", "truncated_logistic"]
+    options = _COMMON | {"kappa": (0.6, kappas), "surrogate": (0.4, losses)}
+    settings = _solver(rng) | some(rng, **options, radius=(0.2, [0.3, 2.0, 20.0]))
     data = replace(data, n_features=min(data.n_features, 20))
     return "NeymanPearsonClassifier", settings, data
 
@@ -209,14 +270,8 @@ def _several_classes(rng: Rng) -> Drawn:
     data = replace(data, labels=one_of(rng, ["integers", "strings", "objects"]))
     of_two = ("bounded_group_loss", "intersectional_loss")
     constraint = named(rng, [name for name in NAMES if name not in of_two])
-    settings = {"constraint": constraint, "random_state": 0} | some(
-        rng,
-        kappa=(0.6, KAPPAS),
-        alpha=(0.5, _PENALTIES),
-        surrogate=(0.2, ["ramp"]),
-        fit_intercept=(0.1, [False]),
-        solver=(0.2, FAST),
-    )
+    options = _COMMON | {"surrogate": (0.2, ["ramp"]), "solver": (0.2, FAST)}
+    settings = {"constraint": constraint, **some(rng, **options), "random_state": 0}
     return "FairLogisticClassifier", settings, data
 
 
@@ -233,14 +288,7 @@ def _thresholds(rng: Rng) -> Drawn:
 def _ranker(rng: Rng) -> Drawn:
     """Return settings of a ranker with linear scores."""
     data = _data_set(rng, 60, 400, smallest=0.5, n_groups=(2,))
-    options = every(
-        rng,
-        kappa=[None, 0.05, 0.25, 1.0],
-        loss=["hinge", "hinge", "logistic", "squared_hinge"],
-        average=lambda rng: maybe(rng, 0.5),
-    )
-    named = maybe(rng, 0.3)
-    constraint = "query_parity" if named else CONSTRAINTS["query_parity"](**options)
+    constraint = named(rng, ["query_parity"])
     settings = some(rng, kappa=(0.4, [0.05, 0.1, 0.5]), alpha=(0.4, [1e-3, 1e-2, 0.1]))
     return "FairRanker", {"constraint": constraint, "random_state": 0} | settings, data
 

@@ -1,10 +1,11 @@
-"""The data sets of the benchmarks: features, labels 0 and 1, groups.
+"""The data sets of the benchmarks: features, labels 0 and 1, groups; scenarios of FairGround.
 
 Uses public names of the library only, so that `compare` can load them with another version of it.
 """
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,29 @@ if _BESIDE_THE_PROJECT.is_dir():
     os.environ.setdefault("FAIRCONSTRAINED_DATA", str(_BESIDE_THE_PROJECT))
 
 
-def encode(frame: pd.DataFrame) -> np.ndarray:
+def encode(frame: pd.DataFrame, numbers: Any = None, drop: str | None = None) -> np.ndarray:
     """Return numeric columns standardised and the others one-hot, as an array."""
+    levels = OneHotEncoder(drop=drop, sparse_output=False)
     return make_column_transformer(
-        (StandardScaler(), make_column_selector(dtype_include="number")),
-        (OneHotEncoder(sparse_output=False), make_column_selector(dtype_exclude="number")),
+        (numbers or StandardScaler(), make_column_selector(dtype_include="number")),
+        (levels, make_column_selector(dtype_exclude="number")),
     ).fit_transform(frame)
 
 
+_MOST_ROWS = 8000  # of a data set: drawn with a fixed seed
+_FEW_CODES, _LEVELS = 10, 30  # integers that are categories; those with more levels share one
+_IDENTIFIERS = {"id", "rownum", "fnlwgt", "fold"}
+_FEWEST = 20  # rows of a crossed group: smaller ones are pooled
+_COARSE: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "AGEP": lambda age: 2 * age > age.min() + age.max(),  # ABCFair rounds ages scaled to [0, 1]
+    "RAC1P": lambda race: race.where(~race.isin([2, 3, 4, 6]), 7),  # and pools these races
+    "age": lambda age: pd.qcut(age, 9, labels=False),
+}
+ABCFAIR = (
+    "folktables_acspubliccoverage_small:SEX*AGEP*RAC1P",
+    "folktables_acsmobility_small:SEX*AGEP*RAC1P*DIS",
+)
+MANY_GROUPS = "adult:sex*age"  # 18, as in the benchmark of humancompatible-train
 DATA = ("a9a", "bank", "compas", "law_school")
 _FRAMES: dict[str, tuple[Callable[..., Any], list[str], int]] = {
     # What reads a data set, the sensitive columns, and how many of the largest groups are kept.
@@ -63,7 +79,12 @@ def signs(y: np.ndarray) -> np.ndarray:
 
 @cache
 def load(name: str) -> Data:
-    """Return features, labels 0 and 1 (the larger label is 1), and groups as strings."""
+    """Return features, labels 0 and 1 (the larger label is 1), and groups as strings.
+
+    A name with a colon is that of a scenario.
+    """
+    if ":" in name:
+        return _scenario(name)
     if name == "a9a":
         X, y, groups = _arrays(datasets.fetch_a9a())
     else:
@@ -127,3 +148,75 @@ def generated_text(n_rows: int, n_words: int = 50_000, seed: int = 0) -> Data:
     counts = sp.csr_array((np.ones(len(rows)), (rows, words)), shape=(n_rows, n_words))
     y = np.where(rng.random(n_rows) < 0.25 * kinds[1], 1, kinds[0])
     return TfidfTransformer().fit_transform(counts), y, kinds[1]
+
+
+def scenarios() -> dict[str, Mapping[str, Any]]:
+    """Return the scenarios by name; none where the data are not there."""
+    file = _folder() / "index.json"
+    if not file.is_file():
+        return {}
+    return {each["scenario"]: each for each in json.loads(file.read_text())["scenarios"]}
+
+
+def _scenario(name: str) -> Data:
+    """Return features without the sensitive columns, labels and groups of a scenario.
+
+    `index.json` has the label, its favourable values and the features of every data set, and the
+    sensitive columns of every scenario. Groups are FairGround's binary ones: rows whose sensitive
+    columns all have their most frequent values, against all others. The crossed groups of other
+    benchmarks are all combinations of such columns. Others than FairGround's are named in the same
+    way, "dataset:column;column", and "dataset:column*column" with crossed groups.
+    """
+    dataset, _, columns = name.partition(":")
+    listed_columns = columns.replace("*", ";").split(";")
+    scenario = scenarios().get(name, {"dataset": dataset, "sensitive": listed_columns})
+    about = json.loads((_folder() / "index.json").read_text())["datasets"][scenario["dataset"]]
+    frame = pd.read_csv(_folder() / about["file"])
+    if len(frame) > _MOST_ROWS:
+        frame = frame.sample(_MOST_ROWS, random_state=0).reset_index(drop=True)
+    listed, sensitive = about["features"].lstrip("-").split(";"), scenario["sensitive"]
+    left_out = {about["label"], *sensitive}
+    names = [column for column in frame if column not in left_out]
+    if about["features"].startswith("-"):
+        names = [column for column in names if column not in listed]
+    else:
+        names = [column for column in names if column in listed]
+    columns = (_column(frame[each]) for each in names if each.lower() not in _IDENTIFIERS)
+    kept = [column for column in columns if column.nunique() > 1]
+    groups = _crossed(frame[sensitive]) if "*" in name else _binary(frame[sensitive])
+    return encode(pd.concat(kept, axis=1)), _favourable(frame[about["label"]], about), groups
+
+
+def _binary(columns: pd.DataFrame) -> np.ndarray:
+    text = columns.astype(str)
+    return np.where((text == text.mode().iloc[0]).all(axis=1), "most", "others")
+
+
+def _crossed(columns: pd.DataFrame) -> np.ndarray:
+    coarse = [_COARSE.get(str(name), pd.Series)(column) for name, column in columns.items()]
+    groups = pd.concat(coarse, axis=1).astype(str).agg(" ".join, axis=1)
+    rows = groups.map(groups.value_counts())
+    return groups.where(rows >= _FEWEST, "others").to_numpy(str)
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("FAIRCONSTRAINED_DATA", "")) / "fairground"
+
+
+def _column(column: pd.Series) -> pd.Series:
+    """Return a column of numbers without gaps, or of at most 30 categories and one for the rest."""
+    few_codes = column.dtype.kind in "iu" and 2 < column.nunique() <= _FEW_CODES
+    if column.dtype.kind in "iuf" and not few_codes:
+        mostly_missing = column.isna().mean() > 0.5
+        return column.iloc[:0] if mostly_missing else column.astype(float).fillna(column.median())
+    text = column.astype(str)
+    return text.where(text.isin(text.value_counts().index[:_LEVELS]), "other")
+
+
+def _favourable(column: pd.Series, about: Mapping[str, Any]) -> np.ndarray:
+    """Return labels: 1 for the favourable value, for one of several, or by a comparison."""
+    rule, text = about["positive"], column.astype(str).str.strip()
+    if rule[:2] in ("<=", ">=") and rule not in set(text):
+        number, values = float(rule[2:]), pd.to_numeric(column)
+        return (values <= number if rule[0] == "<" else values >= number).to_numpy(int)
+    return text.isin({rule, *rule.split(",")}).to_numpy(int)

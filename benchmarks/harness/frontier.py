@@ -2,28 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from benchmarks.harness.pages import boxes
-from benchmarks.harness.tables import Row
+from benchmarks.harness.results import Row, boxes
 
 LEAST_SPLITS = 3  # for an interval; that of two splits is wider than any difference
 _ROUNDING = 1e-9
-
-
-class Outcome(StrEnum):
-    """What a comparison says about ours."""
-
-    AHEAD = "ahead"
-    LEVEL = "level"
-    BEHIND = "behind"
-    BEYOND = "fairer than any of ours, and less accurate"
-    FEW = "too few splits"
+BEYOND = "fairer than any of ours, and less accurate"
+FEW = "too few splits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +84,18 @@ def _comparison(point: Point, mine: np.ndarray, test_to_train: float) -> Row:
     noise = jackknife_half_width(gain, n, test_to_train)
     row = {"difference": difference, "+- of it": noise}
     if n < LEAST_SPLITS:
-        return {**row, "ours is": Outcome.FEW}
-    outcome = Outcome.AHEAD if difference > 0.0 else Outcome.BEHIND
+        return {**row, "ours is": FEW}
+    outcome = "ahead" if difference > 0.0 else "behind"
     if difference > 0.0 and point.fairness.mean() > mine[:, 0].mean(axis=1).max():
-        outcome = Outcome.BEYOND
+        outcome = BEYOND
     elif abs(difference) <= max(noise, _ROUNDING):
-        outcome = Outcome.LEVEL
+        outcome = "level"
     return {**row, "ours is": outcome}
 
 
 def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
     """Draw the differences of all comparisons, a box for every method."""
-    judged = rows[rows["ours is"].notna() & (rows["ours is"] != Outcome.FEW)]
+    judged = rows[rows["ours is"].notna() & (rows["ours is"] != FEW)]
     label = "our accuracy less theirs, in points"
     boxes(ax, 100.0 * judged.difference, judged.method, label)
     ax.axvline(0.0, color="black", linewidth=0.8)

@@ -15,21 +15,17 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness.frontier import half_width
-from benchmarks.harness.tables import Row, write_table
-from fairconstrained import FairRanker, make_biased_ranking
+from benchmarks.harness.results import Row, write_table
+from fairconstrained import FairNetworkClassifier, FairRanker, make_biased_ranking
 from fairconstrained.constraints import IntersectionalLossParity, QueryParity
 from fairconstrained.datasets import fetch_communities
-from fairconstrained.functions.losses import Hinge
 from fairconstrained.metrics import mean_ndcg, pairwise_error, query_pairwise_errors
 from fairconstrained.metrics.ranking import query_gaps
-from fairconstrained.models.network import TorchModel
-from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
 from fairconstrained.solvers.base import Measured, Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.ordered_pairs import as_csr
 
 Part = dict[str, np.ndarray]
@@ -103,14 +99,11 @@ def of_groups(rows: Part, reading: str | None) -> Problem:
 
     With None nothing is bounded.
     """
-    weight, layers = np.ones(len(rows["y"])), (64,) * 5
-    model = TorchModel.standardized(rows["X"], weight, hidden_layer_sizes=layers, dtype="float32")
-    free = Problem(CompositeFunction(model, average(Hinge(), rows["y"], weight)))
-    if reading is None:
-        return free
     options = {"membership": "columns", "min_share": 0.0, "average": reading == "average"}
-    term = IntersectionalLossParity(EPSILON, **options).bind(rows["y"], rows["members"] > 0, weight)
-    return free.with_constraints([CompositeFunction(model, term)])
+    bound = reading and IntersectionalLossParity(EPSILON, **options)
+    layers = {"hidden_layer_sizes": (64,) * 5, "loss": "hinge", "alpha": 0.0}
+    network = FairNetworkClassifier(bound, **layers)
+    return network.bind(rows["X"], rows["y"], None, rows["members"]).problem
 
 
 def mean_over_groups(problem: Problem) -> Problem:
@@ -227,13 +220,7 @@ def of_queries(rows: Part, sizes: Namespace, *, average: bool) -> Problem:
     """Return the training of the network, with a constraint per query or with their average."""
     layers = {"hidden_layer_sizes": (sizes.hidden,)}
     ranker = FairRanker(QueryParity(KAPPA, average=average), alpha=1e-4, **layers)
-    fit = ranker.bind(rows["X"], rows["y"], None, rows["groups"], query=rows["query"])
-    model = TorchModel.standardized(rows["X"], np.ones(len(rows["y"])), dtype="float32", **layers)
-    return replace(
-        fit.problem,
-        objective=replace(fit.problem.objective, model=model),
-        constraints=tuple(replace(part, model=model) for part in fit.problem.constraints),
-    )
+    return ranker.bind(rows["X"], rows["y"], None, rows["groups"], query=rows["query"]).problem
 
 
 def query_features(rows: Part, sizes: Namespace) -> np.ndarray:
@@ -257,11 +244,8 @@ def repetition(sizes: Namespace, number: int) -> Iterator[Row]:
 
     def runs(name: str, problem: Problem, solver: Solver) -> list[Row]:
         rows = follow(parts, by_query, problem, solver, number)
-        passes = [{"passes": row.pop("step") / per_pass} for row in rows]
-        return [
-            {"method": name, "seed": number, **at, **row}
-            for at, row in zip(passes, rows, strict=True)
-        ]
+        head = {"method": name, "seed": number}
+        return [{**head, "passes": row.pop("step") / per_pass, **row} for row in rows]
 
     for seed in range(_SEEDS * number, _SEEDS * (number + 1)):
         parts = generate(sizes, seed)

@@ -1,11 +1,7 @@
 """Options that benchmarks share, and defaults that ``--quick`` changes."""
 
-from argparse import (
-    ArgumentDefaultsHelpFormatter,
-    ArgumentParser,
-    Namespace,
-    RawDescriptionHelpFormatter,
-)
+import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +19,14 @@ class Default:
 
     def __str__(self) -> str:
         """Return both, for ``--help``."""
-        return f"{_text(self.full)}; with --quick: {_text(self.quick)}"
+        full, quick = (
+            " ".join(map(str, each)) if isinstance(each, list) else each
+            for each in (self.full, self.quick)
+        )
+        return f"{full}; with --quick: {quick}"
 
 
-def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-class _Formatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter):
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
     """Show the defaults, and the description as it is."""
 
 

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler
 
-from benchmarks.harness.data import Data, parts, signs
+from benchmarks.harness.data import Data, encode, parts, signs
 from benchmarks.harness.swapped import swapped
 from fairconstrained.constraints import DemographicParity, EqualizedOdds, MinorityRate, ROCParity
 from fairconstrained.datasets import fetch_a9a, fetch_bank, fetch_compas
@@ -163,13 +161,10 @@ def simple_example(small: bool) -> Setup:
 def _halves_of_bank() -> tuple[Array, Array, Array, Array]:
     """Return D and S, random halves of Bank with 81 columns, and who is single in S."""
     data = fetch_bank()
-    frame = data.data.assign(day=data.data["day"].astype("category"))
-    numeric = frame.select_dtypes("number").columns
-    columns = pd.get_dummies(frame, dtype=float)
-    columns[numeric] = StandardScaler().fit_transform(frame[numeric])
+    columns = encode(data.data.assign(day=data.data["day"].astype("category")))
     assert columns.shape[1] == 81
     single = (data.sensitive_features["marital"] == "single").to_numpy()
-    arrays = columns.to_numpy(), data.target.to_numpy(), single
+    arrays = columns, data.target.to_numpy(), single
     X, Z, y, _, _, minority = train_test_split(*arrays, test_size=0.5, random_state=0)
     return X, y, Z, minority
 
@@ -325,17 +320,12 @@ def raw_columns(data: str) -> Data:
         bunch = fetch_a9a(subset="all")
         return bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
     bunch = fetch_compas() if data == "compas" else fetch_bank(version="additional")
-    of_compas = data == "compas"
-    numbers = "passthrough" if of_compas else MinMaxScaler()
-    levels = OneHotEncoder(drop="if_binary" if of_compas else "first", sparse_output=False)
-    X = make_column_transformer(
-        (numbers, make_column_selector(dtype_include="number")),
-        (levels, make_column_selector(dtype_exclude="number")),
-    ).fit_transform(bunch.data)
-    sensitive = bunch.sensitive_features
-    members = sensitive["race"] == "Caucasian" if of_compas else sensitive["age"] == "25-60"
-    groups = members.to_numpy()
-    return X if of_compas else np.column_stack([X, groups]), bunch.target.to_numpy(), groups
+    sensitive, y = bunch.sensitive_features, bunch.target.to_numpy()
+    if data == "compas":
+        groups = (sensitive["race"] == "Caucasian").to_numpy()
+        return encode(bunch.data, "passthrough", "if_binary"), y, groups
+    groups = (sensitive["age"] == "25-60").to_numpy()
+    return np.column_stack([encode(bunch.data, MinMaxScaler(), "first"), groups]), y, groups
 
 
 def classification(data: str, notion: str, small: bool) -> Setup:

@@ -54,17 +54,17 @@ def isolated(
                 busy[receiver] = process, task, time.monotonic() + wall
             if not busy:
                 return
-            ready = wait(list(busy), timeout=1.0)
-            for receiver, (process, task, end) in list(busy.items()):
-                if receiver in ready or time.monotonic() > end:
-                    result, lost = None, "" if receiver in ready else "hang"
-                    try:
-                        result = None if lost else receiver.recv()
-                    except EOFError:
-                        lost = "crash"
-                    del busy[receiver]
-                    _end(receiver, process, kill=bool(lost))
-                    yield task, result, lost
+            ready = wait(list(busy), timeout=min(1.0, wall))
+            ended = [each for each, (*_, end) in busy.items() if time.monotonic() > end]
+            for receiver in {*ready, *ended}:
+                process, task, _ = busy.pop(receiver)
+                result, lost = None, "" if receiver in ready else "hang"
+                try:
+                    result = None if lost else receiver.recv()
+                except EOFError:
+                    lost = "crash"
+                _end(receiver, process, kill=bool(lost))
+                yield task, result, lost
     finally:
         for receiver, (process, _, _) in busy.items():
             _end(receiver, process, kill=True)

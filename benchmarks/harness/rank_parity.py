@@ -20,8 +20,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.frontier import Point, compared
-from benchmarks.harness.store import Store, stamp
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.results import Row, Store, ended, stamp, write_table
 from fairconstrained import FairLogisticClassifier, metrics
 from fairconstrained import constraints as public
 from fairconstrained.functions.surrogates import Ramp
@@ -51,32 +50,28 @@ LEVELS = pd.read_csv(
 
 @dataclass(frozen=True)
 class Experiment:
-    """A notion of fairness, and how it is measured on test rows.
+    """A notion of fairness of scores in a range of ranks.
 
     In the paper's regularisation `weight` times lambda is the factor of the violation with
     kappa = 0: the violation is divided by beta - alpha, as the penalties of (78) and (83) are.
     """
 
     name: str
-    notion: type
-    metric: Callable[..., float]
     weight: float
 
+    @property
+    def notion(self) -> type:
+        """The constraint."""
+        return public.CONSTRAINTS[f"{self.name}_dp"]
 
-EXPERIMENTS = {
-    "E9": Experiment(
-        "partial_parity",
-        public.PartialDemographicParity,
-        metrics.partial_demographic_parity_difference,
-        2.0,
-    ),
-    "E10": Experiment(
-        "weak_partial_parity",
-        public.WeakPartialDemographicParity,
-        metrics.weak_partial_demographic_parity_difference,
-        1.0,
-    ),
-}
+    def unfairness(self, scores: np.ndarray, groups: np.ndarray, data: str) -> float:
+        """Return the measure of scores in the data set's range of ranks."""
+        metric = getattr(metrics, f"{self.name}_demographic_parity_difference")
+        labels = np.zeros(len(scores))  # it does not use them
+        return float(metric(labels, scores, sensitive_features=groups, ranks=RANKS[data]))
+
+
+EXPERIMENTS = {"E9": Experiment("partial", 2.0), "E10": Experiment("weak_partial", 1.0)}
 
 
 def split(name: str, seed: int) -> tuple[Data, Data]:
@@ -199,15 +194,9 @@ def fitted(experiment: Experiment, name: str, method: Method, level: float, rows
         model.fit(with_group(X, groups), y)
     seconds = time.perf_counter() - clock
     scores = model.decision_function(with_group(X_test, groups_test))
-    labels = np.zeros(len(scores))  # the measure does not use them
-    options = {"sensitive_features": groups_test, "ranks": RANKS[name]}
-    return {
-        "accuracy": float(np.mean((scores > 0) == (y_test == np.max(y_test)))),
-        "unfairness": float(experiment.metric(labels, scores, **options)),
-        "status": model.result_.status.value,
-        "solver": type(model.result_.solver).__name__,
-        "seconds": seconds,
-    }
+    accuracy = float(np.mean((scores > 0) == (y_test == np.max(y_test))))
+    row = {"accuracy": accuracy, "unfairness": experiment.unfairness(scores, groups_test, name)}
+    return {**row, **ended(model.result_), "seconds": seconds}
 
 
 def points(name: str, data: str, options: Namespace, store: Store) -> Iterator[Point]:

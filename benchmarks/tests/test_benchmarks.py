@@ -11,8 +11,7 @@ from benchmarks.__main__ import BENCHMARKS, load, main, parser_of
 from benchmarks.harness.data import generated
 from benchmarks.harness.options import ROOT, Default, parse
 from benchmarks.harness.processes import OverBudget, isolated, limited
-from benchmarks.harness.store import Store
-from benchmarks.harness.tables import write_table
+from benchmarks.harness.results import Store, write_table
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.solvers import default_solver
 
@@ -56,15 +55,9 @@ def test_verdicts_compare_with_the_best_feasible_run():
     case = all_solvers.Case("generated", 1000, "demographic_parity", "sigmoid")
     runs = {"auto": (0.5, 0.0, 1.0), "ssg": (0.507, 0.0, 1.0), "ipc": (0.507, 0.0, 1.0),
             "smoothing": (0.4, 0.1, 1.0), "sqp": (0.5, 0.0, 61.0)}  # fmt: skip
-    names = ("objective", "violation", "CPU seconds")
+    names, ended = ("objective", "violation", "CPU seconds"), {"status": "", "passes": 1}
     results = {
-        (case, solver): {
-            "status": "",
-            "passes": 1,
-            "answer of": "",
-            **dict(zip(names, run, strict=True)),
-        }
-        for solver, run in runs.items()
+        (case, solver): ended | dict(zip(names, run, strict=True)) for solver, run in runs.items()
     }
     results[case, "idca"] = {"status": "refused"}
     rows = all_solvers.table(results)

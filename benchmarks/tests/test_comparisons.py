@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from benchmarks import scoreboard
-from benchmarks.harness.fairground import ABCFAIR, MANY_GROUPS, load_scenario
-from benchmarks.harness.frontier import Outcome, compared, counts, gap, half_width
+from benchmarks.harness.data import ABCFAIR, MANY_GROUPS, load
+from benchmarks.harness.frontier import BEYOND, FEW, compared, counts, gap, half_width
 from benchmarks.harness.frontier import jackknife_half_width as jackknife
 from benchmarks.harness.peer_fits import METHODS, Method
 from benchmarks.harness.rank_parity import point as rank_point
-from benchmarks.harness.store import Store
+from benchmarks.harness.results import Store
 from fairconstrained import make_biased_classification
 
 
@@ -36,12 +36,12 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
         of_ranks("regularisation", 0.95, 0.81),
     ]
     rows = compared(points, 0.25 / 0.5625)
-    outcomes = [Outcome.AHEAD, Outcome.BEHIND, Outcome.LEVEL, Outcome.BEYOND, Outcome.BEHIND]
+    outcomes = ["ahead", "behind", "level", BEYOND, "behind"]
     assert [row["ours is"] for row in rows] == ["", "", "", *outcomes]
     assert rows[3]["difference"] == pytest.approx(0.005)
     assert rows[3]["+- of it"] == pytest.approx(0.0, abs=1e-12)
     few = [of_ranks("ours", 0.9, 0.8, splits=2), of_ranks("group AUC", 0.8, 0.9, splits=2)]
-    assert compared(few, 0.25 / 0.5625)[1]["ours is"] == Outcome.FEW
+    assert compared(few, 0.25 / 0.5625)[1]["ours is"] == FEW
 
 
 def fits(accuracy: float, gap: float, noise: float = 0.002, setting: float = 0.05):
@@ -119,7 +119,7 @@ def test_gaps_are_those_of_expected_rates() -> None:
 
 def test_methods_yield_chances_or_a_reason(monkeypatch, tmp_path) -> None:
     data = make_biased_classification(1000, gap=0.4, random_state=0)
-    monkeypatch.setattr(scoreboard, "load_scenario", lambda name: data)
+    monkeypatch.setattr(scoreboard, "load", lambda name: data)
 
     def measured(method: str):
         return scoreboard.measured("made up", scoreboard.NOTIONS[0], method, 1, Store(tmp_path))
@@ -135,4 +135,4 @@ def test_methods_yield_chances_or_a_reason(monkeypatch, tmp_path) -> None:
 
 def test_groups_are_binary_or_crossed(data_folder) -> None:
     names = ("adult:race", *ABCFAIR, MANY_GROUPS)
-    assert [len(np.unique(load_scenario(name)[2])) for name in names] == [2, 20, 26, 18]
+    assert [len(np.unique(load(name)[2])) for name in names] == [2, 20, 26, 18]

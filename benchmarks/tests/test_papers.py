@@ -1,6 +1,7 @@
 """The lines of the papers' tables, their methods, the grids of their parameters, their problems."""
 
 from argparse import Namespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -58,20 +59,6 @@ def test_the_problem_of_plada_has_the_printed_columns_and_no_penalty(data, n, da
     assert setup.problem.at(w).objective == pytest.approx(expected, rel=1e-9)
 
 
-class Ends:
-    """A solver that ends with given figures."""
-
-    def __init__(self, objective: float, violation: float):
-        self.result = Namespace(objective=objective, violation=violation)
-
-    def unpolished(self):
-        return self
-
-    def minimize(self, *args: object, **options: object) -> Namespace:
-        assert options["max_data_passes"] == 5000.0
-        return self.result
-
-
 @pytest.mark.parametrize(
     "ends",
     [
@@ -81,8 +68,11 @@ class Ends:
     ],
 )
 def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends) -> None:
-    solvers = {name: Ends(*figures) for name, figures in ends.items()}
-    assert best_of(solvers, simple_example(True), 5000.0) == "b"
+    made = {name: Mock() for name in ends}
+    for name, (objective, violation) in ends.items():
+        result = Namespace(objective=objective, violation=violation)
+        made[name].unpolished().minimize.return_value = result
+    assert best_of(made, simple_example(True), 5000.0) == "b"
 
 
 def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) -> None:
@@ -118,19 +108,14 @@ def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
     assert np.isnan(setup.near_stationarity(base.start(), 1e-4))
 
 
-def test_the_maximum_of_a_term_has_its_values_gradients_and_batches(rng) -> None:
+def test_the_maximum_of_a_term_has_its_zero_one_version_and_its_batches(rng) -> None:
     roc_parity = ROCParity(0.0, thresholds=np.linspace(-1.0, 1.0, 5))
     largest = Maximum(roc_parity.bind(np.ones(60), np.arange(60) % 3, np.ones(60)))
-    scores, d = rng.normal(size=(2, 60))
-    assert largest.value(scores) == pytest.approx([largest.term.value(scores).max()])
-    slope = largest.vjp(scores, np.array([2.0]))[0] @ d
-    numeric = (largest.value(scores + 1e-6 * d) - largest.value(scores - 1e-6 * d)) / 1e-6
-    assert slope == pytest.approx(float(numeric[0]), rel=1e-5) and slope != 0.0
+    scores, rows = rng.normal(size=60), np.tile(np.arange(60), 2)
     strict = largest.zero_one().value(scores)
     assert strict == pytest.approx([largest.term.zero_one().value(scores).max()])
-    rows = np.tile(np.arange(60), 2)
     twice = largest.take(rows, np.full(120, 0.5))
-    assert twice.value(scores[rows]) == pytest.approx(largest.value(scores))
+    assert twice.value(scores[rows]) == pytest.approx([largest.term.value(scores).max()])
 
 
 def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
@@ -159,7 +144,7 @@ def test_the_penalty_of_the_regularisation_is_the_printed_one(name, rng) -> None
     def rates(threshold: float) -> list[float]:
         return [Ramp().value(scores[groups == k] - threshold).mean() for k in (0, 1)]
 
-    if experiment.name == "partial_parity":  # (78) with (77)
+    if experiment.name == "partial":  # (78) with (77)
         p = low + (np.arange(10) + 0.5) / 10 * (high - low)
         pairs = zip(theta, p, strict=True)
         largest = max(abs(rate - level) for t, level in pairs for rate in rates(t))
