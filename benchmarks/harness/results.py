@@ -171,8 +171,9 @@ class Page:
         """Write text and picture; with `out` the tables of a run there are published first."""
         files = [docs / "results" / f"{name}.csv" for name in self.tables]
         for file in files:
-            if out is not None and (out / file.name).exists():
-                pd.read_csv(out / file.name).to_csv(file, index=False, float_format="%.6g")
+            measured_again = out is not None and (out / file.name).exists()
+            table = pd.read_csv(out / file.name if measured_again else file)
+            table.to_csv(file, index=False, float_format="%.6g")
         tables = [pd.read_csv(file) for file in files]
         shown = as_markdown(self.table(*tables).to_dict("records")).rstrip()
         facts = {"rows": tables[0], "tables": tables, "table": shown, "measured": measured(tables)}
