@@ -45,16 +45,14 @@ def test_the_gap_of_the_decisions_is_bounded(name, per_group):
     assert clf.estimator_ is MODEL
 
 
-@pytest.mark.parametrize("name", ON_SCORES)
-def test_constraints_on_scores_are_refused(name):
-    with pytest.raises(ValueError, match="bound the decisions"):
-        fc.FairThresholds(LogisticRegression(), name).fit(X, Y, sensitive_features=GROUPS)
+OF_SAMPLES = fc.MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
 
 
-def test_reference_rows_are_refused():
-    rule = fc.MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
-    with pytest.raises(ValueError, match="reference rows"):
-        fc.FairThresholds(LogisticRegression(), rule).fit(X, Y, sensitive_features=GROUPS)
+@pytest.mark.parametrize("constraint", [*ON_SCORES, OF_SAMPLES], ids=str)
+def test_constraints_on_scores_or_reference_rows_are_refused(constraint):
+    said = "reference rows" if constraint is OF_SAMPLES else "bound the decisions"
+    with pytest.raises(ValueError, match=said):
+        fc.FairThresholds(LogisticRegression(), constraint).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_the_rows_that_choose():

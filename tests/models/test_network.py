@@ -124,11 +124,7 @@ def test_the_module_alone_gives_the_scores(model, w, X):
         ({"module": lambda n: 3}, TypeError, "returns int"),
         ({"module": torch.nn.Linear(3, 1)}, ValueError, r"module must be .* got the module Linear"),
         ({"module": torch.nn.Linear}, ValueError, r"module must be .* raises: .*out_features"),
-        (
-            {"module": lambda n: torch.nn.Linear(n + 1, 1)},
-            ValueError,
-            "module must .* of . features",
-        ),
+        ({"module": lambda n: torch.nn.Linear(n + 1, 1)}, ValueError, "module must .* of . feat"),
         ({"module": lambda n: torch.nn.Flatten(0)}, ValueError, "module must .* has none"),
         ({"activation": "step"}, ValueError, "activation='step' is unknown"),
         ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),

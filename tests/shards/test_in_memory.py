@@ -26,6 +26,15 @@ CONSTRAINTS = [
     "balanced_rate",
     ["demographic_parity", "predictive_equality"],
 ]
+OPTIONS = [
+    *({"constraint": constraint} for constraint in CONSTRAINTS),
+    {"class_weight": "balanced"},
+    {"class_weight": {1: 3.0}, "loss": "quadratic"},
+    {"threshold": 0.3},
+    {"pos_label": 0},
+    {"fit_intercept": False, "surrogate": "ramp"},
+    {"goal": "fairness"},
+]
 
 
 @pytest.fixture
@@ -70,13 +79,13 @@ def assert_same(by_atom, plain, seed=0):
     assert first.n_rows == second.n_rows
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_values_and_derivatives_are_those_of_the_plain_problem(
-    many, monkeypatch, constraint, weighted
+    many, monkeypatch, options, weighted
 ):
     X, y, groups, weight = drawn_rows()
-    classifier = FairLogisticClassifier(constraint, 0.05)
+    classifier = FairLogisticClassifier(**{"constraint": "equalized_odds", "kappa": 0.05} | options)
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight if weighted else None))
 
 
@@ -90,24 +99,6 @@ def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, container
     X, y, groups, weight = drawn_rows(dtype)
     classifier = FairLogisticClassifier("equalized_odds", 0.05)
     assert_same(*both(monkeypatch, classifier, container(X), y, groups, weight))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"class_weight": "balanced"},
-        {"class_weight": {1: 3.0}, "loss": "quadratic"},
-        {"threshold": 0.3},
-        {"pos_label": 0},
-        {"fit_intercept": False, "surrogate": "ramp"},
-        {"goal": "fairness"},
-    ],
-    ids=str,
-)
-def test_options_mean_the_same(many, monkeypatch, options):
-    X, y, groups, weight = drawn_rows()
-    classifier = FairLogisticClassifier("equalized_odds", 0.05, **options)
-    assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
 
 
 @pytest.mark.parametrize(

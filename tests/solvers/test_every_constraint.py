@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
-from _support.networks import NETWORKS
 from _support.pairs import data
 from _support.problems import classification
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,14 +15,17 @@ import fairconstrained as fc
 from fairconstrained import solvers
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.solving import data_pass_limit
+from fairconstrained.functions.losses import Hinge, Logistic, Loss
 from fairconstrained.functions.surrogates import Ramp
+from fairconstrained.models import Model
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import PartialAUC
-from fairconstrained.penalties import L2
+from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT, estimate_multipliers, objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.terms.cell_means import average
 
 
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
@@ -119,15 +122,79 @@ def test_every_solver_on_every_constraint(name: str, constraint: str, surrogate:
     assert relative_loss(name, constraint, surrogate) <= 0.02
 
 
+@dataclass(frozen=True, eq=False)
+class TanhNetwork(Model):
+    r"""Scores :math:`\tanh(X W + 1 b^\top) a + c` of one hidden layer.
+
+    The parameters are W (n_features, n_hidden), b, a (n_hidden,) and c, in this order.
+    """
+
+    X: np.ndarray
+    n_hidden: int = 4
+
+    @property
+    def n_rows(self):
+        return len(self.X)
+
+    @property
+    def n_parameters(self):
+        return (self.X.shape[1] + 2) * self.n_hidden + 1
+
+    def _split(self, w):
+        n, h = self.X.shape[1], self.n_hidden
+        inner, shift, outer, offset = np.split(w, np.cumsum([n * h, h, h]))
+        return inner.reshape(n, h), shift, outer, offset
+
+    def start(self, random_state):
+        """Return random weights: at zero the gradient of the inner layer vanishes."""
+        w = random_state.standard_normal(self.n_parameters)
+        w[: self.X.shape[1] * self.n_hidden] /= np.sqrt(self.X.shape[1])
+        w[-1] = 0.0
+        return w
+
+    def forward(self, w):
+        inner, shift, outer, offset = self._split(w)
+        units = np.tanh(self.X @ inner + shift)
+        return units @ outer + offset, partial(self._back, units, outer)
+
+    def _back(self, units, outer, v):
+        back = np.outer(v, outer) * (1.0 - units**2)
+        return np.concatenate([(self.X.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]])
+
+    def batch(self, rows):
+        return replace(self, X=self.X[rows])
+
+    def on(self, X):
+        return replace(self, X=X)
+
+    def offset(self):
+        return np.eye(self.n_parameters)[-1]
+
+
+def network_problem(loss: Loss, surrogate: str | Ramp) -> Problem:
+    """Return the training of a network on labels that no linear score separates."""
+    X, y, groups = fc.make_biased_classification(300, 3, gap=0.4, class_sep=1.0, random_state=0)
+    signs = np.where((y > 0) ^ (np.abs(X[:, 2]) > 1.2), 1.0, -1.0)
+    weight, model = np.ones(len(y)), TanhNetwork(X)
+    parity = fc.DemographicParity(0.05, surrogate=surrogate).bind(signs, groups, weight)
+    penalty = Leading(L2(1e-3), model.n_parameters)
+    objective = CompositeFunction(model, average(loss, signs, weight), penalty)
+    return Problem(objective, (CompositeFunction(model, parity),))
+
+
+NETWORKS = {
+    "smooth": lambda: network_problem(Logistic(), "sigmoid"),
+    "hinge and ramp": lambda: network_problem(Hinge(), Ramp()),
+}
+
+
 USABLE = {name: solvers.available_solvers(make()) for name, make in NETWORKS.items()}
 
 
 RUNS = [(name, solver) for name, usable in USABLE.items() for solver in usable]
 
 
-NOT_ABLE = [
-    (name, s) for name, usable in USABLE.items() for s in solvers.SOLVERS if s not in usable
-]
+NOT_ABLE = [(name, s) for name in USABLE for s in solvers.SOLVERS if s not in USABLE[name]]
 
 
 # Local minima differ: those found from this start lie within a twelfth of one another.

@@ -97,16 +97,14 @@ def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(name: str) -> No
     assert at.objective <= start.objective
 
 
-@pytest.mark.parametrize(
-    ("kind", "most"), [(solvers.SwitchingSubgradient, 100), (solvers.PLADA, 101)]
-)
-def test_a_step_is_one_evaluation(kind, most) -> None:
-    """A measurement may evaluate once more, in float64 for the certificate."""
+@pytest.mark.parametrize("kind", [solvers.SwitchingSubgradient, solvers.PLADA])
+def test_a_step_is_one_evaluation(kind) -> None:
+    """A measurement of PLADA may evaluate once more, in float64 for the certificate."""
     few, more = (
         kind(max_iter=n, check_every=n, tol=1e-12, polish=False).minimize(parity()).data_passes
         for n in (10, 110)
     )
-    assert 100 <= more - few <= most  # the best point is not evaluated again
+    assert 100 <= more - few <= 100 + (kind is solvers.PLADA)  # not the best point again
 
 
 def test_clock_stops_while_a_callback_runs(monkeypatch) -> None:
@@ -153,13 +151,12 @@ def test_a_warm_start_takes_the_multipliers_over(solver: solvers.Solver) -> None
     assert warm.objective == pytest.approx(cold.objective, rel=1e-3)
 
 
+INNER = solvers.StochasticSwitchingSubgradient(batch_size=100, max_iter=3)
 SMALL_BATCHES = {
     "ssg": solvers.StochasticSwitchingSubgradient(batch_size=100),
     "3s-econ": solvers.SOLVERS["3s-econ-stochastic"](),
     "plada": solvers.SOLVERS["plada-stochastic"](),
-    "idca": solvers.IDCA(
-        solvers.StochasticSwitchingSubgradient(batch_size=100, max_iter=3), safeguard=False
-    ),
+    "idca": solvers.IDCA(INNER, safeguard=False),
     "multiplier-model": solvers.SOLVERS["multiplier-model"](),
 }
 
@@ -210,15 +207,13 @@ PROBLEM, OTHER = parity(), toy_of_ipc()
 N = PROBLEM.n_variables
 POINTS = ["a", 3.0, [], np.zeros(N + 1), np.zeros(N - 1), np.zeros((N, N)), np.full(N, np.nan)]
 NUMBERS = ["a", float("nan"), -1.0, [0.1], True, 1j]
-OF_MINIMIZE = {
+ARGUMENTS = {
     "w0": (POINTS, "w0 must have a finite number for each of the"),
     "tol": (NUMBERS, "'tol' parameter of minimize must be a float"),
     "max_data_passes": (NUMBERS, "'max_data_passes' parameter of minimize must be a float"),
     "callback": ([3], "'callback' parameter of minimize must be a callable"),
     "random_state": (["a"], "'random_state' parameter of minimize must be"),
     "warm": ([np.zeros(N)], r"'warm' parameter of minimize must be an instance of .*Result"),
-}
-OF_STATIONARITY = {
     "w": (POINTS, "w must have a finite number"),
     "rho": ([*NUMBERS, 0.0], "'rho' parameter of near_stationarity must be a float"),
     "constraint_rho": (NUMBERS, "'constraint_rho' parameter of near_stationarity must be"),
@@ -226,22 +221,16 @@ OF_STATIONARITY = {
 }
 
 
-@pytest.mark.cases(len(OF_MINIMIZE))
-@pytest.mark.parametrize("name", OF_MINIMIZE)
-def test_arguments_of_minimize(name: str) -> None:
-    values, message = OF_MINIMIZE[name]
+@pytest.mark.cases(len(ARGUMENTS))
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_of_minimize_and_near_stationarity(name: str) -> None:
+    values, message = ARGUMENTS[name]
     for value in values:
         with pytest.raises((ValueError, TypeError), match=message):
-            solvers.AugmentedLagrangian().minimize(PROBLEM, **{name: value})
-
-
-@pytest.mark.cases(len(OF_STATIONARITY))
-@pytest.mark.parametrize("name", OF_STATIONARITY)
-def test_arguments_of_near_stationarity(name: str) -> None:
-    values, message = OF_STATIONARITY[name]
-    for value in values:
-        with pytest.raises((ValueError, TypeError), match=message):
-            solvers.near_stationarity(PROBLEM, **{"w": np.zeros(N), name: value})
+            if name in ("w", "rho", "constraint_rho", "solver"):
+                solvers.near_stationarity(PROBLEM, **{"w": np.zeros(N), name: value})
+            else:
+                solvers.AugmentedLagrangian().minimize(PROBLEM, **{name: value})
 
 
 def test_warm_starts_of_another_problem() -> None:
