@@ -16,13 +16,8 @@ def _boosting(*args, **options):
 
 def _network(*args, **options):
     pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
-    small = {
-        "hidden_layer_sizes": (6,),
-        "max_epochs": 60,
-        "early_stopping": True,
-        "random_state": 0,
-    }
-    return fc.FairNetworkClassifier(*args, **small, **options)
+    small = {"hidden_layer_sizes": (6,), "max_epochs": 60, "early_stopping": True}
+    return fc.FairNetworkClassifier(*args, random_state=0, **small, **options)
 
 
 SINGLE = {

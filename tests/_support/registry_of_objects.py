@@ -31,14 +31,8 @@ from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
 N_VARIABLES = 4  # of the penalties and domains below
 
 SURROGATES = [Sigmoid(), Sigmoid(scale=0.3), Ramp(), Ramp(scale=2.5)]
-LOSSES = [
-    Logistic(),
-    TruncatedLogistic(),
-    TruncatedLogistic(alpha=0.5),
-    Hinge(),
-    SquaredHinge(),
-    Quadratic(),
-]
+LOSSES = [Logistic(), TruncatedLogistic(), TruncatedLogistic(alpha=0.5)]
+LOSSES += [Hinge(), SquaredHinge(), Quadratic()]
 OBJECTIVES = [
     PairwiseLoss(),
     PairwiseLoss("squared_hinge"),
@@ -117,12 +111,8 @@ CONSTRAINTS = [
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
-    kind(0.1, surrogate=surrogate, against=against)
-    for kind in (
-        constraints.GroupAUCParity,
-        constraints.InterGroupAUCParity,
-        constraints.IntraGroupAUCParity,
-    )
+    constraints.CONSTRAINTS[name](0.1, surrogate=surrogate, against=against)
+    for name in ("group_auc", "inter_group_auc", "intra_group_auc")
     for surrogate in ("quadratic", "sigmoid", Ramp(2.0))
     for against in ("pairs", "overall")
 ]

@@ -26,23 +26,20 @@ def problem_of(rows, *constraints, loss=None, penalty=None, make=LinearModel):
     model = make(X)
     objective = CompositeFunction(model, average(loss or Logistic(), y, weight))
     objective = objective.add(Leading(penalty, 3)) if penalty else objective
-    return Problem(
-        objective, tuple(CompositeFunction(model, c.bind(y, groups, weight)) for c in constraints)
-    )
+    bound = (CompositeFunction(model, one.bind(y, groups, weight)) for one in constraints)
+    return Problem(objective, tuple(bound))
 
 
 def two_models():
     """Return the loss on some rows; constraints on others, without labels' weights, and on both."""
     (X, y, groups, weight), (Z, labels, members, ones) = data(), data(1, n_rows=24)
     model, reference = LinearModel(X), LinearModel(Z)
+    odds = EqualizedOdds(0.02, against="overall").bind(y, groups, weight)
+    opportunity = EqualOpportunity(0.1, surrogate="ramp").bind(labels, members, ones)
     constraints = (
         CompositeFunction(reference, DemographicParity(0.05).bind(labels, members, ones)),
-        CompositeFunction(
-            model, EqualizedOdds(0.02, against="overall").bind(y, groups, weight), L2(0.01)
-        ),
-        CompositeFunction(
-            reference, EqualOpportunity(0.1, surrogate="ramp").bind(labels, members, ones)
-        ),
+        CompositeFunction(model, odds, L2(0.01)),
+        CompositeFunction(reference, opportunity),
         CompositeFunction(slope=np.array([1.0, 0.0, 0.0, 1.0]), level=-0.5),
     )
     return Problem(CompositeFunction(model, average(Logistic(), y, weight)), constraints)

@@ -145,9 +145,7 @@ def fitted(rows, chunks=400, weighted=False, **options):
     model = FairLogisticClassifier(**{**SURE, **options})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ConstantDecisionWarning)
-        warnings.simplefilter(
-            "ignore", exceptions.InputWarning
-        )  # kappa is not the tolerance of all
+        warnings.simplefilter("ignore", exceptions.InputWarning)  # kappa is not used by all
         model.fit(X, y, weight if weighted else None, sensitive_features=groups)
     return model, model.held_out_rows(X).compute()
 

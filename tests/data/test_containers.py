@@ -63,18 +63,12 @@ def test_arguments_of_the_user_are_not_changed(container):
         assert_array_equal(part, same)
 
 
+NAMES = [["no", "yes"], [False, True], [-1, 1], [0.0, 7.0]]
+NAMES += [np.array(["-", "x"], object), np.array([0, 1], ">i4")]  # as some files hold them
+
+
 @pytest.mark.cases(6)
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["no", "yes"],
-        [False, True],
-        [-1, 1],
-        [0.0, 7.0],
-        np.array(["-", "x"], object),
-        np.array([0, 1], ">i4"),  # as some files hold them
-    ],
-)
+@pytest.mark.parametrize("names", NAMES)
 def test_names_of_classes(names):
     renamed = fitted(y=np.array(names)[Y])
     assert_same(renamed, MODEL, atol=0)

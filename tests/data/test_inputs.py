@@ -27,6 +27,7 @@ def fit(X=X, y=Y, groups=GROUPS, sample_weight=None, **options):
 
 MODEL = fit()
 SMALL, SEVERAL = fit(X * 0.01), fc.NeymanPearsonClassifier().fit(X * 0.01, Y)
+OTHER = fc.NeymanPearsonClassifier()
 FAR = np.array([[1.0, 0.0, 0.0, 0.0], [1e308, -1e308, 1e308, 1e308]])
 
 
@@ -60,10 +61,7 @@ SQUARED = {
         lambda: fit(X * np.array([1.0, 1e-160, 1.0, 1.0])),
         "too small to be squared in the column 1 ",
     ),
-    "Neyman-Pearson": (
-        lambda: fc.NeymanPearsonClassifier().fit(with_value(1e200), Y),
-        TOO_LARGE.format(2),
-    ),
+    "Neyman-Pearson": (lambda: OTHER.fit(with_value(1e200), Y), TOO_LARGE.format(2)),
     "predict": (lambda: SMALL.predict(FAR), FAR_ROWS),
     "predict of Neyman-Pearson": (lambda: SEVERAL.predict(FAR), FAR_ROWS),
     "large weights": (lambda: fit(sample_weight=np.full(N, 1e200)), "sample_weight is too large"),
@@ -91,10 +89,7 @@ KINDS = {
     ),
     "name of labels": (lambda: fit(y="label"), "y must hold .*'label'"),
     "labels nan": (lambda: fit(y=unlabelled(np.nan)), NO_LABELS),
-    "labels of Neyman-Pearson": (
-        lambda: fc.NeymanPearsonClassifier().fit(X, unlabelled(None)),
-        NO_LABELS,
-    ),
+    "labels of Neyman-Pearson": (lambda: OTHER.fit(X, unlabelled(None)), NO_LABELS),
     "array of types": (lambda: fit(y=np.array([0, "yes"] * 100, dtype=object)), TYPES),
     "masked X": (lambda: fit(masked(X)), "^X is a masked array in which 12 of 800 entries"),
     "masked rows": (lambda: MODEL.predict(masked(X)), "^X is a masked array"),

@@ -34,23 +34,16 @@ def gap(clf, groups, scores=None):
 
 
 def fitted(groups, **options):
-    return fc.FairLogisticClassifier(**{"kappa": 0.02, "tol": 1e-6, **options}).fit(
-        X, Y, sensitive_features=groups
-    )
+    clf = fc.FairLogisticClassifier(**{"kappa": 0.02, "tol": 1e-6, **options})
+    return clf.fit(X, Y, sensitive_features=groups)
 
 
+OWN, IGNORED = ({"groups_missing": how} for how in ("own_group", "ignore_in_constraint"))
+NONE = pd.Series([None] * len(Y))
 MESSAGES = {
     "raise": (SEX, {}, r"120 of 600 rows.*'own_group'.*'ignore_in_constr"),
-    "all missing": (
-        pd.Series([None] * len(Y)),
-        {"groups_missing": "own_group"},
-        "only missing values",
-    ),
-    "all ignored": (
-        pd.Series([None] * len(Y)),
-        {"groups_missing": "ignore_in_constraint"},
-        "only missing values",
-    ),
+    "all missing": (NONE, OWN, "only missing values"),
+    "all ignored": (NONE, IGNORED, "only missing values"),
     "unknown": (
         SEX,
         {"groups_missing": "drop"},
@@ -58,11 +51,7 @@ MESSAGES = {
     ),
     "interactions": (
         None,
-        {
-            "groups_missing": "ignore_in_constraint",
-            "group_interactions": True,
-            "sensitive_columns": [3],
-        },
+        IGNORED | {"group_interactions": True, "sensitive_columns": [3]},
         "some rows have none; use 'own_group'",
     ),
 }

@@ -19,6 +19,7 @@ from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, Scor
 X, Y, GIVEN = OF_CLASSIFIERS
 N = len(Y)
 MODEL = LogisticRegression().fit(X, Y)
+FREE = fc.FairLogisticClassifier()
 
 
 def ragged(n):
@@ -72,10 +73,12 @@ def fit(name, groups):
     clone(MODELS[name]).fit(features, y, **given | {"sensitive_features": groups})
 
 
+def displayed(kind, groups):
+    kind.from_estimator(MODEL, X, Y, sensitive_features=groups)
+
+
 DOORS = {
-    "path": lambda groups: fc.fairness_path(
-        fc.FairLogisticClassifier(), X, Y, sensitive_features=groups
-    ),
+    "path": lambda groups: fc.fairness_path(FREE, X, Y, sensitive_features=groups),
     "report": lambda groups: fc.fairness_report(MODEL, X, Y, sensitive_features=groups),
     "comparison": lambda groups: fc.compare({"a": MODEL}, X, Y, sensitive_features=groups),
     "per group": thresholds_without_constraints,
@@ -83,12 +86,8 @@ DOORS = {
         Y, X[:, 0], sensitive_features=groups
     ),
 }
-DOORS |= {
-    kind.__name__: lambda groups, kind=kind: kind.from_estimator(
-        MODEL, X, Y, sensitive_features=groups
-    )
-    for kind in (ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay)
-}
+for kind in (ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay):
+    DOORS[kind.__name__] = partial(displayed, kind)
 METRICS = {
     name: partial(metric, getattr(metrics, name))
     for name in metrics.__all__

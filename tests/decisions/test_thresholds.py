@@ -143,9 +143,8 @@ def test_thresholds_lie_between_scores_that_differ_by_one_ulp():
     low = 0.3
     high = np.nextafter(low, 1.0)
     scores, y = np.array([low, high, low, high]), np.array([-1.0, 1.0, -1.0, 1.0])
-    task = task_of(
-        [constraints.DemographicParity(0.1)], scores, y, np.array([0, 0, 1, 1]), np.ones(4)
-    )
+    groups, parity = np.array([0, 0, 1, 1]), constraints.DemographicParity(0.1)
+    task = task_of([parity], scores, y, groups, np.ones(4))
     assert task.search().accuracy == 1.0
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.registry_of_objects import CONSTRAINTS
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 import fairconstrained as fc
@@ -55,11 +56,8 @@ def test_a_constraint_is_on_each_stratum_as_on_its_rows_alone(constraint):
         rows = np.flatnonzero(name == BAND)
         members = Groups.encode(SEX[rows])
         inside = TrainingData(X[rows], data.y[rows], data.classes, members, np.ones(len(rows)))
-        scores = model.scores(weight)[rows]
-
-        (part,) = constraint.parts(
-            LinearModel(X[rows]), inside, lambda data, _, s=scores: (s, data)
-        )
+        scores, own = model.scores(weight)[rows], LinearModel(X[rows])
+        (part,) = constraint.parts(own, inside, lambda data, _, s=scores: (s, data))
         alone.append((part.term, scores))
     assert len(parts) == len(alone)
     for part, (term, scores) in zip(parts, alone, strict=True):
@@ -100,18 +98,11 @@ def test_predictions_meet_the_bound_in_every_stratum(estimator):
 
 
 def test_one_stratum_is_none_and_names_of_strata_do_not_matter():
-    fits = [
-        fc.FairLogisticClassifier(kappa=0.02, **given).fit(
-            X, Y, sensitive_features=SEX, control_features=c
-        )
-        for given, c in [
-            ({}, None),
-            ({}, np.zeros(N)),
-            ({"constraint": "demographic_parity"}, BAND),
-            ({}, BAND.map({"high": "z", "mid": "b", "low": "c"})),
-            ({}, pd.DataFrame({"low": BAND == "low", "high": BAND == "high"})),
-        ]
-    ]
+    strata = [None, np.zeros(N), BAND, BAND.map({"high": "z", "mid": "b", "low": "c"})]
+    strata.append(pd.DataFrame({"low": BAND == "low", "high": BAND == "high"}))
+    clf = fc.FairLogisticClassifier(kappa=0.02)
+    given = {"sensitive_features": SEX}
+    fits = [clone(clf).fit(X, Y, **given, control_features=one) for one in strata]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)
     np.testing.assert_allclose(fits[2].coef_, fits[3].coef_, rtol=1e-5)
     np.testing.assert_allclose(fits[2].coef_, fits[4].coef_, rtol=1e-5)

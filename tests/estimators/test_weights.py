@@ -20,14 +20,13 @@ DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(40, 8, random_state=1)
 RANDOM = np.random.default_rng(0)
 WEIGHT, OF_QUERIES = RANDOM.uniform(0.5, 2.0, len(Y)), RANDOM.uniform(0.5, 2.0, 40)[QUERY]
 RANKER = partial(fc.FairRanker, kappa=0.25, random_state=0)
+TREES = fc.BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1)
 ESTIMATORS = EVERY | {
     "cv": partial(EVERY["cv"], max_gap=1.0),
     "neyman_pearson": fc.NeymanPearsonClassifier,
     "thresholds": lambda: fc.FairThresholds(LogisticRegression(C=np.inf), cv=2),
     "ranker": RANKER,
-    "boosted ranker": partial(
-        RANKER, model=fc.BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1)
-    ),
+    "boosted ranker": partial(RANKER, model=TREES),
 }
 
 
@@ -108,11 +107,8 @@ def test_weights_are_repetitions(name):
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=0.04 if trees else 1e-5)
     assert getattr(weighted, "gap_", 0) == pytest.approx(getattr(repeated, "gap_", 0), abs=1e-4)
     if not trees:
-        scores = [
-            getattr(model, "decision_function", model.predict)(rows[0])
-            for model in (weighted, repeated)
-        ]
-        assert_allclose(*scores, atol=1e-4)
+        both = [getattr(one, "decision_function", one.predict) for one in (weighted, repeated)]
+        assert_allclose(*(scores(rows[0]) for scores in both), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,8 @@ from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
-GREATER_IS_BETTER = {  # endings of the names of fairlearn's metrics
-    "_difference": False,
-    "_ratio": True,
-    "_group_min": True,
-    "_group_max": False,
-}
+# By the endings of the names of fairlearn's metrics.
+GREATER_IS_BETTER = {"_ratio": True, "_group_min": True, "_difference": False, "_group_max": False}
 
 
 make_gap_scorer = partial(fc.make_fairness_scorer, greater_is_better=False)

@@ -136,9 +136,7 @@ def test_modules_that_are_no_networks_raise(X, options, error, message):
         TorchModel.standardized(X, np.ones(N_ROWS), **options)
 
 
-@pytest.mark.skipif(
-    torch.cuda.is_available(), reason="the error for a missing GPU needs a machine without one"
-)
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the error needs a machine without a GPU")
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_a_module_of_the_user_is_not_changed(kind, X, rng):
     module = multilayer_perceptron(N_FEATURES, (4,)).to(kind)
@@ -167,9 +165,7 @@ def test_a_device_that_is_not_there_is_refused(X):
         TorchModel.standardized(X, np.ones(N_ROWS), device="cuda")
 
 
-@pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="PyTorch finds no GPU to compare with the CPU"
-)
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU to compare")
 def test_a_gpu_gives_the_scores_and_gradients_of_the_host(X, options, rng):
     host, gpu = (
         TorchModel.standardized(X, np.ones(N_ROWS), device=device, **options)

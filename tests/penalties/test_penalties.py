@@ -13,9 +13,8 @@ from fairconstrained.penalties import L1, L2, SCAD, Leading, Penalty, Proximity,
 
 ALL = distinct(PENALTIES + [penalty.convexify(np.ones(N_VARIABLES)) for penalty in PENALTIES])
 vectors = arrays(float, N_VARIABLES, elements=st.floats(-4.0, 4.0))
-away_from_zero = arrays(
-    float, N_VARIABLES, elements=st.floats(0.01, 4.0) | st.floats(-4.0, -0.01)
-)  # where every penalty has a gradient
+smooth = st.floats(0.01, 4.0) | st.floats(-4.0, -0.01)  # where every penalty has a gradient
+away_from_zero = arrays(float, N_VARIABLES, elements=smooth)
 
 
 def each(penalties):

@@ -132,10 +132,9 @@ def test_marked_points_are_the_rates_of_the_predictions(rate, model):
 def test_invalid_rates_raise(model):
     with pytest.raises(ValueError, match="needs at least two groups"):
         GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=np.zeros(len(Y)))
+    rates = {"sensitive_features": GROUPS, "rate": "true_positive_rate"}
     with pytest.raises(ValueError, match="needs labels"):
-        GroupRateDisplay.from_estimator(
-            model, X, None, sensitive_features=GROUPS, rate="true_positive_rate"
-        )
+        GroupRateDisplay.from_estimator(model, X, None, **rates)
     with pytest.raises(ValueError, match="reference='z' is not one of the groups"):
         GroupRateDisplay.from_estimator(model, X, Y, sensitive_features=GROUPS, reference="z")
     with pytest.raises(ValueError, match=r"y_pred has \d+ missing values"):

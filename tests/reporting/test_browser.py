@@ -181,10 +181,8 @@ def test_axe_finds_no_violation(name, medium, browser, pages):
         "axe.run(document, {resultTypes: ['violations']}).then(done, done)"
     )
     assert len(found["passes"]) > 10
-    problems = [
-        (one["id"], node["html"][:200]) for one in found["violations"] for node in one["nodes"]
-    ]
-    assert problems == []
+    violations = found["violations"]
+    assert [(one["id"], node["html"][:200]) for one in violations for node in one["nodes"]] == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -266,9 +266,7 @@ SCORES = {
     "normal": lambda random: random.normal(size=N_SCORES),
     "with outliers": lambda random: random.standard_cauchy(N_SCORES) ** 3,
     "with ties": lambda random: random.integers(0, 9, N_SCORES) / 7.0,
-    "most are equal": lambda random: np.where(
-        random.random(N_SCORES) < 0.9, 0.3, random.random(N_SCORES)
-    ),
+    "most are equal": lambda random: random.normal(size=N_SCORES) * (random.random(N_SCORES) < 0.1),
     "two values": lambda random: random.integers(0, 2, N_SCORES).astype(float),
     "all equal": lambda random: np.full(N_SCORES, -1.5),
     "neighbouring numbers": lambda random: 1.0 + np.spacing(1.0) * random.integers(0, 40, N_SCORES),

@@ -83,12 +83,10 @@ def test_automatic_takes_the_first_preferred_one() -> None:
     assert isinstance(solvers.default_solver(NON_SMOOTH["ramp"]()), solvers.Smoothing)
 
 
-@pytest.mark.parametrize(
-    "solver", [solvers.IPC(), solvers.AugmentedLagrangian(), solvers.SQP()], ids=repr
-)
-def test_mismatch_names_what_is_missing_and_who_can(solver: solvers.Solver) -> None:
+@pytest.mark.parametrize("kind", [solvers.IPC, solvers.AugmentedLagrangian, solvers.SQP])
+def test_mismatch_names_what_is_missing_and_who_can(kind: type[solvers.Solver]) -> None:
     with pytest.raises(fc.IncompatibleSolverError, match=r"functions:.*smoothing") as raised:
-        solver.minimize(NON_SMOOTH["ramp"]())
+        kind().minimize(NON_SMOOTH["ramp"]())
     can = str(raised.value).split("use one of the solvers ")[1].rstrip(".").split(", ")
     assert can == solvers.available_solvers(NON_SMOOTH["ramp"]())
     assert can[0] == "smoothing"
@@ -202,9 +200,7 @@ TWICE_DIFFERENTIABLE = {
     "few thresholds": partial(at_thresholds, constraints.ROCParity, thresholds=[-1.0, 0.5]),
     "many thresholds": partial(at_thresholds, constraints.ROCParity, thresholds=MANY),
     "few free ones": partial(at_thresholds, constraints.PartialDemographicParity, n_ranks=4),
-    "many free ones": partial(
-        at_thresholds, constraints.PartialDemographicParity, n_ranks=60
-    ),
+    "many free ones": partial(at_thresholds, constraints.PartialDemographicParity, n_ranks=60),
 }
 
 

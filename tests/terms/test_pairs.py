@@ -188,10 +188,7 @@ def test_auc_loss_is_the_mean_over_pairs(loss, seed):
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    ranks=st.sampled_from([(0, 0.25), (0.25, 0.5), (0.5, 1.0), (0, 1)]),
-)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 0.25), (0.25, 0.5), (0.5, 1.0), (0, 1)]))
 def test_partial_auc_is_the_mean_over_negatives_in_the_range(loss, seed, ranks):
     """With equal weights and whole numbers of negatives it is the formula of the paper."""
     rng = np.random.default_rng(seed)

@@ -43,6 +43,7 @@ def times(factor, term):
     return replace(term, **scaled)
 
 
+AT = np.linspace(-1.0, 1.0, N_ROWS)
 DIFFERENCES = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
 TERMS = {
     **{f"loss-{label(f)}": average(f, Y, WEIGHT) for f in LOSSES},
@@ -51,10 +52,8 @@ TERMS = {
     **{f"cells-{label(f)}": overlapping(f) for f in DIFFERENCES},
     "dense": overlapping(SURROGATES[0], sparse=False),
     "scaled": times(-0.7, overlapping(SURROGATES[0])),
-    "majorant": overlapping(SURROGATES[0]).convexify(np.linspace(-1.0, 1.0, N_ROWS)),
-    "rounded majorant": overlapping(SURROGATES[2])
-    .convexify(np.linspace(-1.0, 1.0, N_ROWS))
-    .smoothed(0.3),
+    "majorant": overlapping(SURROGATES[0]).convexify(AT),
+    "rounded majorant": overlapping(SURROGATES[2]).convexify(AT).smoothed(0.3),
 }
 
 
