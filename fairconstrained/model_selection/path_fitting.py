@@ -248,7 +248,8 @@ def _check_followed(estimator: object) -> None:
     if not any(each.takes_kappa for each in resolve_constraints(estimator.constraint)):
         raise ValueError(
             f"constraint={estimator.constraint!r} does not take its tolerance from the "
-            "estimator: leave kappa at None in the constraint whose tolerance is to vary."
+            "estimator: leave kappa at None in the constraint whose tolerance is to vary. Vary "
+            "other tolerances by GridSearchCV, a ratio as constraint__ratio."
         )
 
 

@@ -142,9 +142,17 @@ class FairnessScorer:
         groups = options.get("sensitive_features")
         if classes is None:  # of a model without them, two labels of the rows are
             classes = np.unique(check_labels("y", y_true, _num_samples(X))).tolist()
-        if len(classes) != 2:
+        favourable = options.get("pos_label")
+        if len(classes) == 2:
+            favourable = favourable_label(estimator, classes)
+        elif "pos_label" in self.taken or favourable not in classes:
+            if len(classes) > 2 and 1 not in classes and _counts_ones(self.metric):
+                raise ValueError(
+                    f"{_name(self.metric)} is about the rate of the label 1, and the classes are "
+                    f"{classes}: pass pos_label to make_fairness_scorer, the class that is to be "
+                    "compared with all others."
+                )
             return self.metric(y_true, output_of(estimator, method, X, groups), **options)
-        favourable = favourable_label(estimator, classes)
         labels = (known_labels("y_true", y_true, classes) == favourable).astype(int)
         positive = options.get("pos_label")
         named = {name: options[name] for name in ("pos_label", "priority") if name in options}
@@ -250,6 +258,12 @@ def _library(metric: Callable[..., float]) -> str:
     return (getattr(_inner(metric), "__module__", None) or "").split(".")[0]
 
 
+def _counts_ones(metric: Callable[..., float]) -> bool:
+    """Return whether a metric is a rate of the label 1, so that other labels give a gap of 0."""
+    rates = ("demographic_parity_", "selection_rate_")
+    return _library(metric) == "fairlearn" and _name(metric).startswith(rates)
+
+
 def _greater_is_better(metric: Callable[..., float]) -> bool:
     """Return whether a large value of a metric is good, by its name."""
     name = _name(metric)
@@ -293,7 +307,8 @@ def make_fairness_scorer(
         place; the scorer then asks for `query` by metadata routing. If the estimator has two
         classes, the metric is called with labels 0 and 1, where 1 is the favourable label (see
         `pos_label` of the classifiers). An option `pos_label` or `priority` that names a class is
-        converted as well.
+        converted as well. Of several classes, a metric without `pos_label` gets labels 0 and 1 if
+        this option names a class, which is 1; else it gets the labels as they are.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
         The method that returns `y_pred`; of several methods the first one that the estimator has.
     greater_is_better : bool or None, default=None

@@ -77,6 +77,12 @@ def test_more_than_two_classes_are_left_as_they_are():
     given = {"priority": "a", "sensitive_features": GROUPS}
     expected = metrics.neyman_pearson_error(three, model.predict(X), **given)
     assert scorer(model, X, three, sensitive_features=GROUPS) == -expected
+    parity = theirs.demographic_parity_difference
+    with pytest.raises(ValueError, match=r"the rate of the label 1, and the classes are \['a'"):
+        fc.make_fairness_scorer(parity)(model, X, three, sensitive_features=GROUPS)
+    scorer = fc.make_fairness_scorer(parity, pos_label="c")
+    expected = rate_gap(three, model.predict(X) == "c", sensitive_features=GROUPS)
+    assert scorer(model, X, three, sensitive_features=GROUPS) == pytest.approx(-expected)
 
 
 def test_an_unknown_label():
