@@ -305,9 +305,8 @@ def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tupl
         ) from error
     if names.dtype.kind == "f":  # pandas has integers as floats where others are missing
         wide = names.astype(float)
-        names = (
-            wide.astype(int) if np.all((np.abs(wide) < 2.0**53) & (wide % 1.0 == 0.0)) else names
-        )
+        whole = (np.abs(wide) < 2.0**53) & (wide == np.rint(wide))
+        names = wide.astype(int) if np.all(whole) else names
     if not n_missing:
         return codes, names
     every = np.full(len(column), -1)
