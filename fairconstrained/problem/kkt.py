@@ -106,7 +106,7 @@ def objective_scale(at: Evaluation) -> float:
 
 def certify(
     at: Evaluation, multipliers: Dual | None, tol: float, *, rounded: Evaluation | None = None
-) -> tuple[Dual, KKT]:
+) -> tuple[Multipliers, KKT]:
     """Return multipliers, by default estimated, and the optimality conditions at a point.
 
     On a kink every subgradient is as good as any other, and the one that an evaluation happens to
@@ -117,11 +117,11 @@ def certify(
     # Where a run has diverged, constraints that sort scores cannot be evaluated.
     violation = at.violation if np.isfinite(at.objective) else np.nan
     if not np.isfinite(violation):
-        return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, violation)
-    certificates = []
+        return Multipliers.of(np.zeros(at.problem.n_constraints)), KKT(np.nan, np.nan, violation)
+    given, certificates = None if multipliers is None else Multipliers.of(multipliers), []
     roundings = _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
     for near in chain([None], roundings if rounded is None else [rounded]):
-        active = estimate_multipliers(near or at) if multipliers is None else multipliers
+        active = given or Multipliers.of(estimate_multipliers(near or at))
         certificates.append((active, KKT.of(at, active, rounded=near)))
         if certificates[-1][1].holds(tol):
             break

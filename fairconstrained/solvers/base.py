@@ -314,10 +314,8 @@ def refine(run: Run, status: Status) -> Status:
     at, n_iter = kept.iterate.at, run.trace.iteration[-1]
     last_pass = min(start.last_pass, problem.passes + _MOST_PASSES)
     begin = replace(start, w=at.w, multipliers=None, state=None, like=at, last_pass=last_pass)
-    iterates = (
-        replace(step, iteration=n_iter + step.iteration, state=kept.iterate.state)
-        for step in steps.iterate(problem, begin)
-    )
+    made, state = steps.iterate(problem, begin), kept.iterate.state
+    iterates = (replace(each, iteration=n_iter + each.iteration, state=state) for each in made)
     ended = run.follow(iterates, last_pass)
     if run.kept is not None and run.kept.iterate.at.w is at.w:  # no step was better
         return status

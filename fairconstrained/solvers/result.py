@@ -207,8 +207,7 @@ class Measured:
     def of(cls, iterate: Iterate, tol: float) -> Measured:
         """Measure an iterate."""
         at = iterate.at
-        multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
-        certified = Multipliers.of(multipliers)
+        certified, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
         return cls(iterate, certified, kkt, at.objective, kkt.violation, kkt.residual)
 
     @property

@@ -105,12 +105,11 @@ class AugmentedLagrangian(Solver):
             state = SolverState(AugmentedLagrangian, sigma, tol)
             # A large penalty and a point where the violation cannot fall show that the
             # constraints have no common solution nearby; convex ones show it at any penalty.
-            growth, failure = sigma / self.sigma, None
-            if problem.convex and is_stuck(at, start.tol, multipliers, reach=FAR):
+            growth, failure, third = sigma / self.sigma, None, start.feasibility_tol
+            tested = growth >= _INFEASIBLE_GROWTH
+            if problem.convex and is_stuck(at, start.tol, end.active, reach=FAR):
                 failure = Status.INFEASIBLE
-            elif growth >= _MAX_GROWTH or (
-                growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, multipliers)
-            ):
+            elif growth >= _MAX_GROWTH or (tested and is_stuck(at, third, end.active)):
                 failure = Status.STALLED
             yield Iterate(at, end.active, k, state, failure)
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
@@ -221,18 +220,17 @@ class Smoothing(Solver):
             answer, end = solver.run(problem.smoothed(width), begin)
             at = problem.at(answer.w, like=end)
             last = SolverState(Smoothing, width, subproblem=answer.state)
-            infeasible = answer.status is Status.INFEASIBLE
+            unmet = answer.status is Status.INFEASIBLE
             status, exact = None, (answer.multipliers, end) if answer.converged else (None, None)
             # Narrower arcs are harder, and change an inexact answer by less than it is in error.
             # Wide ones raise convex functions: a problem with little room has none when rounded.
             if not answer.converged and width <= _LAST_INEXACT * self.width:
-                status = Status.INFEASIBLE if infeasible else Status.STALLED
+                status = Status.INFEASIBLE if unmet else Status.STALLED
             yield Iterate(at, exact[0], k, last, status, exact[1])
-            shown = start.tol, answer.multipliers, end, FAR
-            if infeasible and problem.convex and is_stuck(at, *shown):
+            if unmet and problem.convex and is_stuck(at, start.tol, answer.multipliers, end, FAR):
                 solver = ExactPenalty()  # the least violation, whatever the objective
             # Multipliers of an infeasible problem cannot be used.
-            multipliers, state = (None, None) if infeasible else (answer.multipliers, answer.state)
+            multipliers, state = (None, None) if unmet else (answer.multipliers, answer.state)
             begin = replace(begin, w=answer.w, multipliers=multipliers, state=state, like=end)
             width *= self.shrink
 
