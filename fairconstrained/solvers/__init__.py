@@ -8,9 +8,8 @@ from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.primal_dual import PLADA, LagrangianDescentAscent
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.result import Result, Status, Trace
-from fairconstrained.solvers.smoothing import AugmentedLagrangian, Smoothing
-from fairconstrained.solvers.sqp import SQP, ExactPenalty
-from fairconstrained.solvers.stationarity import NearStationarity, near_stationarity
+from fairconstrained.solvers.smoothing import NearStationarity, Smoothing, near_stationarity
+from fairconstrained.solvers.sqp import SQP, AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic, ThreeSEcon
 from fairconstrained.solvers.successive import IDCA, IPC
 from fairconstrained.solvers.switching_subgradient import (

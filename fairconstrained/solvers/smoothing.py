@@ -1,141 +1,33 @@
-"""Sequences of smooth problems: the augmented Lagrangian method, and the rounding of kinks."""
+"""Problems near a problem: with rounded kinks, or proximal ones, which show near-stationarity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, replace
-from functools import partial
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.problem.composite import Multipliers
-from fairconstrained.problem.kkt import FAR, is_stuck, objective_scale
-from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.curvature import Curvature, QuasiNewton
-from fairconstrained.solvers.result import SolverState, Status
-from fairconstrained.solvers.sqp import SQP, ExactPenalty, Steps
-from fairconstrained.utils.parameter_constraints import AboveOne, Limit, OpenShare, Positive
+from fairconstrained.exceptions import ConvergenceWarning, warn
+from fairconstrained.problem import Problem
+from fairconstrained.problem.kkt import FAR, is_stuck
+from fairconstrained.solvers.base import Iterate, Solver, Start, check_point
+from fairconstrained.solvers.registry import default_solver
+from fairconstrained.solvers.result import Measured, SolverState, Status
+from fairconstrained.solvers.sqp import AugmentedLagrangian, ExactPenalty
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.parameter_constraints import (
+    Limit,
+    NonNegative,
+    OpenShare,
+    Positive,
+    checked,
+)
+from fairconstrained.utils.registry import FieldParameters
 from fairconstrained.utils.typing import Array
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
-
-# Of the first round; later rounds divide it by ten. The first multipliers are far from those of
-# the solution, so that a more accurate minimiser would be of no use.
-_FIRST_TOL = 1e-2
-_INFEASIBLE_GROWTH = 30.0  # of sigma, from which on a point is tested for infeasible stationarity
-_MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
-_MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
-
-
-class AugmentedLagrangian(Solver):
-    r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
-
-    Every round minimises, to a tolerance that decreases from round to round,
-
-    .. math::
-        f(w) + \frac{1}{2\sigma} \sum_j \big(\max\{\lambda_j + \sigma g_j(w), 0\}^2
-        - \lambda_j^2\big)
-
-    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
-    violation decreases too slowly. Every evaluation is one forward and one backward pass for any
-    number of constraints. Steps are those of :class:`SQP` with L-BFGS, whose curvature pairs are
-    kept from round to round; where they leave the domain they are projected gradient steps.
-
-    Parameters
-    ----------
-    sigma : float, default=3.0
-        The first penalty parameter, > 0.
-    growth : float, default=2.0
-        The factor by which sigma grows, > 1.
-    max_iter : int, default=100
-        The maximum number of rounds.
-    max_inner : int, default=1000
-        The maximum number of L-BFGS iterations in a round.
-    tol, polish
-        See :class:`Solver`.
-
-    References
-    ----------
-    IPC, Remark 2; D. Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods", 1982.
-
-    Examples
-    --------
-    >>> from fairconstrained.solvers import AugmentedLagrangian
-    >>> AugmentedLagrangian(sigma=1.0)
-    AugmentedLagrangian(sigma=1.0)
-    """
-
-    requires: ClassVar[tuple[str, ...]] = ("smooth",)
-
-    sigma: Positive = 3.0
-    _: KW_ONLY
-    growth: AboveOne = 2.0
-    max_iter: Limit = 100
-    max_inner: Limit = 1000
-    polish: bool = True
-
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the outcome of every round."""
-        at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        last = start.left_by(AugmentedLagrangian, self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
-        sigma, tol, before = last.parameter, last.tol, np.inf
-        # Pairs of another run are not taken over: with kinks they led to worse local solutions.
-        model: Curvature = QuasiNewton(problem.preconditioner**2)
-        for k in range(1, self.max_iter + 1):
-            # The last rounds are as accurate as the certificate asks for, and no more.
-            tol = max(tol, 0.9 * start.tol * objective_scale(at))
-            kind = partial(_Augmented, problem, multipliers, sigma)
-            begin = replace(problem, constraints=(), kind=kind).at(at.w, like=at)
-            steps = Steps(SQP(), begin, model, replace(start, multipliers=None))
-            least = 0.0
-            for _ in range(self.max_inner):
-                residual = problem.domain.normal_cone_residual(steps.at.w, steps.model.gradient)
-                stationarity = float(np.linalg.norm(residual))
-                least = least or max(tol, _MIN_REDUCTION * stationarity)
-                if stationarity <= least or steps.failure or start.passes_used_up(problem):
-                    break
-                steps.step()
-            model, end = steps.curvature, cast("_Augmented", steps.at)
-            at, error = end.plain, np.abs(end.multipliers - multipliers).max(initial=0.0) / sigma
-            multipliers = end.multipliers
-            tol *= 0.1
-            state = SolverState(AugmentedLagrangian, sigma, tol)
-            # A large penalty and a point where the violation cannot fall show that the
-            # constraints have no common solution nearby; convex ones show it at any penalty.
-            growth, failure, third = sigma / self.sigma, None, start.feasibility_tol
-            tested = growth >= _INFEASIBLE_GROWTH
-            if problem.convex and is_stuck(at, start.tol, end.active, reach=FAR):
-                failure = Status.INFEASIBLE
-            elif growth >= _MAX_GROWTH or (tested and is_stuck(at, third, end.active)):
-                failure = Status.STALLED
-            yield Iterate(at, end.active, k, state, failure)
-            # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
-            # makes the rounds harder: it grows only where a round did not halve the error.
-            if error > 0.5 * before and error > 0.5 * start.tol:
-                sigma *= self.growth
-            before = error
-
-
-class _Augmented(Evaluation):
-    """An augmented Lagrangian at a point, which is that of a problem without constraints.
-
-    It is made from `like`, the evaluation of the problem at the point, if that is there.
-    """
-
-    def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, like: Any):
-        super().__init__(*at)
-        self.plain = plain.at(self.w) if like is None else like
-        self.multipliers = after = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
-        self.active = Multipliers.of(after)  # the same object: gradients are kept for it
-        growth = float(after @ after - multipliers @ multipliers)
-        self.objective = self.plain.objective + growth / (2.0 * sigma)
-
-    def gradient(self, *_: Any, **others: Any) -> Array:
-        """Return the gradient: there are no constraints with multipliers of their own."""
-        return self.plain.gradient(self.active)
 
 
 class Smoothing(Solver):
@@ -248,3 +140,153 @@ class Smoothing(Solver):
         while width > narrowest and bounded.smoothed(width).at(start.w).violation > start.tol:
             width *= self.shrink
         return width
+
+
+_LEAST = 1e-2  # of rho, where the functions are convex and any will do
+
+
+@checked
+def near_stationarity(
+    problem: Problem,
+    w: Array,
+    rho: Positive | None = None,
+    *,
+    constraint_rho: NonNegative | None = None,
+    tol: NonNegative = 1e-4,
+    solver: Solver | None = None,
+) -> float:
+    r"""Return 3S-Econ's SVio, the distance :math:`\|\hat w - w\|` to the proximal point.
+
+    .. math::
+        \hat w = \arg\min_{v \in W} f(v) + \rho_f \|v - w\|^2 \quad\text{s.t.}\quad
+        g_j(v) + \rho_g \|v - w\|^2 \le 0.
+
+    It is zero exactly at the stationary points. Unlike the KKT residual it is continuous at kinks
+    of the functions. Where neither a constraint nor the domain is active, it is the norm of a
+    subgradient of f at :math:`\hat w`, divided by :math:`2 \rho_f`. The data passes of the
+    subproblem are not counted.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    w : ndarray of shape (n_variables,)
+        The point.
+    rho : float or None, default=None
+        The proximal parameter :math:`\rho_f` of the objective, at least the weak convexity constant
+        of the functions. None takes the bound ``-problem.modulus``, or 0.01 if that is smaller.
+        Only values for the same parameters can be compared.
+    constraint_rho : float or None, default=None
+        The proximal parameter :math:`\rho_g` of the constraints, >= 0; None takes :math:`\rho_f`.
+        It may be 0 if the constraints are convex.
+    tol : float, default=1e-4
+        The tolerance to which the subproblem is solved, and to which its constraints hold (the
+        paper: 1e-2). The distance may be wrong by about ``sqrt(tol / rho)``.
+    solver : Solver or None, default=None
+        The solver of the subproblem. None takes that of ``solver="auto"`` if functions are smooth
+        or their kinks are known, else the switching subgradient method, as the paper does.
+
+    Returns
+    -------
+    distance : float
+        The distance, >= 0. It is infinite if no feasible point of the subproblem was found, because
+        `w` violates the constraints too much.
+
+    Raises
+    ------
+    ValueError
+        If the functions are not weakly convex and no rho is given, or if an argument is not valid.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a feasible point of the subproblem was found, but it is not solved to the tolerance.
+
+    References
+    ----------
+    3S-Econ, section 4.2, "stationarity violation".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.penalties import Proximity
+    >>> from fairconstrained.problem.problem import Problem
+    >>> from fairconstrained.solvers.smoothing import near_stationarity
+    >>> bowl = Problem(
+    ...     CompositeFunction(penalty=Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
+    ... )
+    >>> near_stationarity(bowl, np.array([3.0, 4.0]))
+    0.0
+    >>> round(near_stationarity(bowl, np.zeros(2), rho=0.5), 3)  # half of the way of length 5
+    2.5
+    """
+    check_point("w", w, problem)
+    if rho is None:
+        if not problem.weakly_convex:
+            raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
+        rho = max(-problem.modulus, _LEAST)
+    if solver is None:
+        solver = default_solver(problem) if problem.smoothable else SwitchingSubgradient()
+    w = np.asarray(w, dtype=float)
+    bound = None if constraint_rho is None else 2.0 * constraint_rho
+    near = problem.uncounted().proximal(w, 2.0 * rho, bound)
+    nearest = solver.minimize(near, w, tol=tol, random_state=0)
+    if nearest.violation > tol:
+        return np.inf
+    if not nearest.converged:
+        warn(
+            f"near_stationarity: the subproblem was not solved to tol={tol:g}. {nearest.message} "
+            "The distance is that to the best point found. Pass another solver or a larger tol.",
+            ConvergenceWarning,
+        )
+    return float(np.linalg.norm(nearest.w - w))
+
+
+class NearStationarity(FieldParameters):
+    r"""Ends a run at near-stationarity: pass it as `callback` to :meth:`Solver.minimize`.
+
+    The run ends, and returns its last point, once :func:`near_stationarity` is at most `distance`.
+    That is measured at every measured iterate, with the clock stopped; its data passes are not
+    counted. The tolerance of the solver still ends runs as well.
+
+    Parameters
+    ----------
+    distance : float, default=1e-3
+        The distance that suffices, >= 0. The paper has 1e-3, and 5e-3 for stochastic methods.
+    rho, constraint_rho, tol, solver
+        See :func:`near_stationarity`.
+
+    References
+    ----------
+    3S-Econ, section 4.4 and table 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import Proximity
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.problem.problem import Problem
+    >>> from fairconstrained.solvers import NearStationarity, ThreeSEcon
+    >>> bowl = Problem(
+    ...     CompositeFunction(penalty=Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
+    ... )
+    >>> solver = ThreeSEcon.paper(check_every=1, max_iter=10_000)
+    >>> result = solver.minimize(bowl, callback=NearStationarity(0.1, rho=0.5))
+    >>> result.status.value, float(np.linalg.norm(result.w - [3.0, 4.0]).round(2))
+    ('nearly stationary', 0.2)
+    """
+
+    distance: NonNegative = 1e-3
+    _: KW_ONLY
+    rho: Positive | None = None
+    constraint_rho: NonNegative | None = None
+    tol: NonNegative = 1e-4
+    solver: Solver | None = None
+
+    def __call__(self, measured: Measured) -> Status | None:
+        """Return the status of a run that ends at an iterate, None where it goes on."""
+        at, options = measured.iterate.at, self.get_params(deep=False)
+        sufficient = options.pop("distance")
+        near = near_stationarity(at.problem, at.w, **options) <= sufficient
+        return Status.NEARLY_STATIONARY if near else None

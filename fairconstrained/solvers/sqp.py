@@ -1,16 +1,17 @@
-"""Sequential quadratic programming with a trust region: the engine of ``solver="auto"``."""
+"""Sequential quadratic programming with a trust region, and the methods that take its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, replace
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.composite import Multipliers
-from fairconstrained.problem.kkt import KKT, is_stuck
+from fairconstrained.problem.kkt import FAR, KKT, is_stuck, objective_scale
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, ExactHessian, Linearised, QuasiNewton, Step
 from fairconstrained.solvers.result import Result, SolverState, Status
@@ -126,16 +127,13 @@ class ExactPenalty(SQP):
         The factor by which rho grows where it holds a step back from the constraints, > 1.
     memory : int, default=30
         The number of pairs of L-BFGS; with 0 the model is linear, as in the cited article.
-    max_iter : int, default=1000
-        The maximum number of trial steps, each of which is one evaluation.
-    tol : float, default=1e-4
-        The tolerance on violation and KKT residual.
+    max_iter, tol
+        See :class:`SQP`.
 
     References
     ----------
-    C. Cartis, N. Gould, P. Toint, "On the evaluation complexity of composite function minimization
-    with applications to nonconvex nonlinear programming", SIAM Journal on Optimization 21 (2011),
-    the quadratic regularization method; IPC, section 4 compares with it.
+    Cartis, Gould and Toint 2011, see :class:`SQP`, the quadratic regularization method; IPC,
+    section 4 compares with it.
 
     Examples
     --------
@@ -161,11 +159,7 @@ class ExactPenalty(SQP):
         The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the
         algorithm nor their values are printed. This is the cited article's method with a linear
         model and a quadratic regularisation. For the printed coordinates see :meth:`PLADA.paper`.
-
-        Parameters
-        ----------
-        **options
-            Further hyperparameters.
+        Options are further hyperparameters.
         """
         return cls(**{"memory": 0, "max_iter": 5000, **options})
 
@@ -280,3 +274,119 @@ class Steps:
         """Return the exact penalty function; infinite where something overflowed."""
         value = at.objective + price * max(at.violation - self.level, 0.0)
         return value if np.isfinite(value) else np.inf
+
+
+# Of the first round; later rounds divide it by ten. The first multipliers are far from those of
+# the solution, so that a more accurate minimiser would be of no use.
+_FIRST_TOL = 1e-2
+_INFEASIBLE_GROWTH = 30.0  # of sigma, from which on a point is tested for infeasible stationarity
+_MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
+_MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
+
+
+class AugmentedLagrangian(Solver):
+    r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
+
+    Every round minimises, to a tolerance that decreases from round to round,
+
+    .. math::
+        f(w) + \frac{1}{2\sigma} \sum_j \big(\max\{\lambda_j + \sigma g_j(w), 0\}^2
+        - \lambda_j^2\big)
+
+    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
+    violation decreases too slowly. Every evaluation is one forward and one backward pass for any
+    number of constraints. Steps are those of :class:`SQP` with L-BFGS, whose curvature pairs are
+    kept from round to round; where they leave the domain they are projected gradient steps.
+
+    Parameters
+    ----------
+    sigma : float, default=3.0
+        The first penalty parameter, > 0.
+    growth : float, default=2.0
+        The factor by which sigma grows, > 1.
+    max_iter : int, default=100
+        The maximum number of rounds.
+    max_inner : int, default=1000
+        The maximum number of L-BFGS iterations in a round.
+    tol, polish
+        See :class:`Solver`.
+
+    References
+    ----------
+    IPC, Remark 2; D. Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods", 1982.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import AugmentedLagrangian
+    >>> AugmentedLagrangian(sigma=1.0)
+    AugmentedLagrangian(sigma=1.0)
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("smooth",)
+
+    sigma: Positive = 3.0
+    _: KW_ONLY
+    growth: AboveOne = 2.0
+    max_iter: Limit = 100
+    max_inner: Limit = 1000
+    polish: bool = True
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the outcome of every round."""
+        at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
+        last = start.left_by(AugmentedLagrangian, self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
+        sigma, tol, before = last.parameter, last.tol, np.inf
+        # Pairs of another run are not taken over: with kinks they led to worse local solutions.
+        model: Curvature = QuasiNewton(problem.preconditioner**2)
+        for k in range(1, self.max_iter + 1):
+            # The last rounds are as accurate as the certificate asks for, and no more.
+            tol = max(tol, 0.9 * start.tol * objective_scale(at))
+            kind = partial(_Augmented, problem, multipliers, sigma)
+            begin = replace(problem, constraints=(), kind=kind).at(at.w, like=at)
+            steps = Steps(SQP(), begin, model, replace(start, multipliers=None))
+            least = 0.0
+            for _ in range(self.max_inner):
+                residual = problem.domain.normal_cone_residual(steps.at.w, steps.model.gradient)
+                stationarity = float(np.linalg.norm(residual))
+                least = least or max(tol, _MIN_REDUCTION * stationarity)
+                if stationarity <= least or steps.failure or start.passes_used_up(problem):
+                    break
+                steps.step()
+            model, end = steps.curvature, cast("_Augmented", steps.at)
+            at, error = end.plain, np.abs(end.multipliers - multipliers).max(initial=0.0) / sigma
+            multipliers = end.multipliers
+            tol *= 0.1
+            state = SolverState(AugmentedLagrangian, sigma, tol)
+            # A large penalty and a point where the violation cannot fall show that the
+            # constraints have no common solution nearby; convex ones show it at any penalty.
+            growth, failure, third = sigma / self.sigma, None, start.feasibility_tol
+            tested = growth >= _INFEASIBLE_GROWTH
+            if problem.convex and is_stuck(at, start.tol, end.active, reach=FAR):
+                failure = Status.INFEASIBLE
+            elif growth >= _MAX_GROWTH or (tested and is_stuck(at, third, end.active)):
+                failure = Status.STALLED
+            yield Iterate(at, end.active, k, state, failure)
+            # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
+            # makes the rounds harder: it grows only where a round did not halve the error.
+            if error > 0.5 * before and error > 0.5 * start.tol:
+                sigma *= self.growth
+            before = error
+
+
+class _Augmented(Evaluation):
+    """An augmented Lagrangian at a point, which is that of a problem without constraints.
+
+    It is made from `like`, the evaluation of the problem at the point, if that is there.
+    """
+
+    def __init__(self, plain: Problem, multipliers: Array, sigma: float, *at: Any, like: Any):
+        super().__init__(*at)
+        self.plain = plain.at(self.w) if like is None else like
+        self.multipliers = after = np.maximum(multipliers + sigma * self.plain.constraints, 0.0)
+        self.active = Multipliers.of(after)  # the same object: gradients are kept for it
+        growth = float(after @ after - multipliers @ multipliers)
+        self.objective = self.plain.objective + growth / (2.0 * sigma)
+
+    def gradient(self, *_: Any, **others: Any) -> Array:
+        """Return the gradient: there are no constraints with multipliers of their own."""
+        return self.plain.gradient(self.active)
