@@ -12,8 +12,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from fairconstrained.bounds.branching import Branching
+from fairconstrained.bounds.fenchel import class_bound, is_multinomial, of_probabilities
 from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation
-from fairconstrained.bounds.several_classes import class_bound, is_multinomial, of_probabilities
 from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid

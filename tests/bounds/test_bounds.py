@@ -8,9 +8,8 @@ import pytest
 import fairconstrained as fc
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.bounds.branching import interpolated
-from fairconstrained.bounds.fenchel import Box
+from fairconstrained.bounds.fenchel import Box, class_bound
 from fairconstrained.bounds.relaxation import Lagrangian, Relaxation
-from fairconstrained.bounds.several_classes import class_bound
 from fairconstrained.bounds.tables import TableRelaxation, Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 from fairconstrained.functions.surrogates import Sigmoid
