@@ -67,6 +67,7 @@ def test_invalid_parameters(constraint, name, said):
         fc.FairLogisticClassifier(constraint).set_params(**{name: 0.1})
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(
     ("constraint", "own"),
     [

@@ -48,6 +48,7 @@ def test_the_gap_of_the_decisions_is_bounded(name, per_group):
 OF_SAMPLES = fc.MinorityRate(0.3, minority="a", reference=X, reference_groups=GROUPS)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("constraint", [*ON_SCORES, OF_SAMPLES], ids=str)
 def test_constraints_on_scores_or_reference_rows_are_refused(constraint):
     said = "reference rows" if constraint is OF_SAMPLES else "bound the decisions"

@@ -79,6 +79,7 @@ def assert_same(by_atom, plain, seed=0):
     assert first.n_rows == second.n_rows
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_values_and_derivatives_are_those_of_the_plain_problem(

@@ -149,8 +149,11 @@ def test_presets_of_plada_are_those_of_table_2() -> None:
     assert settings[solvers.PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, False, None)
 
 
-@pytest.mark.parametrize("c1", [20.0, 0.2])
-@pytest.mark.parametrize("name", ["zero gap", "equalized odds, 3 groups", "infeasible start"])
+OF_CONEX = [(name, 20.0) for name in ("zero gap", "equalized odds, 3 groups", "infeasible start")]
+OF_CONEX.append(("zero gap", 0.2))
+
+
+@pytest.mark.parametrize(("name", "c1"), OF_CONEX)
 def test_conex_is_algorithm_1_of_boob_deng_and_lan(name, c1) -> None:
     problem = PROBLEMS[name]()
     first = before = w = problem.start() + 1.0
