@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from operator import attrgetter
+from operator import attrgetter, call
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,12 +81,10 @@ def default_solver(problem: Problem) -> Solver:
     solver : Solver
         With its default parameters.
     """
-    solvers = (make() for make in SOLVERS.values())
-    return next(
-        solver
-        for solver in solvers
-        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with))
-    )
+    for solver in map(call, SOLVERS.values()):
+        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with)):
+            break
+    return solver
 
 
 def without_kinks(problem: Problem, solver: Solver) -> Solver:

@@ -27,9 +27,8 @@ from fairconstrained.utils.numerics import ranges
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pair = tuple[Ranked, Ranked]
-_FEW = (
-    1 << 11
-)  # pairs times cells for which a dense table takes less time to make than a sparse one
+# Pairs times cells for which a dense table takes less time to make than a sparse one.
+_FEW = 1 << 11
 
 
 @dataclass(frozen=True, eq=False)
