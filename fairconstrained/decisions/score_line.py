@@ -161,7 +161,7 @@ class Line:
 
         The points are sorted. In shards this is a read for rates, and one for others.
         """
-        variables = np.array([self.model(t) for t in points])
+        variables = self.w + np.outer(points, self.direction)
         outputs: dict[CompositeFunction, Array] = {}
         for model, rows in self.rows.items():
             here = [part for part in self.parts if part.model is model]
