@@ -10,29 +10,16 @@ from functools import partial
 import numpy as np
 
 from fairconstrained import constraints, domains, penalties
-from fairconstrained.functions import base
-from fairconstrained.functions.losses import (
-    Hinge,
-    Logistic,
-    Quadratic,
-    SquaredHinge,
-    TruncatedLogistic,
-)
-from fairconstrained.functions.surrogates import (
-    PositivePart,
-    Ramp,
-    ShiftedSquare,
-    Sigmoid,
-    Stretched,
-)
+from fairconstrained.functions import base, losses, surrogates
 from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
 
 N_VARIABLES = 4  # of the penalties and domains below
 
-SURROGATES = [Sigmoid(), Sigmoid(scale=0.3), Ramp(), Ramp(scale=2.5)]
-LOSSES = [Logistic(), TruncatedLogistic(), TruncatedLogistic(alpha=0.5)]
-LOSSES += [Hinge(), SquaredHinge(), Quadratic()]
+SURROGATES = [surrogates.Sigmoid(), surrogates.Sigmoid(scale=0.3)]
+SURROGATES += [surrogates.Ramp(), surrogates.Ramp(scale=2.5)]
+LOSSES = [losses.Logistic(), losses.TruncatedLogistic(), losses.TruncatedLogistic(alpha=0.5)]
+LOSSES += [losses.Hinge(), losses.SquaredHinge(), losses.Quadratic()]
 OBJECTIVES = [
     PairwiseLoss(),
     PairwiseLoss("squared_hinge"),
@@ -48,19 +35,19 @@ OBJECTIVES = [
 ]
 OTHER_FUNCTIONS = [
     base.Indicator(),
-    ShiftedSquare(),
+    surrogates.ShiftedSquare(),
     base.Parabola(1.5),
     base.Parabola(0.0),
-    PositivePart(-0.5, 2.0),
-    base.PlusParabola(Sigmoid(), 0.2),
-    base.SubgradientError(base.Rounded(Ramp(), 0.4).corners),
-    Stretched(Sigmoid(), 3.0),
-    Stretched(Ramp(), 2.0),
-    Stretched(ShiftedSquare(), 1.5),
-    Stretched(Sigmoid(0.5)),
-    Stretched(Ramp()),
-    base.Rounded(Hinge(), 0.4),
-    base.Rounded(Ramp(), 0.4),
+    surrogates.PositivePart(-0.5, 2.0),
+    base.PlusParabola(surrogates.Sigmoid(), 0.2),
+    base.SubgradientError(base.Rounded(surrogates.Ramp(), 0.4).corners),
+    surrogates.Stretched(surrogates.Sigmoid(), 3.0),
+    surrogates.Stretched(surrogates.Ramp(), 2.0),
+    surrogates.Stretched(surrogates.ShiftedSquare(), 1.5),
+    surrogates.Stretched(surrogates.Sigmoid(0.5)),
+    surrogates.Stretched(surrogates.Ramp()),
+    base.Rounded(losses.Hinge(), 0.4),
+    base.Rounded(surrogates.Ramp(), 0.4),
 ]
 SCALAR_FUNCTIONS = SURROGATES + LOSSES + OTHER_FUNCTIONS
 
@@ -107,13 +94,13 @@ CONSTRAINTS = [
         constraints.PredictiveEquality,
         constraints.EqualizedOdds,
     )
-    for surrogate in ("sigmoid", Ramp(2.0))
+    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
     constraints.CONSTRAINTS[name](0.1, surrogate=surrogate, against=against)
     for name in ("group_auc", "inter_group_auc", "intra_group_auc")
-    for surrogate in ("quadratic", "sigmoid", Ramp(2.0))
+    for surrogate in ("quadratic", "sigmoid", surrogates.Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
@@ -127,22 +114,22 @@ CONSTRAINTS += [
         (constraints.DisparateImpact, {}),
         (constraints.BalancedRate, {"r": 0.8, "beta": 0.7}),
     )
-    for surrogate in ("sigmoid", Ramp(2.0))
+    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
     for against in ("pairs", "overall")
 ]
 CONSTRAINTS += [
     constraints.Coverage(0.3),
-    constraints.Coverage(kappa=0.1, surrogate=Ramp(2.0)),
+    constraints.Coverage(kappa=0.1, surrogate=surrogates.Ramp(2.0)),
     constraints.Churn(),
-    constraints.Churn(kappa=0.2, surrogate=Ramp(2.0)),
+    constraints.Churn(kappa=0.2, surrogate=surrogates.Ramp(2.0)),
     constraints.MinorityRate(0.2),
-    constraints.MinorityRate(surrogate=Ramp(2.0)),
+    constraints.MinorityRate(surrogate=surrogates.Ramp(2.0)),
     constraints.BoundedGroupLoss(0.6),
-    constraints.BoundedGroupLoss(0.6, loss=TruncatedLogistic()),
-    constraints.BoundedGroupLoss(0.9, loss=Hinge()),
+    constraints.BoundedGroupLoss(0.6, loss=losses.TruncatedLogistic()),
+    constraints.BoundedGroupLoss(0.9, loss=losses.Hinge()),
     constraints.IntersectionalLossParity(0.1),
     constraints.IntersectionalLossParity(0.1, loss="logistic"),
-    constraints.IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
+    constraints.IntersectionalLossParity(0.1, loss=losses.TruncatedLogistic(), average=True),
     constraints.QueryParity(0.1),
     constraints.QueryParity(0.1, loss="logistic"),
     constraints.QueryParity(0.1, average=True),
@@ -156,7 +143,7 @@ CONSTRAINTS += [
         partial(constraints.WeakPartialDemographicParity, ranks=(0.35, 0.65)),
         constraints.WeakPartialDemographicParity,
     )
-    for surrogate in ("sigmoid", Ramp(2.0))
+    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
 ]
 
 

@@ -7,13 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained import FairLogisticClassifier, make_biased_classification, metrics
 from fairconstrained.constraints import PartialDemographicParity, WeakPartialDemographicParity
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.metrics import (
-    partial_demographic_parity_difference,
-    weak_partial_demographic_parity_difference,
-)
 
 
 def gap_by_definition(scores, groups, weight, ranks):
@@ -60,7 +56,7 @@ def test_gaps_of_decisions_are_the_definition(seed, low, width, ties):
     expected = gap_by_definition(scores, groups, weight, ranks)
     assert zero_one.gap(scores).max() == pytest.approx(expected, abs=1e-9)
     assert_allclose(zero_one.value(scores), zero_one.gap(scores) - 0.1)
-    metric = partial_demographic_parity_difference(
+    metric = metrics.partial_demographic_parity_difference(
         y, scores, sensitive_features=groups, sample_weight=weight, ranks=ranks
     )
     assert metric == pytest.approx(expected, abs=1e-9)
@@ -81,7 +77,7 @@ def test_weak_partial_parity_is_its_formula(seed, shift):
         gaps = [(a - b) / (high - low) for a in rates for b in rates if a is not b]
         assert_allclose(sorted(tested.gap(scores)), sorted(gaps), atol=1e-9)
         assert_allclose(tested.value(scores), tested.gap(scores) - 0.1, atol=1e-12)
-    metric = weak_partial_demographic_parity_difference(
+    metric = metrics.weak_partial_demographic_parity_difference(
         y, scores, sensitive_features=groups, sample_weight=weight, ranks=(low, high)
     )
     assert term.zero_one().gap(scores).max() == pytest.approx(metric, abs=1e-9)
@@ -99,7 +95,7 @@ def test_auto_takes_the_most_unfair_range_around_the_unconstrained_rate():
     for low in np.round(np.arange(16) * 0.05, 10):
         ranks = (float(low), float(np.round(low + 0.25, 10)))
         if ranks[0] <= rate <= ranks[1]:
-            gaps[ranks] = partial_demographic_parity_difference(
+            gaps[ranks] = metrics.partial_demographic_parity_difference(
                 y, scores, sensitive_features=groups, ranks=ranks
             )
     best = max(gaps, key=lambda r: (round(gaps[r], 9), -abs(0.5 * sum(r) - rate)))

@@ -10,12 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import FairThresholds, constraints, make_biased_classification
 from fairconstrained.data.groups import Groups
-from fairconstrained.decisions import threshold_choices
-from fairconstrained.decisions.threshold_search import (
-    ThresholdTask,
-    can_be_searched,
-    wrong_predictions,
-)
+from fairconstrained.decisions import threshold_choices, threshold_search
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -57,8 +52,9 @@ def task_of(rules, scores, y, groups, weight, *, per_group=True):
     model = ThresholdModel(scores, codes, int(codes.max()) + 1, np.arange(len(y)))
     named = Groups.encode(groups)
     parts = [CompositeFunction(model, one.bind(y, named, weight)) for one in rules]
-    problem = Problem(CompositeFunction(model, wrong_predictions(y, weight)), tuple(parts))
-    return ThresholdTask(problem, y, weight, LIMITS)
+    wrong = CompositeFunction(model, threshold_search.wrong_predictions(y, weight))
+    problem = Problem(wrong, tuple(parts))
+    return threshold_search.ThresholdTask(problem, y, weight, LIMITS)
 
 
 def best_of_all(task):
@@ -80,7 +76,7 @@ def test_one_threshold_for_each_group_is_the_best(name, weighted):
     binding = 0
     for seed in range(6):
         task = task_of(BANDED[name], *rows(seed, weighted=weighted))
-        assert can_be_searched(task.choices)
+        assert threshold_search.can_be_searched(task.choices)
         found = task.search()
         at = task.problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0
@@ -98,7 +94,7 @@ def test_one_threshold_for_each_group_is_the_best_under_other_constraints(name):
     binding = 0
     for seed in range(6):
         task = task_of(OTHERS[name], *rows(seed))
-        assert not can_be_searched(task.choices)
+        assert not threshold_search.can_be_searched(task.choices)
         found, best = task.search(), best_of_all(task)
         assert found.met == np.isfinite(best)
         if found.met:

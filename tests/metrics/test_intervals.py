@@ -7,14 +7,8 @@ from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, 
 from scipy.stats import binom, binomtest
 from sklearn.metrics import accuracy_score
 
-from fairconstrained.metrics import group_rates, rate_gaps
+from fairconstrained.metrics import group_rates, intervals, rate_gaps
 from fairconstrained.metrics.exact_tests import TwoRates
-from fairconstrained.metrics.intervals import (
-    clopper_pearson,
-    largest_gap,
-    largest_shortfall,
-    newcombe,
-)
 
 RATES = {
     "selection_rate": selection_rate,
@@ -28,7 +22,7 @@ RATES = {
 def test_clopper_pearson_equals_scipy(n):
     for k in {0, 1, n // 2, n}:
         exact = binomtest(k, n).proportion_ci(0.9, method="exact")
-        _, low, high = clopper_pearson(np.array([k / n]), np.array([n]), 0.9)
+        _, low, high = intervals.clopper_pearson(np.array([k / n]), np.array([n]), 0.9)
         assert (low[0], high[0]) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
@@ -45,24 +39,24 @@ def test_clopper_pearson_equals_scipy(n):
 )
 def test_newcombe_gives_the_published_values(first, second, low, high):
     (k, n), (m, size) = first, second
-    interval = newcombe(np.array([k / n, m / size]), np.array([n, size]), 0.95)
+    interval = intervals.newcombe(np.array([k / n, m / size]), np.array([n, size]), 0.95)
     assert (interval.low[0], interval.high[0]) == pytest.approx((low, high), abs=6e-5)
 
 
 def test_interval_is_trivial_without_rows():
-    _, low, high = clopper_pearson(np.array([np.nan]), np.array([0]), 0.95)
+    _, low, high = intervals.clopper_pearson(np.array([np.nan]), np.array([0]), 0.95)
     assert (low[0], high[0]) == (0.0, 1.0)
-    for interval in (largest_gap, largest_shortfall):
+    for interval in (intervals.largest_gap, intervals.largest_shortfall):
         value, low, high = interval([(np.array([0.5, np.nan]), np.array([9, 0]))], 0.95)
         assert np.isnan(value) and (low, high) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("interval", [largest_gap, largest_shortfall])
+@pytest.mark.parametrize("interval", [intervals.largest_gap, intervals.largest_shortfall])
 @pytest.mark.parametrize("rates", [(0.5, 0.5, 0.5), (0.2, 0.3, 0.5), (0.02, 0.05, 0.03)])
 def test_coverage_of_the_largest_gap(interval, rates, rng):
     """The share of samples whose interval holds the true gap is the confidence or more."""
     rates, sizes, n_samples = np.array(rates), np.array([40, 90, 200]), 800
-    true = np.ptp(rates) if interval is largest_gap else 1.0 - rates.min() / rates.max()
+    true = np.ptp(rates) if interval is intervals.largest_gap else 1.0 - rates.min() / rates.max()
     found = [interval([(rng.binomial(sizes, rates) / sizes, sizes)], 0.9) for _ in range(n_samples)]
     covered = np.mean([low <= true + 1e-12 and true <= high + 1e-12 for _, low, high in found])
     assert covered >= 0.9 - 2.0 * np.sqrt(0.09 / n_samples)

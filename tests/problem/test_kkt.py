@@ -17,16 +17,8 @@ from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
 from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem import kkt
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.kkt import (
-    FAR,
-    KKT,
-    combined_violation,
-    estimate_multipliers,
-    is_stuck,
-    kkt_residual,
-    stationary_weights,
-)
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian, Status
 from fairconstrained.terms.cell_means import CellMeans, average
@@ -83,14 +75,14 @@ def known(request):
 
 def test_the_residual_vanishes_at_the_solution(known):
     at, multipliers = known
-    assert kkt_residual(at, multipliers) < 1e-9
+    assert kkt.kkt_residual(at, multipliers) < 1e-9
     assert at.violation < 1e-12
-    assert KKT.of(at, multipliers).holds(1e-6)
+    assert kkt.KKT.of(at, multipliers).holds(1e-6)
 
 
 def test_the_multipliers_are_found(known):
     at, multipliers = known
-    assert_allclose(estimate_multipliers(at), multipliers, atol=1e-6)
+    assert_allclose(kkt.estimate_multipliers(at), multipliers, atol=1e-6)
 
 
 def test_estimated_multipliers_minimise_the_distance_off_the_solution(known, rng):
@@ -98,28 +90,28 @@ def test_estimated_multipliers_minimise_the_distance_off_the_solution(known, rng
     problem = known[0].problem
     for target in rng.normal(scale=0.7, size=(10, 2)):
         at = problem.at(problem.domain.project(target))
-        estimated = estimate_multipliers(at, active=np.inf)
+        estimated = kkt.estimate_multipliers(at, active=np.inf)
         assert np.all(estimated >= 0.0)
-        stationarity = KKT.of(at, estimated).stationarity
+        stationarity = kkt.KKT.of(at, estimated).stationarity
         for other in rng.uniform(0.0, 1.0, size=(30, 2)):
-            assert stationarity <= KKT.of(at, other).stationarity + 1e-6
+            assert stationarity <= kkt.KKT.of(at, other).stationarity + 1e-6
 
 
 def test_constraints_that_are_not_met_get_no_multiplier():
     at = problem_of(WholeSpace()).at(np.array([0.4, 0.4]))
-    assert_allclose(estimate_multipliers(at), [0.0, 0.0])
-    assert_allclose(estimate_multipliers(at, active=0.3), [0.3, 0.0])
+    assert_allclose(kkt.estimate_multipliers(at), [0.0, 0.0])
+    assert_allclose(kkt.estimate_multipliers(at, active=0.3), [0.3, 0.0])
 
 
 def test_the_parts_of_the_certificate():
     at = problem_of(WholeSpace()).at(np.array([1.0, 0.5]))
-    kkt = KKT.of(at, np.array([0.2, 0.1]))
+    found = kkt.KKT.of(at, np.array([0.2, 0.1]))
     # grad f = (0, -0.25), grad g = (1, 1) and (1, 0), g = (0.5, -1)
-    assert_allclose(kkt.stationarity, np.hypot(0.3, -0.05))
-    assert_allclose(kkt.complementarity, 0.2 * 0.5 + 0.1 * 1.0)
-    assert_allclose(kkt.violation, 0.5)
-    assert kkt.residual == max(kkt.stationarity, kkt.complementarity)
-    assert kkt_residual(at, np.array([0.2, 0.1])) == kkt.residual
+    assert_allclose(found.stationarity, np.hypot(0.3, -0.05))
+    assert_allclose(found.complementarity, 0.2 * 0.5 + 0.1 * 1.0)
+    assert_allclose(found.violation, 0.5)
+    assert found.residual == max(found.stationarity, found.complementarity)
+    assert kkt.kkt_residual(at, np.array([0.2, 0.1])) == found.residual
 
 
 def test_a_violation_that_cannot_fall_is_recognised():
@@ -137,14 +129,14 @@ def test_a_point_in_a_ball_nearest_to_a_half_space_is_stuck():
     """The gradient does not vanish there, but leads out of the ball."""
     at = contradiction(L2Ball(1.0), bounds=(-2.0, 1.0)).at(np.array([1.0, 0.0]))
     assert slope_of_violation(at) < 1e-8
-    assert is_stuck(at, 1e-4)
+    assert kkt.is_stuck(at, 1e-4)
 
 
 def test_where_nothing_is_violated_no_weights_are_stationary():
     at = contradiction(WholeSpace()).at(np.array([3.0, 3.0]))
-    assert_allclose(stationary_weights(at).dense(), 0.0)
+    assert_allclose(kkt.stationary_weights(at).dense(), 0.0)
     assert slope_of_violation(at) == np.inf
-    assert not is_stuck(at, 1e-4, np.ones(2))
+    assert not kkt.is_stuck(at, 1e-4, np.ones(2))
 
 
 def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
@@ -153,14 +145,14 @@ def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
     at = problem.at(np.array([0.8, 0.6]))
     violations = at.constraints
     assert_allclose(violations, [1.2, 0.9])
-    mean, slope = combined_violation(at, 7.0 * violations)
+    mean, slope = kkt.combined_violation(at, 7.0 * violations)
     assert mean == pytest.approx(violations @ violations / violations.sum())
     assert slope < 1e-12
-    assert is_stuck(at, 1e-4, violations, reach=FAR)
-    assert not is_stuck(at, 1e-4, np.array([1.0, 0.0]), reach=FAR)
+    assert kkt.is_stuck(at, 1e-4, violations, reach=kkt.FAR)
+    assert not kkt.is_stuck(at, 1e-4, np.array([1.0, 0.0]), reach=kkt.FAR)
     assert slope_of_violation(at) > 0.1
-    assert is_stuck(at, 1e-4, violations)
-    assert not is_stuck(at, 1e-4)
+    assert kkt.is_stuck(at, 1e-4, violations)
+    assert not kkt.is_stuck(at, 1e-4)
 
 
 def test_the_least_violation_of_an_infeasible_problem_in_few_passes():

@@ -11,15 +11,9 @@ from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
 from fairconstrained.functions.surrogates import Sigmoid, Stretched
+from fairconstrained.terms import classes
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import cell_matrix
-from fairconstrained.terms.classes import (
-    ByClass,
-    MultinomialLoss,
-    class_losses,
-    log_odds,
-    predicted,
-)
 
 N, K = 60, 4
 RNG = np.random.default_rng(0)
@@ -46,7 +40,7 @@ RANKS = {
 
 def by_class(constraint):
     terms = [constraint.bind(np.where(k == Y, 1.0, -1.0), GROUPS, WEIGHTS) for k in range(K)]
-    return ByClass(tuple(terms), tuple("abcd"))
+    return classes.ByClass(tuple(terms), tuple("abcd"))
 
 
 def numerical(function, scores):
@@ -54,19 +48,19 @@ def numerical(function, scores):
 
 
 def test_the_sigmoid_of_log_odds_is_the_soft_max():
-    assert_allclose(expit(log_odds(SCORES)), softmax(SCORES, axis=1), rtol=1e-12)
+    assert_allclose(expit(classes.log_odds(SCORES)), softmax(SCORES, axis=1), rtol=1e-12)
 
 
 def test_log_odds_of_small_differences_are_exact():
-    assert_allclose(log_odds(np.full((1, K), 1e6)), -np.log(K - 1.0) * np.ones((1, K)))
+    assert_allclose(classes.log_odds(np.full((1, K), 1e6)), -np.log(K - 1.0) * np.ones((1, K)))
 
 
 def test_the_largest_score_is_predicted_and_the_first_of_equal_ones():
     scores = np.array([[0.0, 2.0, 1.0], [3.0, 3.0, 3.0]])
-    assert_array_equal(predicted(scores), [[-1.0, 1.0, -1.0], [1.0, -1.0, -1.0]])
+    assert_array_equal(classes.predicted(scores), [[-1.0, 1.0, -1.0], [1.0, -1.0, -1.0]])
 
 
-LOSS = MultinomialLoss(cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1), Y)
+LOSS = classes.MultinomialLoss(cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1), Y)
 
 
 def test_the_multinomial_loss_is_the_log_loss_and_its_gradient():
@@ -149,7 +143,7 @@ def test_terms_without_an_ability_are_not_left_out():
         forward = head = head_vjp = zero_one = None
 
     able = constraints.DemographicParity(0.1).bind(np.ones(4), np.array([0, 0, 1, 1]), np.ones(4))
-    term = ByClass((able, Unable()), ("a", "b"))
+    term = classes.ByClass((able, Unable()), ("a", "b"))
     assert not term.batchable
     with pytest.raises(TypeError, match="Unable has no batches"):
         term.take(np.arange(2), np.ones(2))
@@ -158,23 +152,23 @@ def test_terms_without_an_ability_are_not_left_out():
 RANDOM = np.random.RandomState(0)
 
 
-@pytest.mark.parametrize("classes", [[0], [1, 2, 3]])
-def test_classes_that_are_left_out_do_not_enter_the_sums(classes) -> None:
+@pytest.mark.parametrize("kept", [[0], [1, 2, 3]])
+def test_classes_that_are_left_out_do_not_enter_the_sums(kept) -> None:
     """3S-Econ, equation (3): class 1 is compared with 2..K, class k >= 2 with 2..K without k."""
     labels = np.arange(40) % 4
     scores = RANDOM.standard_normal((40, 4))
-    losses = class_losses(
-        Stretched(Sigmoid()), labels, np.ones(40), classes, [0.0] * len(classes), left_out=[0]
+    losses = classes.class_losses(
+        Stretched(Sigmoid()), labels, np.ones(40), kept, [0.0] * len(kept), left_out=[0]
     )
 
     def phi(t):
         return 1.0 / (1.0 + np.exp(t))
 
-    for value, k in zip(losses.value(scores), classes, strict=True):
+    for value, k in zip(losses.value(scores), kept, strict=True):
         rows = scores[labels == k]
         expected = sum(phi(rows[:, k] - rows[:, j]).mean() for j in range(1, 4) if j != k)
         assert value == pytest.approx(expected)
-    v, d = RANDOM.standard_normal(len(classes)), RANDOM.standard_normal(scores.shape)
+    v, d = RANDOM.standard_normal(len(kept)), RANDOM.standard_normal(scores.shape)
     slope = (losses.vjp(scores, v)[0] * d).sum()
     change = losses.value(scores + 1e-6 * d) - losses.value(scores - 1e-6 * d)
     assert slope == pytest.approx(v @ change / 2e-6, rel=1e-6)

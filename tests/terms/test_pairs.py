@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained.constraints import (
-    GroupAUCParity,
-    InterGroupAUCParity,
-    IntraGroupAUCParity,
-    QueryParity,
-)
+from fairconstrained import constraints
 from fairconstrained.data.labels import pairs_within
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import Indicator
@@ -27,7 +22,7 @@ from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.difference_sums import Ranked, pair_sum
 
-KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
+KINDS = tuple(METRICS)
 PARITIES = pytest.mark.parametrize("kind", KINDS)
 EXACT = (Hinge(), SquaredHinge(), Indicator())
 KINKED = (Ramp(0.7321), PositivePart(0.3, 0.7321))  # differences of scores seldom hit these kinks
@@ -63,9 +58,9 @@ def by_definition(kind, against, phi, y, groups, weight, scores):
     for first, second, a, b in sides:
         one, other = np.isin(groups, first), np.isin(groups, second)
         (up, down), (its_up, its_down) = both(one), both(other)
-        if kind is GroupAUCParity:
+        if kind is constraints.GroupAUCParity:
             out[f"Pr({a} > {b}) - 1/2"] = p(one, other) - 0.5
-        elif kind is InterGroupAUCParity:
+        elif kind is constraints.InterGroupAUCParity:
             out[f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"] = p(up, its_down) + p(down, its_up) - 1.0
         else:
             out[f"AUC({a}) - AUC({b})"] = mean_auc(first, False) + mean_auc(second, True) - 1.0
@@ -166,7 +161,7 @@ def test_a_group_without_a_class_is_named_and_left_out(kind):
     y, groups, weight, scores = data(4)
     y[groups == "d"] = -1
     rest = groups != "d"
-    if kind is GroupAUCParity:  # which does not look at labels
+    if kind is constraints.GroupAUCParity:  # which does not look at labels
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert kind(0.1).bind(y, groups, weight).n_outputs == 6
@@ -251,7 +246,7 @@ def gaps(phi, y, groups, weight, query, scores):
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_the_constraint_is_its_definition(loss, n_groups):
     y, groups, weight, query, scores = rows(n_groups=n_groups)
-    term = QueryParity(0.1, loss=loss).bind(y, groups, weight, query)
+    term = constraints.QueryParity(0.1, loss=loss).bind(y, groups, weight, query)
     expected = gaps(LOSSES[loss]().value, y, groups, weight, query, scores)
     assert set(term.names) == set(expected)
     assert_allclose(term.gap(scores), [expected[name] for name in term.names], rtol=1e-12)
@@ -263,8 +258,8 @@ def test_the_constraint_is_its_definition(loss, n_groups):
 
 def test_the_average_is_the_mean_over_queries():
     y, groups, weight, query, scores = rows(n_groups=3)
-    each = QueryParity(0.1).bind(y, groups, weight, query)
-    mean = QueryParity(0.1, average=True).bind(y, groups, weight, query)
+    each = constraints.QueryParity(0.1).bind(y, groups, weight, query)
+    mean = constraints.QueryParity(0.1, average=True).bind(y, groups, weight, query)
     by_kind = each.gap(scores).reshape(N_QUERIES, -1).mean(axis=0)
     assert_allclose(mean.gap(scores), by_kind, rtol=1e-12)
     assert mean.names[0] == "mean over queries of error(a+, b-) - error(b+, a-) <= 0.1"
@@ -288,8 +283,8 @@ def test_the_objective_is_its_definition(average):
 
 TERMS = {
     "objective": lambda y, g, w, q: QueryPairLoss().bind(y, w, q),
-    "per query": lambda y, g, w, q: QueryParity(0.1, loss="logistic").bind(y, g, w, q),
-    "average": lambda y, g, w, q: QueryParity(0.1, average=True).bind(y, g, w, q),
+    "per query": lambda y, g, w, q: constraints.QueryParity(0.1, loss="logistic").bind(y, g, w, q),
+    "average": lambda y, g, w, q: constraints.QueryParity(0.1, average=True).bind(y, g, w, q),
 }
 
 
@@ -321,7 +316,7 @@ def test_a_batch_that_splits_a_query_is_an_error(bound):
 
 def test_the_outputs_of_a_query_are_exact_on_its_rows(rng):
     y, groups, weight, query, scores = rows(n_groups=3)
-    term = QueryParity(0.1).bind(y, groups, weight, query)
+    term = constraints.QueryParity(0.1).bind(y, groups, weight, query)
     assert_array_equal(np.bincount(term.output_blocks), np.full(N_QUERIES, 6))
     for drawn in ([3], [0, 4]):
         chosen = rng.permutation(np.flatnonzero(np.isin(term.blocks(), drawn)))
@@ -354,7 +349,7 @@ def test_numbers_of_queries_without_pairs_are_in_the_warning():
     y = np.where(query == "q1", 1.0, y)  # no negatives
     groups = np.where(query == "q2", "a", groups)  # no pairs across groups
     with pytest.warns(VacuousConstraintWarning, match="asked of 2 of 5 queries") as found:
-        term = QueryParity(0.1).bind(y, groups, weight, query)
+        term = constraints.QueryParity(0.1).bind(y, groups, weight, query)
     assert "1 have no rows with label +1 or none with label -1" in str(found[0].message)
     assert "and 1 have no pairs of them across two groups" in str(found[0].message)
     assert term.n_outputs == 6
@@ -364,7 +359,8 @@ def test_numbers_of_queries_without_pairs_are_in_the_warning():
 def test_terms_on_the_same_rows_must_have_the_same_queries():
     y, groups, weight, query, _ = rows()
     model = object()
-    terms = [QueryPairLoss().bind(y, weight, query), QueryParity(0.1).bind(y, groups, weight)]
+    terms = [QueryPairLoss().bind(y, weight, query)]
+    terms.append(constraints.QueryParity(0.1).bind(y, groups, weight))
     objective, part = (CompositeFunction(model, term) for term in terms)  # type: ignore[arg-type]
     problem = Problem(objective, (part,), n_variables=1)
     with pytest.raises(ValueError, match="must have the same blocks"):

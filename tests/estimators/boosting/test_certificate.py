@@ -9,12 +9,7 @@ from _support.certificates import residual
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from fairconstrained import DemographicParity, make_biased_classification
-from fairconstrained.constraints import (
-    CLASSIFIER_CONSTRAINTS,
-    BoundedGroupLoss,
-    PartialDemographicParity,
-)
+from fairconstrained import DemographicParity, constraints, make_biased_classification
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.trees import ScoreModel, ScoreSpace
@@ -42,14 +37,14 @@ def indicators(booster, X):
 
 @pytest.mark.cases(6)
 @pytest.mark.filterwarnings("ignore:The same class is predicted")  # kappa is small for some
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", constraints.CLASSIFIER_CONSTRAINTS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_certificates_of_all_constraints_follow_from_values_alone(name, weighted, kind):
     """Slopes are differences of the Lagrangian's values; leaves are LightGBM's."""
     (X, y, groups), options = rows(), OPTIONS[kind]
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
+    constraint = constraints.BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
     clf = small(constraint, kappa=0.05, tol=3e-5, **options)  # differences reach over kinks
     fit = clf.bind(X, y, weight, groups)  # the same seed grows the same trees
     clf.fit(X, y, weight, sensitive_features=groups)
@@ -158,7 +153,8 @@ def test_zero_one_violations_are_those_of_predictions(rng):
 
 
 def test_variables_of_terms_are_moved(rng):
-    problem, groups = problem_of(PartialDemographicParity(0.0, ranks=(0.1, 0.6), n_ranks=3))
+    parity = constraints.PartialDemographicParity(0.0, ranks=(0.1, 0.6), n_ranks=3)
+    problem, groups = problem_of(parity)
     lagrangian = ScoreLagrangian(problem, 0.1, first_score=-1.0)
     start = lagrangian.auxiliary.copy()
     assert_allclose(start, problem.start()[N:] - 1.0)
