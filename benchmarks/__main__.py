@@ -4,10 +4,8 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from benchmarks.harness.options import make_parser, parse
 from benchmarks.harness.results import write_table
@@ -21,7 +19,7 @@ python -m benchmarks all [--quick]       run all of them, each in its own proces
 """
 
 
-def load(name: str) -> Any:
+def load(name: str):
     """Return the module of a benchmark, with `add_options(parser)` and `run(options)`."""
     return import_module(f"benchmarks.{'fuzz.command' if name == 'fuzz' else name}")
 
@@ -40,7 +38,7 @@ def parser_of(name: str) -> ArgumentParser:
     return parser
 
 
-def run_all(arguments: Sequence[str]) -> int:
+def run_all(arguments: list[str]) -> int:
     """Run every benchmark in a process of its own; return how many of them failed."""
     options = parse(make_parser("all", "Run every benchmark in its own process"), arguments)
     rows = []
@@ -55,7 +53,7 @@ def run_all(arguments: Sequence[str]) -> int:
     return sum(row["status"] != "done" for row in rows)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(listing())

@@ -10,12 +10,10 @@ choose what is run.
 
 import time
 import warnings
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +129,7 @@ def fit(task: tuple[Case, str]) -> Row:
     return row | {"answer of": "" if result.replaces is None else row["solver"]}
 
 
-def tasks(options: Namespace) -> Iterator[tuple[Case, str]]:
+def tasks(options) -> Iterator[tuple[Case, str]]:
     """Yield the problems that the options name, with the solvers of each."""
     named = [name for name in CLASSIFIER_CONSTRAINTS if name not in ("coverage", "churn")]
     for data, name in product(options.data, named):  # fits without constraints meet the two
@@ -205,7 +203,7 @@ def by_solver(rows: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis("solver").reset_index()
 
 
-def draw(passes: Any, gaps: Any, rows: pd.DataFrame) -> None:
+def draw(passes, gaps, rows: pd.DataFrame) -> None:
     """Draw the data passes and the relative gaps of the runs on a9a."""
     some = rows[rows.verdict.notna() & (rows.data == "a9a")]
     gap = (100.0 * some["relative gap"]).clip(lower=1e-4)
@@ -218,7 +216,7 @@ def draw(passes: Any, gaps: Any, rows: pd.DataFrame) -> None:
 PAGES = (Page("every_solver", by_solver, draw, ("every_solver",)),)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add what is run."""
     add_choice(parser, "--data", [*DATA, "generated"], quick=["generated"], help="data sets")
     parser.add_argument("--rows", type=int, default=1000, help="of the generated data")
@@ -228,7 +226,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Run what is not known, then write the table with its verdicts."""
     store = Store(options.out / "all_solvers")
     for data in options.data:

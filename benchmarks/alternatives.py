@@ -10,9 +10,6 @@ of the two gaps, by the bootstrap, for all tasks at once (Bonferroni).
 """
 
 import time
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +17,8 @@ from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from benchmarks.harness import data as data_sets
-from benchmarks.harness.data import Data
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.results import Row, at_most, write_table
+from benchmarks.harness.results import Rows, at_most, write_table
 from fairconstrained import FairBoostingClassifier, FairLogisticClassifier, find_alternatives
 
 ACS = "folktables_acs{}_small:RAC1P"
@@ -31,7 +27,7 @@ TASKS = (
     "law_school_lequy:racetxt", ACS.format("publiccoverage"), ACS.format("mobility"),
     ACS.format("traveltime"), "nursery:finance", "communities:racePctAsian", "drug:ethnicity",
 )  # fmt: skip
-GRID: dict[str, list[Any]] = {
+GRID: dict[str, list] = {
     "num_leaves": [7, 15, 31, 63],
     "learning_rate": [0.03, 0.05, 0.1],
     "n_estimators": [50, 100, 200],
@@ -46,7 +42,7 @@ MODELS = {
 _DRAWS = 300  # of the bootstrap
 
 
-def load(task: str) -> Data:
+def load(task: str) -> data_sets.Data:
     """Return features without the sensitive columns, labels and groups."""
     if task != "compas":
         return data_sets.load(task)
@@ -64,14 +60,14 @@ def gap(decided: np.ndarray, groups: np.ndarray) -> float:
     return float(np.ptp(pd.Series(decided).groupby(groups).mean()))
 
 
-def retrained(data: Data, n_models: int, max_loss: float) -> tuple[np.ndarray, np.ndarray, float]:
+def retrained(data: data_sets.Data, n_models: int, max_loss: float) -> tuple:
     """Return what the best retrained models and the baseline predict, and the CPU time."""
     from lightgbm import LGBMClassifier
 
     X, y, groups = data
     best, first, began = np.zeros(len(y)), np.zeros(len(y)), time.process_time()
     for rows, test in divisions(y):
-        split: Any = {"test_size": 0.25, "random_state": 0, "stratify": y[rows]}
+        split = {"test_size": 0.25, "random_state": 0, "stratify": y[rows]}
         training, choice = train_test_split(rows, **split)
         random, tried = np.random.default_rng(0), []
         for seed in range(n_models + 1):
@@ -87,7 +83,7 @@ def retrained(data: Data, n_models: int, max_loss: float) -> tuple[np.ndarray, n
     return best, first, time.process_time() - began
 
 
-def rows_of(options: Namespace) -> Iterator[Row]:
+def rows_of(options) -> Rows:
     """Yield a row for every task."""
     from lightgbm import LGBMClassifier
 
@@ -118,9 +114,7 @@ def rows_of(options: Namespace) -> Iterator[Row]:
         }
 
 
-def interval(
-    ours: np.ndarray, others: np.ndarray, groups: np.ndarray, n: int
-) -> tuple[float, float]:
+def interval(ours: np.ndarray, others: np.ndarray, groups: np.ndarray, n: int) -> tuple:
     """Return the interval of the difference of two gaps, for n tasks at once."""
     random, draws = np.random.default_rng(0), []
     for _ in range(_DRAWS):
@@ -130,14 +124,14 @@ def interval(
     return float(middle - width), float(middle + width)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add the tasks."""
     add_choice(parser, "--tasks", TASKS, quick=TASKS[3:4], help="tasks")
     parser.add_argument("--retrainings", type=int, default=Default(100, 5), help="of LightGBM")
     parser.add_argument("--max-loss", type=float, default=0.005, help="of accuracy")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write alternatives.md and alternatives.csv."""
     title = "Gaps of alternatives, and of retraining"
     write_table(rows_of(options), "alternatives", title, options.out)

@@ -6,50 +6,38 @@ Constants are choices of ours. Objective, constraint and constraint-gradient eva
 apart. From the first accuracy on that takes more than --passes, a method is left out.
 """
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from math import ceil
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.harness.options import Default, add_numbers
-from benchmarks.harness.results import Page, Row, at_most, write_table
-from fairconstrained import FairLogisticClassifier, make_biased_classification
+from benchmarks.harness.results import Page, Rows, at_most, write_table
+from fairconstrained import FairLogisticClassifier, make_biased_classification, solvers
 from fairconstrained.problem import Problem
-from fairconstrained.solvers import (
-    IDCA,
-    IPC,
-    PLADA,
-    AugmentedLagrangian,
-    Solver,
-    SwitchingSubgradient,
-    ThreeSEcon,
-)
-from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps
 
-PRINTED: dict[str, Any] = {"polish": False, "max_iter": 10**7}  # the limit is --passes
+PRINTED = {"polish": False, "max_iter": 10**7}  # the limit is --passes
 RHO = 1.0  # rho^ of IPC
 
 
-def methods(eps: float) -> dict[str, tuple[float, Solver]]:
+def methods(eps: float) -> dict[str, tuple[float, solvers.Solver]]:
     """Return the exponent of the theory, and the method for an accuracy."""
-    steps, rule = ceil(0.1 / eps**2), StronglyConvexSteps(0.5 * RHO, epsilon=eps**2)
-    switching = SwitchingSubgradient(rule, max_iter=steps, check_every=steps, polish=False)
+    steps, rule = ceil(0.1 / eps**2), solvers.StronglyConvexSteps(0.5 * RHO, epsilon=eps**2)
+    switching = solvers.SwitchingSubgradient(rule, max_iter=steps, check_every=steps, polish=False)
+    lagrangian = solvers.AugmentedLagrangian(tol=0.1 * eps)
     ipc = {"rho": RHO, "safeguard": False, **PRINTED}
     return {
-        "IPC, SSG": (4.0, IPC(switching, **ipc)),
-        "IPC, augmented Lagrangian": (3.0, IPC(AugmentedLagrangian(tol=0.1 * eps), **ipc)),
-        "3S-Econ-D": (4.0, ThreeSEcon(nu=eps, alpha=10 * eps**2, check_every=5, **PRINTED)),
+        "IPC, SSG": (4.0, solvers.IPC(switching, **ipc)),
+        "IPC, augmented Lagrangian": (3.0, solvers.IPC(lagrangian, **ipc)),
+        "3S-Econ-D": (4.0, solvers.ThreeSEcon(nu=eps, alpha=10 * eps**2, check_every=5, **PRINTED)),
         # Its steps decrease by themselves.
-        "3S-Econ-S": (4.0, ThreeSEcon.stochastic(nu=eps, alpha=0.05, **PRINTED)),
-        "PLADA": (2.0, PLADA(exact=True, check_every=1, **PRINTED)),
-        "IDCA": (4.0, IDCA.paper(steps=steps, epsilon=eps**2, max_iter=10**7)),
+        "3S-Econ-S": (4.0, solvers.ThreeSEcon.stochastic(nu=eps, alpha=0.05, **PRINTED)),
+        "PLADA": (2.0, solvers.PLADA(exact=True, check_every=1, **PRINTED)),
+        "IDCA": (4.0, solvers.IDCA.paper(steps=steps, epsilon=eps**2, max_iter=10**7)),
     }
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add accuracies, rows and the limit."""
     parser.add_argument("--rows", type=int, default=Default(500, 200), help="rows of X")
     text = "accuracies, in units of 0.001"
@@ -58,13 +46,13 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--passes", type=float, default=Default(25_000.0, 500.0), help=most)
 
 
-def rows_of(problem: Problem, options: Namespace) -> Iterator[Row]:
+def rows_of(problem: Problem, options) -> Rows:
     """Yield the evaluations of every method and accuracy."""
     made = {0.001 * number: methods(0.001 * number) for number in options.eps}
-    for method in methods(1.0):
+    for method in next(iter(made.values())):
         for eps, of in made.items():
             exponent, solver = of[method]
-            limits: dict[str, Any] = {"tol": eps, "max_data_passes": options.passes}
+            limits = {"tol": eps, "max_data_passes": options.passes}
             result = solver.minimize(problem.uncounted(), random_state=0, **limits)
             if not result.converged:
                 break
@@ -72,7 +60,7 @@ def rows_of(problem: Problem, options: Namespace) -> Iterator[Row]:
             yield {**figures, "iterations": result.n_iter}
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write complexity.md and complexity.csv."""
     X, y, groups = make_biased_classification(options.rows, gap=0.3, random_state=0)
     fit = FairLogisticClassifier(kappa=0.02).bind(X, y, sensitive_features=groups)
@@ -101,7 +89,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown).rename(columns=lambda name: name.replace("_", " "))
 
 
-def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
+def draw(left, right, rows: pd.DataFrame) -> None:
     """Draw evaluations against accuracy; dotted lines have the slopes of the theory."""
     for ax, kind in zip((left, right), KINDS, strict=True):
         for (method, theory), lines in rows.groupby(["method", "theory"], sort=False):

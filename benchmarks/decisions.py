@@ -9,9 +9,6 @@ rows and asks for equal rates whatever the bound is.
 
 import time
 import warnings
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,7 +55,7 @@ for _name, _rule, _kappa in (
     CASES[f"{_name}, {_rule}"] = (_name, _rule, _kappa)
 
 
-def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.ndarray], Any]:
+def fit(method: str, rule: str, kappa: float, train: Data):
     """Return the chances of positive decisions on rows, for a method fitted to training rows."""
     X, y, groups = train
     moment, post = MOMENTS[rule]
@@ -83,7 +80,7 @@ def fit(method: str, rule: str, kappa: float, train: Data) -> Callable[[Any, np.
     return lambda X, groups: optimizer._pmf_predict(X, sensitive_features=groups)[:, 1]
 
 
-def gap(rule: str, rates: list[Any]) -> float:
+def gap(rule: str, rates: list) -> float:
     """Return the largest gap of rates of all splits together, or 1 less the smallest ratio."""
     positive, rows = np.moveaxis(np.sum(np.array(rates, dtype=float), axis=0), -1, 0)
     shares = positive / rows
@@ -110,9 +107,10 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         rates.append([counts(y[rows], groups[rows], some, notion) for rows, some in compared])
     bound = 1.0 - kappa if rule == "disparate_impact" else kappa
     new = [one[1] for one in rates]
-    noise = jackknife_half_width(
-        lambda some: gap(rule, [new[k] for k in some]), len(splits), 3.0 / 7.0
-    )
+
+    def gap_of(some) -> float:
+        return gap(rule, [new[k] for k in some])
+
     return {
         "case": case,
         "bound": bound,
@@ -121,7 +119,7 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         "train accuracy": float(np.mean(accuracy, axis=0)[0]),
         "accuracy": float(np.mean(accuracy, axis=0)[1]),
         "gap": gap(rule, new),
-        "+-": noise,
+        "+-": jackknife_half_width(gap_of, len(splits), 3.0 / 7.0),
         "seconds": float(np.median(seconds)),
     }
 
@@ -140,7 +138,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return by_method.reset_index()
 
 
-def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
+def draw(left, right, rows: pd.DataFrame) -> None:
     """Draw the gaps on new rows in units of the bound, and the cost."""
     boxes(left, rows.gap / rows.bound, rows.method, "gap on new rows / bound", ("decisions",))
     left.set_xscale("log")
@@ -152,14 +150,14 @@ def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
 PAGES = (Page("decisions", table, draw, ("decisions",)),)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add cases and splits."""
     add_choice(parser, "--cases", CASES, quick=["compas, races"], help="data and constraint")
     parser.add_argument("--splits", type=int, default=Default(10, 2), help="train and test splits")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first split")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write decisions.md and decisions.csv, again after every case."""
     warnings.simplefilter("ignore")  # of constant decisions and of few rows: the table tells
     rows: list[Row] = []

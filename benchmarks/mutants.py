@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,14 +107,14 @@ def mutants(count: int, seed: int) -> Iterator[tuple[Path, str, str]]:
         yield file.relative_to(ROOT), ast.unparse(tree), what
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add how many mutants, and their seed."""
     parser.add_argument("--count", type=int, default=Default(60, 2), help="mutants")
     parser.add_argument("--seed", type=int, default=0, help="seed of the mutants")
     parser.add_argument("--seconds", type=float, default=1800.0, help="limit of a run of tests")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write mutants.md and mutants.csv."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -8,13 +8,11 @@ published table or figure.
 
 import re
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +23,7 @@ from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.paper_problems import SVIO_TOL, Setup, minimized, solver_for
 from benchmarks.harness.results import BLUE, ORANGE, Page, Row, Store, ended, stamp, write_table
 from fairconstrained import solvers
-from fairconstrained.solvers import Solver
+from fairconstrained.solvers import SOLVERS, Solver, SwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import StepRule
 
 EXPERIMENTS = tuple(f"E{k}" for k in range(1, 11))
@@ -38,9 +36,10 @@ FEASIBLE = 1e-3  # violation of a run whose objective counts
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
 PASSES = {"E1": 1e5, "E2": 1e5, "E6": 1e4}  # choices of ours, as 2,000 where table 2 prints none
-LONG: dict[str, Any] = {"max_iter": 10_000_000}  # the published data passes are the limit
-ROUND: dict[str, Any] = {"max_iter": 1000, "check_every": 1000}  # of a proximal method
-ECON: dict[str, Any] = {"check_every": 1000, **LONG}
+LONG = {"max_iter": 10_000_000}  # the published data passes are the limit
+ROUND = {"max_iter": 1000, "check_every": 1000}  # of a proximal method
+ECON = {"check_every": 1000, **LONG}
+STOCHASTIC = {"stochastic": True, **ECON}
 PUBLISHED = pd.read_csv(
     Path(__file__).parent / "harness" / "published.csv", index_col=["experiment", "data", "method"]
 )
@@ -55,8 +54,7 @@ class ConstantSteps(StepRule):
         The paper tries 2e-4, 5e-4, 1e-3 and 5e-3.
     """
 
-    def __init__(self, size: float = 1e-3):
-        self.size = size
+    size: float = 1e-3
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
         """Return the size."""
@@ -86,12 +84,8 @@ def _proximal(oracle: Solver, rho: float) -> Solver:
     return solvers.IPC.paper(oracle=oracle, rho=rho, max_iter=10_000)
 
 
-def _ssg(size: float, rho: float) -> Solver:
-    return solvers.SwitchingSubgradient.paper(steps=ConstantSteps(size), **LONG)
-
-
 def _ipp_ssg(size: float, rho: float) -> Solver:
-    return _proximal(solvers.SwitchingSubgradient(ConstantSteps(size), **ROUND), rho)
+    return _proximal(SwitchingSubgradient(ConstantSteps(size), **ROUND), rho)
 
 
 def _ipp_conex(c1: float, c2: float, rho: float) -> Solver:
@@ -100,7 +94,10 @@ def _ipp_conex(c1: float, c2: float, rho: float) -> Solver:
 
 SIZES = ((1e-3,), (2e-4,), (5e-4,), (5e-3,))  # of the steps
 FACTORS = tuple(product((20.0, 50.0, 100.0, 200.0), (0.01, 0.002, 0.005, 0.02)))  # c1 and c2
-SSG, IPP_SSG = Method("ssg", _ssg, SIZES), Method("ipp-ssg", _ipp_ssg, SIZES)
+SSG = Method(
+    "ssg", lambda size, rho: SwitchingSubgradient.paper(steps=ConstantSteps(size), **LONG), SIZES
+)
+IPP_SSG = Method("ipp-ssg", _ipp_ssg, SIZES)
 IPP_CONEX = Method("ipp-conex", _ipp_conex, FACTORS)
 OF_IPC = {
     "IPC": Method("ipc", lambda rho: solvers.IPC.paper(max_iter=10_000)),
@@ -112,17 +109,12 @@ OF_ECON = {
     "IPP-SSG": IPP_SSG,
     "IPP-ConEx": IPP_CONEX,
     "3S-Econ-D": Method("3s-econ", lambda rho: solvers.ThreeSEcon.paper(**ECON)),
-    "SSG-S": Method(
-        "ssg-stochastic", lambda rho: solvers.StochasticSwitchingSubgradient(polish=False, **LONG)
-    ),
-    "3S-Econ-S": Method(
-        "3s-econ-stochastic", lambda rho: solvers.ThreeSEcon.paper(stochastic=True, **ECON)
-    ),
+    "SSG-S": Method("ssg-stochastic", lambda rho: SOLVERS["ssg-stochastic"](polish=False, **LONG)),
+    "3S-Econ-S": Method("3s-econ-stochastic", lambda rho: solvers.ThreeSEcon.paper(**STOCHASTIC)),
 }
 OF_PLADA = {
-    "PLADA": Method(
-        "plada", lambda rho: solvers.PLADA.paper()
-    ),  # as many steps as with the linearised one
+    # As many steps as with the linearised one.
+    "PLADA": Method("plada", lambda rho: solvers.PLADA.paper()),
     "PLADA, linearised": Method("plada", lambda rho: solvers.PLADA.paper(exact=False)),
     "IPP-SSG": replace(IPP_SSG, settings=SIZES[:1]),
     "IPP-ConEx": replace(IPP_CONEX, settings=FACTORS[:1]),
@@ -218,15 +210,15 @@ def best_of(made: Mapping[str, Solver], setup: Setup, passes: float) -> str:
     return min(made, key=rank)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add experiments, budgets and splits."""
     add_choice(parser, "--only", EXPERIMENTS, quick=EXPERIMENTS, help="experiments")
     text = 'E1 to E6: lines that a pattern is found in, such as "a9a, x.* SSG default"'
     parser.add_argument("--lines", default="", metavar="PATTERN", help=text)
     most = "the most data passes of a run, below those that the paper names"
     parser.add_argument("--passes", type=float, default=Default(np.inf, 100.0), help=most)
-    ranks = rank_parity.RANKS
-    add_choice(parser, "--rank-data", ranks, quick=["law_school"], help="data sets of E9 and E10")
+    text, ranks = "data sets of E9 and E10", rank_parity.RANKS
+    add_choice(parser, "--rank-data", ranks, quick=["law_school"], help=text)
     add_numbers(parser, "--seeds", [0, 1, 2, 3, 4], [0], "of the splits of E7, E9 and E10")
 
 
@@ -247,11 +239,11 @@ def solve(setup: Setup, solver: Solver | None, passes: float) -> Row:
     return {**ended(result), "SVio": svio, "seconds": seconds, "remark": setup.remark}
 
 
-def _run(line: Line, kind: str, options: Namespace) -> Row:
+def _run(line: Line, kind: str, options) -> Row:
     """Return the figures of a line with "paper" or "default"."""
     setup, passes = built(line.form, options.quick), min(options.passes, line.passes)
     if kind == "default":
-        solver = None if line.of is None else solvers.SOLVERS[line.of.default]()
+        solver = None if line.of is None else SOLVERS[line.of.default]()
         return solve(setup, solver, min(passes, DEFAULT_PASSES))
     made = line.paper(setup)
     setting = next(iter(made))  # quick runs take the first one of the grid
@@ -261,7 +253,7 @@ def _run(line: Line, kind: str, options: Namespace) -> Row:
     return {**solve(setup, made[setting].unpolished(), passes), "setting": setting}
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Run what is not known; write papers.md, and tables for E7 to E10."""
     store, table = Store(options.out / "papers"), list[Row]()
     for line in (line for line in all_lines() if line.experiment in options.only):
@@ -276,10 +268,7 @@ def run(options: Namespace) -> None:
             table.append({**head, "run": kind, **shown, **stamp(known)})
     if table:
         write_table(table, "papers", "The papers' tables", options.out)
-    if "E7" in options.only:
-        networks.run_e7(options)
-    if "E8" in options.only:
-        networks.run_e8(options)
+    networks.run(options)
     for name in rank_parity.EXPERIMENTS:
         if name in options.only:
             rank_parity.run(name, options, Store(options.out / "rank_parity"))
@@ -302,7 +291,7 @@ def table(lines: pd.DataFrame, *ranks: pd.DataFrame) -> pd.DataFrame:
     return shown.rename_axis(columns=None).rename(columns=names)
 
 
-def draw(left: Any, right: Any, lines: pd.DataFrame, e9: pd.DataFrame, e10: pd.DataFrame) -> None:
+def draw(left, right, lines: pd.DataFrame, e9: pd.DataFrame, e10: pd.DataFrame) -> None:
     """Draw objectives over the published ones, and who is ahead in E9 and E10."""
     head = ["experiment", "data", "method"]
     some = lines[lines.data.isin([MAIN, "a9a"])]

@@ -7,9 +7,6 @@ the gap of the true groups.
 """
 
 import warnings
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.alternatives import MODELS, TASKS, gap, load
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.results import Row, at_most, write_table
+from benchmarks.harness.results import Row, Rows, at_most, write_table
 from fairconstrained import GroupProbabilities, InputWarning
 from fairconstrained.metrics import rate_gaps
 
@@ -29,14 +26,14 @@ _KNOWN = 0.05  # of the training rows
 _DEFAULTS = TASKS[:2] + TASKS[3:4] + TASKS[5:6] + TASKS[8:9]
 
 
-def rows_of(options: Namespace) -> Iterator[Row]:
+def rows_of(options) -> Rows:
     """Yield a row for every task and model, means over the draws."""
     for task in options.tasks:
         X, y, groups = load(task)
         names = np.unique(groups).tolist()
         records = list[Row]()
         for draw in range(options.draws):
-            split: Any = {"test_size": 0.3, "random_state": draw, "stratify": y}
+            split = {"test_size": 0.3, "random_state": draw, "stratify": y}
             training, test = train_test_split(np.arange(len(y)), **split)
             given, true = X[training], groups[training]
             known = np.random.default_rng(draw).random(len(training)) < _KNOWN
@@ -70,7 +67,7 @@ def rows_of(options: Namespace) -> Iterator[Row]:
             yield {"task": task, **row, "corrected at most 1.5 of true": met}
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add the tasks."""
     add_choice(parser, "--tasks", _DEFAULTS, quick=_DEFAULTS[2:3], help="tasks")
     text = "divisions of the rows, and draws of known groups"
@@ -78,7 +75,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--kappa", type=float, default=0.02, help="the bound")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write proxies.md and proxies.csv."""
     title = "True gaps on new rows, by what the fit was given"
     with warnings.catch_warnings():

@@ -23,11 +23,9 @@ the workers are to keep them in files.
 import os
 import shutil
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,13 +41,9 @@ MANY = [100_000, 1_000_000, 4_000_000, 10_000_000]
 FEATURES = [f"x{k}" for k in range(20)]
 BLOCK = 1_000_000  # rows of a file: 80 MB, about what dask recommends for a partition
 ROW_BYTES = 4 * len(FEATURES) + 1  # with the atom
-CLUSTER = {
-    "threads_per_worker": 1,
-    "dashboard_address": None,
-    "memory_limit": 0,
-    # Arrow's default allocator keeps memory that it does not use.
-    "env": {"ARROW_DEFAULT_MEMORY_POOL": "system"},
-}
+# Arrow's default allocator keeps memory that it does not use.
+CLUSTER = {"threads_per_worker": 1, "env": {"ARROW_DEFAULT_MEMORY_POOL": "system"}}
+CLUSTER |= {"dashboard_address": None, "memory_limit": 0}
 
 
 def _block(seed: int, n: int) -> pd.DataFrame:
@@ -113,7 +107,7 @@ def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, co
     problems = []
 
     class Watched(DaskClassifier):
-        def _minimize(self, problem: Any, *args: Any, **options: Any) -> Any:
+        def _minimize(self, problem, *args, **options):
             problems.append(problem)
             wait(problem.objective.model.shards.futures)
             figures["preparation"] = time.perf_counter() - start
@@ -129,11 +123,8 @@ def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, co
 
         names = {thread.native_id: thread.name for thread in threading.enumerate()}
         process = psutil.Process()
-        tasks = sum(
-            thread.user_time + thread.system_time
-            for thread in process.threads()
-            if "Dask-Default-Threads" in names.get(thread.id, "")
-        )
+        some = [t for t in process.threads() if "Dask-Default-Threads" in names.get(t.id, "")]
+        tasks = sum(thread.user_time + thread.system_time for thread in some)
         times = process.cpu_times()
         return times.user + times.system, tasks, process.memory_info().rss
 
@@ -157,7 +148,7 @@ def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, co
     return figures | {"resident": max(size for _, _, size in after.values())}
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add the sizes."""
     add_numbers(parser, "--rows", MANY, [10_000, 20_000], "numbers of rows; at least two")
     parser.add_argument("--disk", action="store_true", help="workers keep their rows in files")
@@ -165,7 +156,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--delete", action="store_true", help="delete the Parquet files at the end")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write scale (figures and targets) and scale_rows (figures by the number of rows)."""
     store = Store(options.out / "scale")
     folder = options.data or options.out / "scale-data"

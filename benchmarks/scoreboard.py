@@ -15,10 +15,8 @@ again.
 
 import time
 import warnings
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,9 +41,7 @@ QUICK = [*FREE, *OURS, "GridSearch", "ThresholdOptimizer"]  # the fastest
 MAIN = ("ours, decisions", "ours, thresholds", "ours, trees")  # decided before the first run
 
 
-def _tasks(
-    name: str, notion: str, kind: str, splits: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, Task]]:
+def _tasks(name: str, notion: str, kind: str, splits: int) -> Iterator[tuple]:
     """Yield labels and groups of the test rows with the task, for every split."""
     X, y, names = load(name)
     groups = np.unique(names, return_inverse=True)[1]
@@ -100,14 +96,12 @@ def verdict(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> Row
     free = float(ours[0][-1].mean())
     reach = [float(gaps.mean(axis=1).min()) for gaps, _ in (ours, theirs)]
 
-    def difference(splits: Any) -> float:
+    def difference(splits) -> float:
         points = [[each[:, splits].mean(axis=1) for each in one] for one in (ours, theirs)]
         low, high = max(gaps.min() for gaps, _ in points), points[0][0][-1]
         at = low + FRACTIONS * (high - low)
-        mine, other = (
-            frontier.accuracy_at(-at, -gaps, accuracy).mean() for gaps, accuracy in points
-        )
-        return float(mine - other)
+        both = [frontier.accuracy_at(-at, -gaps, accuracy).mean() for gaps, accuracy in points]
+        return float(both[0] - both[1])
 
     mean = difference(slice(None))
     noise = frontier.jackknife_half_width(difference, n, TEST_SHARE / (1.0 - TEST_SHARE))
@@ -153,7 +147,7 @@ def compared(name: str, notion: str, results: dict[str, Row]) -> list[Row]:
     return rows
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add scenarios, notions, methods and splits."""
     every = [*scenarios(), *ABCFAIR, MANY_GROUPS]
     add_choice(parser, "--scenarios", every, quick=every[:1], help="data and groups")
@@ -163,7 +157,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--splits", type=int, default=splits, help="how many splits")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Run what is not known; write all comparisons, and print who is ahead."""
     warnings.simplefilter("ignore")  # of constant predictions and of few rows
     store, rows, missing = Store(options.out / "scoreboard"), list[Row](), dict[str, str]()
@@ -210,7 +204,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def draw(left: Any, right: Any, rows: pd.DataFrame) -> None:
+def draw(left, right, rows: pd.DataFrame) -> None:
     """Draw the differences by scenario and peer, for each notion."""
     shown = rows[rows.main & (rows["rates of"] == "all")]
     names = list(dict.fromkeys(rows.scenario))

@@ -8,12 +8,10 @@ as many passes is faster. `--docs docs` writes the figures of the page speed.md.
 """
 
 import tracemalloc
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness.data import Data, generated_text, load
 from benchmarks.harness.options import Default
 from benchmarks.harness.processes import in_turns, ratio
-from benchmarks.harness.results import Row, as_markdown, at_most, environment, write_table
+from benchmarks.harness.results import Row, Rows, as_markdown, at_most, environment, write_table
 from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
 from fairconstrained.solvers import default_solver
 
@@ -44,9 +42,8 @@ def biased(n_rows: int, n_features: int, n_groups: int = 2, dtype: type = float)
 
 def wide() -> Data:
     """Return 2,000 dense rows with as many features."""
-    X, y, groups = make_biased_classification(2000, n_features=20, gap=0.3, random_state=0)
-    noise = np.random.default_rng(0).normal(size=(2000, 1980))
-    return np.hstack([StandardScaler().fit_transform(X), noise]), y, groups
+    X, y, groups = biased(2000, 20)
+    return np.hstack([X, np.random.default_rng(0).normal(size=(2000, 1980))]), y, groups
 
 
 @dataclass(frozen=True)
@@ -76,13 +73,13 @@ class Work:
     repeats: int = 5
     solver: bool = False
 
-    def rows(self, name: str) -> Iterator[Row]:
+    def rows(self, name: str) -> Rows:
         """Yield a row for every constraint."""
         X, y, groups = self.data()
         logistic = LogisticRegression(C=1.0 / (self.alpha * len(y)), max_iter=1000)
         for (constraint, kappa), limit in zip(self.constraints.items(), self.limits, strict=True):
             clf = FairLogisticClassifier(constraint, kappa, alpha=self.alpha, bound=False)
-            runs: dict[str, Callable[[], Any]] = {
+            runs = {
                 "LR": partial(logistic.fit, X, y),
                 "ours": partial(clf.fit, X, y, sensitive_features=groups),
             }
@@ -101,7 +98,7 @@ class Work:
                 yield timed(what, "LogisticRegression", *ours, 1.0)
 
 
-def evaluate(problem: Any, clf: FairLogisticClassifier) -> None:
+def evaluate(problem, clf: FairLogisticClassifier) -> None:
     """Evaluate all functions and a gradient at the solution."""
     at = problem.at(clf.result_.w[: problem.n_variables])
     at.gradient(np.ones(len(at.constraints)))
@@ -120,9 +117,7 @@ def row(what: str, unit: str, figure: float, limit: float, **more: float) -> Row
     }
 
 
-def timed(
-    what: str, unit: str, ours: list[float], others: list[float], limit: float, **more: float
-) -> Row:
+def timed(what: str, unit: str, ours: list, others: list, limit: float, **more: float) -> Row:
     """Return a line with the ratio of neighbouring runs."""
     return row(what, unit, ratio(ours, others), limit, seconds=median(ours), **more)
 
@@ -199,14 +194,13 @@ def memory_row(n_rows: int, constraint: str) -> Row:
     return row(f"peak memory beyond X, {n_rows:,} x 20, float32", "X", peak / X.nbytes, 0.3)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add --only."""
-    names = [*WORK, "rest"]
-    default = Default(names, ["300 x 10"])
+    default = Default([*WORK, "rest"], ["300 x 10"])
     parser.add_argument("--only", nargs="+", metavar="WORK", default=default, help="some of these")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write speed.md, speed.csv and, with --docs, the figures of the page."""
     rows: list[Row] = []
     with threadpool_limits(1):  # threads of one fit would use CPU time while the next one runs

@@ -5,8 +5,7 @@ and the depth is that of the library's own frames.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -14,7 +13,7 @@ from types import FrameType
 import pandas as pd
 
 import fairconstrained
-from benchmarks.harness.results import Row, write_table
+from benchmarks.harness.results import Row, Rows, write_table
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 
 PACKAGE = str(Path(fairconstrained.__file__).parent)
@@ -49,13 +48,13 @@ def counts(action: Callable[[], object], inside: str) -> Row:
     }
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add --rows and --columns."""
     parser.add_argument("--rows", type=int, default=1000, help="rows of X")
     parser.add_argument("--columns", type=int, default=10, help="columns of X")
 
 
-def rows_of(X: object, y: object, groups: object) -> Iterator[Row]:
+def rows_of(X: object, y: object, groups: object) -> Rows:
     """Yield a row for each constraint and part of a fit."""
     for constraint in ("demographic_parity", "equalized_odds"):
         model = FairLogisticClassifier(constraint, kappa=0.02)
@@ -65,7 +64,7 @@ def rows_of(X: object, y: object, groups: object) -> Iterator[Row]:
             yield {"constraint": constraint, "part": part, **counts(fit, inside)}
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Write trace.md and trace.csv."""
     data = make_biased_classification(options.rows, n_features=options.columns, random_state=0)
     title = f"{options.rows} x {options.columns}: what a fit enters"

@@ -180,17 +180,16 @@ def check_scale(outcome: Outcome) -> Failures:
 
 def _best_constant(outcome: Outcome) -> float:
     """Return the least loss of the constant models that meet the constraints, inf for none."""
-    rows, counted = rows_of(outcome)
+    rows, loss = rows_of(outcome)[0], outcome.estimator.loss
     free = getattr(outcome.estimator, "fit_intercept", True)
-    best = np.inf
-    for level in np.linspace(-6.0, 6.0, 49) if free else np.zeros(1):
-        scores = np.full(len(outcome.data.positions), level)
-        loss = mean_loss(outcome.estimator.loss, scores[counted], rows.y, rows.weight)
-        if loss < best:
-            measured = measure(outcome, scores)
-            if measured is not None and measured.violation <= 1e-9:
-                best = loss
-    return best
+    levels = np.linspace(-6.0, 6.0, 49) if free else np.zeros(1)
+    ones = np.ones(len(rows.y))
+    losses = {level: mean_loss(loss, level * ones, rows.y, rows.weight) for level in levels}
+    for level in sorted(losses, key=losses.__getitem__):
+        measured = measure(outcome, np.full(len(outcome.scores), level))
+        if measured is not None and measured.violation <= 1e-9:
+            return losses[level]
+    return np.inf
 
 
 def check_constant(outcome: Outcome) -> Failures:

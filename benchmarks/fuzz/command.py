@@ -6,7 +6,6 @@ Each case is fitted, checked, fitted again with a change that must not matter, a
 import signal
 import time
 import traceback
-from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,36 +26,33 @@ from benchmarks.harness.processes import OverBudget, isolated, limited
 from fairconstrained.exceptions import IncompatibleSolverError
 
 SLOW = 10.0  # cases that take more CPU seconds are named
-WALL_SECONDS = 900.0  # CPU seconds are limited inside of the process; this is for hangs without any
+WALL = (
+    900.0  # seconds; CPU seconds are limited inside of the process; this is for hangs without any
+)
 _LATE = ("lightgbm", "torch", "dask.dataframe")  # once, not in the process of every case
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
 _REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
 MOST_CHANGED = max(n for _, n in _REPEATS)
 _SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
-_OF_OTHER_MODELS: tuple[Check, ...] = (
-    checks.check_finite, checks.check_violation, checks.check_figures, checks.check_constant,
-)  # fmt: skip
-_OF_CLASSIFIERS: tuple[Check, ...] = (
+_ALWAYS = (checks.check_returns, checks.check_warnings)
+_OF_OTHER_MODELS = (checks.check_violation, checks.check_figures, checks.check_constant)
+_OF_CLASSIFIERS = (
     *_OF_OTHER_MODELS, checks.check_scores, checks.check_objective, checks.check_scale,
     descent.check_certificate, descent.check_bound, descent.check_infeasible,
 )  # fmt: skip
 _ALL = tuple(name for name in RELATIONS if name != "local")
 _SEVERAL = ("again", "units", "order", "classes", "container", "weights")
 _OF_KIND: dict[str, tuple[tuple[Check, ...], tuple[str, ...]]] = {
-    "NeymanPearsonClassifier": (
-        (checks.check_finite, checks.check_scores, checks.check_neyman_pearson), _SEVERAL
-    ),
-    "several classes": ((checks.check_finite, checks.check_several_classes), _SEVERAL),
+    "NeymanPearsonClassifier": ((checks.check_scores, checks.check_neyman_pearson), _SEVERAL),
+    "several classes": ((checks.check_several_classes,), _SEVERAL),
     "fairness_path": ((checks.check_path,), ()),
     "FairLogisticClassifierCV": ((checks.check_cross_validated,), ("again",)),
     "FairBoostingClassifier": (_OF_OTHER_MODELS, _ALL),
     "FairNetworkClassifier": (_OF_OTHER_MODELS, _ALL),
-    "FairRanker": (
-        (checks.check_finite, checks.check_ranker), ("again", "units", "classes", "weights")
-    ),
+    "FairRanker": ((checks.check_ranker,), ("again", "units", "classes", "weights")),
     "FairThresholds": ((checks.check_thresholds,), ("again", "classes")),
     "dask.FairLogisticClassifier": (_OF_CLASSIFIERS, ("local", "weights")),
-}  # fmt: skip
+}
 """The checks of a kind of cases, and the changes that are tried; all others are linear."""
 
 
@@ -86,10 +82,10 @@ class Verdict:
 
 def _checks(outcome: Outcome) -> tuple[Check, ...]:
     """Return the checks of one fit."""
-    always = (checks.check_returns, checks.check_warnings)
     if outcome.error is not None:
-        return always
-    return (*always, *_OF_KIND.get(outcome.case.kind, (_OF_CLASSIFIERS,))[0])
+        return _ALWAYS
+    of_kind, _ = _OF_KIND.get(outcome.case.kind, (_OF_CLASSIFIERS, ()))
+    return (*_ALWAYS, checks.check_finite, *of_kind)
 
 
 def failures_of(outcome: Outcome) -> Failures:
@@ -134,7 +130,7 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
     return Verdict(case, time.process_time() - start, checked, 1 + len(names))
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser) -> None:
     """Add the options; --quick stops after ten seconds."""
     parser.add_argument("--seed", type=int, help="of the cases; a new one if it is left out")
     parser.add_argument("--seconds", type=float, default=120.0, help="no case begins after these")
@@ -146,7 +142,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--reproduce", metavar="SEED:INDEX", help="run one case again")
 
 
-def run(options: Namespace) -> None:
+def run(options) -> None:
     """Run the fuzzer; the exit status is 1 if a case failed."""
     failed = reproduce(options.reproduce) if options.reproduce else search(options)
     if failed:
@@ -163,14 +159,7 @@ def reproduce(which: str) -> bool:
 
 
 def verdicts(
-    seed: int,
-    seconds: float,
-    *,
-    workers: int = 1,
-    first: int = 0,
-    count: int | None = None,
-    cpu_seconds: float = CPU_SECONDS,
-    wall: float = WALL_SECONDS,
+    seed: int, seconds: float, *, workers=1, first=0, count=None, cpu_seconds=CPU_SECONDS, wall=WALL
 ) -> Iterator[Verdict]:
     """Yield the verdicts on cases in the order they end; none begins after so many seconds."""
     for name in _LATE:
@@ -185,7 +174,7 @@ def verdicts(
         yield verdict or Verdict(case, 0.0, [(lost, [failure])], fits=1)
 
 
-def search(options: Namespace) -> bool:
+def search(options) -> bool:
     """Examine random cases, print failures and the table; return whether a case failed.
 
     The table is printed as well when the run is interrupted or terminated.
@@ -227,17 +216,12 @@ def table(done: list[Verdict]) -> str:
     """Return counts of fits and failures: by class of failure, check and kind of case."""
     if not done:
         return "0 cases"
-    frame = pd.DataFrame(
-        {
-            "estimator": verdict.case.estimator,
-            "constraint": _constraint(verdict.case),
-            "solver": verdict.case.solver,
-            "fits": verdict.fits,
-            "failed": bool(verdict.failures),
-            "seconds": verdict.seconds,
-        }
-        for verdict in done
-    )
+    rows = [
+        (v.case.estimator, _constraint(v.case), v.case.solver, v.fits, bool(v.failures), v.seconds)
+        for v in done
+    ]
+    columns = ["estimator", "constraint", "solver", "fits", "failed", "seconds"]
+    frame = pd.DataFrame(rows, columns=columns)
     lines = [
         f"{len(done)} cases, {frame.fits.sum()} fits, {frame.failed.sum()} cases with failures"
         f", {sum(verdict.refused for verdict in done)} refused by the solver or without its library"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -41,14 +40,10 @@ class Local:
     def descent(self, start: Array, allowed: float, room: Array | float = np.inf) -> float:
         """Return the objective of the feasible model where SLSQP ends, infinite if it is not."""
         constraints = {"type": "ineq", "fun": lambda w: allowed - self.excess(w)}
-        ended = minimize(
-            self.objective,
-            start,
-            method="SLSQP",
-            bounds=Bounds(np.maximum(start - room, self.lower), start + room),
-            constraints=[constraints] if len(self.excess(start)) else [],
-            options={"maxiter": 60, "ftol": 1e-10},
-        ).x
+        bounds = Bounds(np.maximum(start - room, self.lower), start + room)
+        given = {"bounds": bounds, "constraints": [constraints] if len(self.excess(start)) else []}
+        given["options"] = {"maxiter": 60, "ftol": 1e-10}
+        ended = minimize(self.objective, start, method="SLSQP", **given).x
         feasible = self.excess(ended).max(initial=0.0) <= allowed + 1e-8
         return float(self.objective(ended)) if feasible else np.inf
 
@@ -120,7 +115,7 @@ def _features(outcome: Outcome) -> Array:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
 
 
-def _in_domain(problem: Local, domain: Any) -> Local:
+def _in_domain(problem: Local, domain) -> Local:
     """Return the problem in the positive and negative parts of the coefficients, in a domain."""
     size = len(problem.answer) - 1
     coefficients = problem.answer[:size]

@@ -59,9 +59,7 @@ def pair_mean(function: Function, first: tuple[Array, Array], second: tuple[Arra
     return float(total / (u.sum() * v.sum()))
 
 
-def _partial_auc_loss(
-    up: tuple[Array, Array], down: tuple[Array, Array], pair: Function, ranks: tuple[float, float]
-) -> float:
+def _partial_auc_loss(up: tuple, down: tuple, pair: Function, ranks: tuple) -> float:
     """Return the mean loss of pairs whose negative ranks in a range among the negatives."""
     (s, a), (t, b), (low, high) = up, down, ranks
     order = np.argsort(-t, kind="stable")

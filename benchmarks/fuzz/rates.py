@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ def _precisions(bound: Bound, scores: Array) -> Measured:
     return _compared(bound, means, selected * mass)
 
 
-def _losses(bound: Bound, loss: Any, scores: Array) -> Array:
+def _losses(bound: Bound, loss, scores: Array) -> Array:
     """Return the loss of every row, or whether its decision is wrong."""
     if bound.decisions:
         return ((scores > 0.0) != (bound.rows.y > 0)).astype(float)
@@ -139,9 +138,7 @@ def _intersectional(bound: Bound, scores: Array) -> Measured:
     return bound.compare([np.mean(gaps)] if rule.average and gaps else gaps)
 
 
-def _pairs(
-    bound: Bound, scores: Array, first: Any, second: Any, up: int = 0, down: int = 0
-) -> float:
+def _pairs(bound: Bound, scores: Array, first, second, up: int = 0, down: int = 0) -> float:
     """Return the mean over pairs of rows of two sides, each of some groups and a label, or of any.
 
     Of decisions, ties count half.
@@ -158,7 +155,7 @@ def _pairs(
     return pair_mean(surrogate_of(surrogate), *cells)
 
 
-def _sides(bound: Bound, *, by_label: bool = True) -> Iterator[tuple[list[Any], list[Any]]]:
+def _sides(bound: Bound, *, by_label: bool = True) -> Iterator[tuple[list, list]]:
     """Yield both sides of every comparison, each a list of groups."""
     y, groups = bound.rows.y, bound.groups
     names = np.unique(groups).tolist()
@@ -185,7 +182,7 @@ def _inter_group(bound: Bound, scores: Array) -> Measured:
 
 
 def _intra_group(bound: Bound, scores: Array) -> Measured:
-    def within(side: list[Any], up: int) -> float:
+    def within(side: list, up: int) -> float:
         means = [_pairs(bound, scores, a, a, up, -up) for a in side]
         mass = [bound.rows.weight[bound.groups == a].sum() for a in side]
         return float(np.average(means, weights=mass))
@@ -274,9 +271,7 @@ _MEASURES: dict[str, Callable[[Bound, Array], Measured]] = {
 }
 
 
-def measures(
-    constraints: list[Any], rows: Rows, scores: Array, *, decisions: bool = False
-) -> Measured:
+def measures(constraints: list, rows: Rows, scores: Array, *, decisions: bool = False) -> Measured:
     """Return how far constraints are from being met by scores, for all groupings."""
     parts = []
     for rule in constraints:

@@ -72,8 +72,7 @@ def _local(case: Case, data: Data, rng: Rng) -> Changed:
 
 
 def _free(outcome: Outcome) -> bool:
-    settings = outcome.case.settings
-    return settings.get("domain") is None and settings.get("radius") is None
+    return not {"domain", "radius"} & outcome.case.settings.keys()
 
 
 def _reproducible(outcome: Outcome) -> bool:

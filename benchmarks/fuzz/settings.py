@@ -1,9 +1,7 @@
 """Which estimator a case has, with random settings, constraints and data that suit it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -43,15 +41,13 @@ _CHOICES: Settings = {  # of parameters, by their names
 }
 _OF_NAME: dict[str, Settings] = {
     **dict.fromkeys(("group_auc", "inter_group_auc", "intra_group_auc"), _PAIRS),
-    "roc_parity": {
-        "thresholds": [None, [0.0], [-1.0, 0.0, 1.0], [0.1 * k for k in range(-20, 21)]]
-    },
+    "roc_parity": {"thresholds": [None, [0.0], [-1.0, 0.0, 1.0], [0.2 * k for k in range(-9, 10)]]},
     "query_parity": {"kappa": [None, 0.05, 0.25, 1.0], "average": [False, True]},
 }
 NAMES = [name for name in CONSTRAINTS if name not in ("query_parity", "coverage", "churn")]
 
 
-def drawn(rng: Rng, name: str) -> Any:
+def drawn(rng: Rng, name: str):
     """Return a constraint; parameters that are no choice of ours have their defaults."""
     kind, choices = CONSTRAINTS[name], _CHOICES | _OF_NAME.get(name, {})
     known = [parameter for parameter in signature(kind).parameters if parameter in choices]
@@ -61,13 +57,13 @@ def drawn(rng: Rng, name: str) -> Any:
     return kind(**options)
 
 
-def named(rng: Rng, names: list[str], share: float = 0.3) -> Any:
+def named(rng: Rng, names: list[str], share: float = 0.3):
     """Return the name of a constraint, or an object."""
     name = one_of(rng, names)
     return name if maybe(rng, share) else drawn(rng, name)
 
 
-def several(rng: Rng) -> Any:
+def several(rng: Rng):
     """Return a name, an object or a list of two."""
     name = one_of(rng, NAMES)
     if maybe(rng, 0.25):
@@ -77,7 +73,7 @@ def several(rng: Rng) -> Any:
     return drawn(rng, name)
 
 
-def as_objects(constraint: Any) -> list[Any]:
+def as_objects(constraint) -> list:
     """Return the constraints as a list of objects; names stand for the defaults."""
     if constraint is None:
         return []
@@ -107,7 +103,7 @@ _COMMON: Settings = {
 }
 
 
-def _data_set(rng: Rng, least: int = 30, most: int = 5000, **changes: Any) -> DataSpec:
+def _data_set(rng: Rng, least: int = 30, most: int = 5000, **changes) -> DataSpec:
     """Return a data set: about 300 rows in the median, a few of thousands."""
     n_rows = min(max(int(np.exp(rng.normal(np.log(250.0), 0.9))), 30), 5000)
     n_features = int(rng.integers(1, 13))
@@ -308,7 +304,7 @@ def _collections(rng: Rng) -> Drawn:
     return "dask.FairLogisticClassifier", settings, replace(data, **forms)
 
 
-_ESTIMATORS: list[tuple[float, Callable[[Rng], Drawn]]] = [
+_ESTIMATORS = [
     (0.66, _two_classes),
     (0.16, lambda rng: _two_classes(rng, "FairHingeClassifier")),
     (0.14, _neyman_pearson),

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,14 +19,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained import datasets
 
-Data = tuple[Any, np.ndarray, np.ndarray]
+Data = tuple[np.ndarray | sp.csr_array, np.ndarray, np.ndarray]
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 if _BESIDE_THE_PROJECT.is_dir():
     os.environ.setdefault("FAIRCONSTRAINED_DATA", str(_BESIDE_THE_PROJECT))
 
 
-def encode(frame: pd.DataFrame, numbers: Any = None, drop: str | None = None) -> np.ndarray:
+def encode(frame: pd.DataFrame, numbers=None, drop: str | None = None) -> np.ndarray:
     """Return numeric columns standardised and the others one-hot, as an array."""
     levels = OneHotEncoder(drop=drop, sparse_output=False)
     return make_column_transformer(
@@ -51,7 +50,7 @@ ABCFAIR = (
 )
 MANY_GROUPS = "adult:sex*age"  # 18, as in the benchmark of humancompatible-train
 DATA = ("a9a", "bank", "compas", "law_school")
-_FRAMES: dict[str, tuple[Callable[..., Any], list[str], int]] = {
+_FRAMES: dict[str, tuple[Callable, list[str], int]] = {
     # What reads a data set, the sensitive columns, and how many of the largest groups are kept.
     "compas": (datasets.fetch_compas, ["race"], 2),
     "compas, three races": (datasets.fetch_compas, ["race"], 3),
@@ -110,7 +109,7 @@ def parts(name: str) -> tuple[Data, Data]:
     return tuple(split[::2]), tuple(split[1::2])  # type: ignore[return-value]
 
 
-def _arrays(bunch: Any) -> Data:
+def _arrays(bunch) -> Data:
     return bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
 
 
@@ -150,7 +149,7 @@ def generated_text(n_rows: int, n_words: int = 50_000, seed: int = 0) -> Data:
     return TfidfTransformer().fit_transform(counts), y, kinds[1]
 
 
-def scenarios() -> dict[str, Mapping[str, Any]]:
+def scenarios() -> dict[str, Mapping]:
     """Return the scenarios by name; none where the data are not there."""
     file = _folder() / "index.json"
     if not file.is_file():
@@ -176,11 +175,8 @@ def _scenario(name: str) -> Data:
         frame = frame.sample(_MOST_ROWS, random_state=0).reset_index(drop=True)
     listed, sensitive = about["features"].lstrip("-").split(";"), scenario["sensitive"]
     left_out = {about["label"], *sensitive}
-    names = [column for column in frame if column not in left_out]
-    if about["features"].startswith("-"):
-        names = [column for column in names if column not in listed]
-    else:
-        names = [column for column in names if column in listed]
+    but = about["features"].startswith("-")  # the features are all others
+    names = [each for each in frame if each not in left_out and (each in listed) != but]
     columns = (_column(frame[each]) for each in names if each.lower() not in _IDENTIFIERS)
     kept = [column for column in columns if column.nunique() > 1]
     groups = _crossed(frame[sensitive]) if "*" in name else _binary(frame[sensitive])
@@ -213,7 +209,7 @@ def _column(column: pd.Series) -> pd.Series:
     return text.where(text.isin(text.value_counts().index[:_LEVELS]), "other")
 
 
-def _favourable(column: pd.Series, about: Mapping[str, Any]) -> np.ndarray:
+def _favourable(column: pd.Series, about: Mapping) -> np.ndarray:
     """Return labels: 1 for the favourable value, for one of several, or by a comparison."""
     rule, text = about["positive"], column.astype(str).str.strip()
     if rule[:2] in ("<=", ">=") and rule not in set(text):

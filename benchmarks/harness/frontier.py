@@ -1,8 +1,6 @@
 """Methods measured on random splits of the same rows: intervals, and who is ahead of whom."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,9 +46,7 @@ def half_width(values: np.ndarray, test_to_train: float) -> float:
     return float(student.ppf(0.975, len(values) - 1) * np.sqrt(variance))
 
 
-def jackknife_half_width(
-    statistic: Callable[[np.ndarray], float], n: int, test_to_train: float
-) -> float:
+def jackknife_half_width(statistic, n: int, test_to_train: float) -> float:
     """Return half the 95% interval of a figure that is computed from n splits together."""
     values = [statistic(np.delete(np.arange(n), k)) for k in range(n if n > 1 else 0)]
     return half_width((n - 1.0) * np.array(values), test_to_train)
@@ -75,7 +71,7 @@ def compared(points: list[Point], test_to_train: float) -> list[Row]:
 
 
 def _comparison(point: Point, mine: np.ndarray, test_to_train: float) -> Row:
-    def gain(some: Any) -> float:
+    def gain(some) -> float:
         frontier = mine[:, :, some].mean(axis=2).T
         at, theirs = point.fairness[some].mean(), point.accuracy[some].mean()
         return float(accuracy_at(at, *frontier) - theirs)
@@ -93,7 +89,7 @@ def _comparison(point: Point, mine: np.ndarray, test_to_train: float) -> Row:
     return {**row, "ours is": outcome}
 
 
-def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
+def draw_differences(ax, rows: pd.DataFrame) -> None:
     """Draw the differences of all comparisons, a box for every method."""
     judged = rows[rows["ours is"].notna() & (rows["ours is"] != FEW)]
     label = "our accuracy less theirs, in points"
@@ -103,7 +99,7 @@ def draw_differences(ax: Any, rows: pd.DataFrame) -> None:
     ax.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
 
 
-def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -> list[Any]:
+def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -> list:
     """Return, by the sets of rows whose rates a notion compares, [selected, rows] of each group."""
     events = [np.ones(len(y), dtype=bool)]
     if notion != "demographic_parity":
@@ -112,7 +108,7 @@ def counts(y: np.ndarray, groups: np.ndarray, chance: np.ndarray, notion: str) -
     return [[[float(chance[rows].sum()), int(rows.sum())] for rows in some] for some in members]
 
 
-def gap(counts: list[Any], *, relative: bool = False, least: int = 1) -> float:
+def gap(counts: list, *, relative: bool = False, least: int = 1) -> float:
     """Return the largest difference of rates that are of at least some rows.
 
     With `relative` it is the largest distance from the rate of all rows, in units of that rate.
@@ -128,7 +124,7 @@ def gap(counts: list[Any], *, relative: bool = False, least: int = 1) -> float:
     return float(largest)
 
 
-def accuracy_at(at: Any, fairness: np.ndarray, accuracy: np.ndarray) -> Any:
+def accuracy_at(at, fairness: np.ndarray, accuracy: np.ndarray):
     """Return the accuracy of a frontier at some fairness, interpolated between its points.
 
     It is constant beyond the ends; a fairer point serves where less is asked.

@@ -7,9 +7,8 @@ of them. E8 (appendix D.3): two constraints per query, on generated data of MSLR
 """
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,15 +31,9 @@ Part = dict[str, np.ndarray]
 FREE, MODEL = "no constraint", "multiplier model"
 
 
-def follow(
-    parts: Mapping[str, Part],
-    measures: Callable[[Part, np.ndarray], Row],
-    problem: Problem,
-    solver: Solver,
-    seed: int,
-) -> list[Row]:
+def follow(parts: dict[str, Part], measures: Callable, problem: Problem, solver: Solver, seed: int):
     """Return the measures of scores on all parts, of every measured iterate that is finite."""
-    model: Any = problem.objective.model
+    model = problem.objective.model
     models, table = {name: model.on(part["X"]) for name, part in parts.items()}, list[Row]()
 
     def record(measured: Measured) -> None:
@@ -156,14 +149,6 @@ def compared(seed: int, n_epochs: int) -> Iterator[Row]:
                 yield {"reading": reading, "violation": measure, "method": method, **row}
 
 
-def run_e7(options: Namespace) -> None:
-    """Write what every method reaches on every split, and print the differences."""
-    n_epochs = 30 if options.quick else 400
-    rows = [{"split": k, **row} for k in options.seeds for row in compared(k, n_epochs)]
-    write_table(rows, "papers-E7", "E7: PLADA and the multiplier model", options.out)
-    print(differences(pd.DataFrame(rows)).to_string())
-
-
 def differences(rows: pd.DataFrame) -> pd.DataFrame:
     """Return means over the splits, and PLADA's less the model's with 95% intervals of pairs."""
     table: list[Row] = []
@@ -268,8 +253,13 @@ def repetition(sizes: Namespace, number: int) -> Iterator[Row]:
     yield from runs(OURS, problem, PLADA(alpha=None, **steps))
 
 
-def run_e8(options: Namespace) -> None:
-    """Write the measures of three draws of the data; of one with --quick."""
-    sizes, draws = (QUICK, 1) if options.quick else (FULL, 3)
-    table = [row for number in range(draws) for row in repetition(sizes, number)]
-    write_table(table, "papers-E8", "E8: ranking with two constraints per query", options.out)
+def run(options) -> None:
+    """Write E7 with its differences, and E8 for three draws of the data; for one with --quick."""
+    n_epochs, sizes, draws = (30, QUICK, 1) if options.quick else (400, FULL, 3)
+    if "E7" in options.only:
+        rows = [{"split": k, **row} for k in options.seeds for row in compared(k, n_epochs)]
+        write_table(rows, "papers-E7", "E7: PLADA and the multiplier model", options.out)
+        print(differences(pd.DataFrame(rows)).to_string())
+    if "E8" in options.only:
+        rows = [row for number in range(draws) for row in repetition(sizes, number)]
+        write_table(rows, "papers-E8", "E8: ranking with two constraints per query", options.out)

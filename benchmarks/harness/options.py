@@ -2,10 +2,8 @@
 
 import argparse
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,16 +12,16 @@ ROOT = Path(__file__).resolve().parents[2]
 class Default:
     """The default of an option: one value for a full run, one for a quick one."""
 
-    full: Any
-    quick: Any
+    full: object
+    quick: object
 
     def __str__(self) -> str:
         """Return both, for ``--help``."""
-        full, quick = (
-            " ".join(map(str, each)) if isinstance(each, list) else each
-            for each in (self.full, self.quick)
-        )
-        return f"{full}; with --quick: {quick}"
+        return f"{_text(self.full)}; with --quick: {_text(self.quick)}"
+
+
+def _text(value) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -37,19 +35,11 @@ def make_parser(name: str, description: str) -> ArgumentParser:
     )
 
 
-def add_choice(
-    parser: ArgumentParser, option: str, choices: Iterable[str], *, quick: Sequence[str], help: str
-) -> None:
+def add_choice(parser, option: str, choices: list[str], *, quick: list[str], help: str):
     """Add an option that takes some of the choices: all by default, `quick` with ``--quick``."""
     names = list(choices)
-    parser.add_argument(
-        option,
-        nargs="+",
-        choices=names,
-        metavar="NAME",
-        default=Default(names, list(quick)),
-        help=f"{help}: some of {', '.join(names)}",
-    )
+    both, text = Default(names, list(quick)), f"{help}: some of {', '.join(names)}"
+    parser.add_argument(option, nargs="+", choices=names, metavar="NAME", default=both, help=text)
 
 
 def add_numbers(parser: ArgumentParser, option: str, full: list, quick: list, help: str) -> None:
@@ -58,11 +48,10 @@ def add_numbers(parser: ArgumentParser, option: str, full: list, quick: list, he
     parser.add_argument(option, type=kind, nargs="+", default=Default(full, quick), help=help)
 
 
-def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Return the options of a benchmark, with those that all benchmarks have."""
-    parser.add_argument(
-        "--quick", action="store_true", help="small data, few settings and repetitions"
-    )
+    text = "small data, few settings and repetitions"
+    parser.add_argument("--quick", action="store_true", help=text)
     results = ROOT / "benchmarks" / "results"
     parser.add_argument("--out", type=Path, default=results, help="folder of the tables")
     text = "the folder of the documentation: put the tables and the page there"

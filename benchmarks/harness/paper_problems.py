@@ -10,7 +10,6 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -110,9 +109,8 @@ def minimized(solver: Solver, problem: Problem, start: Array, passes: float) -> 
 class QuadraticForm(Penalty):
     """The function w' diag(d) w / 2 + offset: E1, and the ball of E3 as a constraint."""
 
-    def __init__(self, diagonal: Array, offset: float = 0.0):
-        self.diagonal = diagonal
-        self.offset = offset
+    diagonal: Array
+    offset: float = 0.0
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -133,28 +131,25 @@ class QuadraticForm(Penalty):
         return self.diagonal * w
 
 
-def _mean_squares(groups: Array, X: Any) -> list[float]:
+def _mean_squares(groups: Array, X) -> list[float]:
     """Return the groups' mean squared norms: the paper's rho is their sum or their maximum."""
     squares = np.asarray(X.multiply(X).sum(axis=1) if sp.issparse(X) else (X * X).sum(1)).ravel()
     return [float(squares[groups == g].mean()) for g in np.unique(groups)]
 
 
-def _scores(X: Any, **options: Any) -> LinearModel:
+def _scores(X, **options) -> LinearModel:
     return LinearModel(X, fit_intercept=False, **options)
 
 
-def _mean_loss(loss: Loss, X: Any, y: Array, *penalty: Penalty) -> CompositeFunction:
+def _mean_loss(loss: Loss, X, y: Array, *penalty: Penalty) -> CompositeFunction:
     return CompositeFunction(_scores(X), average(loss, signs(y), np.ones(len(y))), *penalty)
 
 
 def simple_example(small: bool) -> Setup:
     """Return E1; the paper's modulus is 5."""
-    problem = Problem(
-        CompositeFunction(penalty=QuadraticForm(np.array([10.0, -1.0]))),
-        (CompositeFunction(penalty=QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
-        L1Ball(1.0),
-        n_variables=2,
-    )
+    objective = CompositeFunction(penalty=QuadraticForm(np.array([10.0, -1.0])))
+    rule = CompositeFunction(penalty=QuadraticForm(np.array([50.0, -5.0]), -10.0))
+    problem = Problem(objective, (rule,), L1Ball(1.0), n_variables=2)
     return Setup(problem, np.array([0.0, 0.5]), 5.0)
 
 
@@ -252,14 +247,10 @@ def roc(data: str, exact: bool, small: bool) -> Setup:
     bound = (1.0 + INCREASE) * loss
     epigraph = replace(problem, domain=WholeSpace()).epigraph(bound)
     ball = Leading(QuadraticForm(np.full(best.size, radius**-2), -0.5), best.size)
-    return Setup(
-        swapped(problem, bound),
-        best,
-        sum(_mean_squares(groups, X)),
-        epigraph.with_constraints([*epigraph.constraints, CompositeFunction(penalty=ball)]),
-        f"x* has a hinge loss {loss / least_loss(data)[1] - 1.0:.2%} above the least",
-        constraint_rho=0.0,
-    )
+    rules = [*epigraph.constraints, CompositeFunction(penalty=ball)]
+    rho, default = sum(_mean_squares(groups, X)), epigraph.with_constraints(rules)
+    remark = f"x* has a hinge loss {loss / least_loss(data)[1] - 1.0:.2%} above the least"
+    return Setup(swapped(problem, bound), best, rho, default, remark, constraint_rho=0.0)
 
 
 def scad(data: str, small: bool) -> Setup:

@@ -115,8 +115,7 @@ def threshold_optimizer(task: Task, bound: float) -> Any:
     from fairlearn.postprocessing import ThresholdOptimizer
 
     _, name = FAIRLEARN[task.notion]
-    options: dict[str, Any] = {"predict_method": "predict_proba", "prefit": True}
-    options["tol"] = bound or None
+    options = {"predict_method": "predict_proba", "prefit": True, "tol": bound or None}
     model = task.fitted(ThresholdOptimizer(estimator=task.inner, constraints=name, **options))
     return model._pmf_predict(task.X_test, sensitive_features=task.groups_test)[:, 1]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from statistics import median
-from typing import Any
 
 
 class OverBudget(BaseException):
@@ -18,7 +17,7 @@ class OverBudget(BaseException):
 def limited(seconds: float) -> Iterator[None]:
     """Raise OverBudget in the block after so many CPU seconds."""
 
-    def over(number: int, frame: Any) -> None:
+    def over(number: int, frame) -> None:
         raise OverBudget(f"more than {seconds:g} CPU seconds")
 
     before = signal.signal(signal.SIGPROF, over)
@@ -30,20 +29,20 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _child(sender: Connection, function: Callable[[Any], Any], task: Any) -> None:
+def _child(sender: Connection, function: Callable, task) -> None:
     sender.send(function(task))
 
 
 def isolated(
-    function: Callable[[Any], Any], tasks: Iterable[Any], workers: int = 1, wall: float = 900.0
-) -> Iterator[tuple[Any, Any, str]]:
+    function: Callable, tasks: Iterable, workers: int = 1, wall: float = 900.0
+) -> Iterator:
     """Yield each task with its result and "", or with None and "hang" or "crash".
 
     Processes are forks, so that each begins with what is imported here, and tasks are not pickled.
     One that has not answered after `wall` seconds is killed.
     """
     context, waiting = multiprocessing.get_context("fork"), iter(tasks)
-    busy: dict[Any, tuple[Any, Any, float]] = {}
+    busy: dict = {}
     try:
         while True:
             while len(busy) < workers and (task := next(waiting, None)) is not None:
@@ -70,14 +69,14 @@ def isolated(
             _end(receiver, process, kill=True)
 
 
-def _end(receiver: Any, process: Any, *, kill: bool) -> None:
+def _end(receiver, process, *, kill: bool) -> None:
     receiver.close()
     if kill:
         process.kill()
     process.join()
 
 
-def in_turns(runs: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+def in_turns(runs: Mapping[str, Callable], repeats: int) -> dict[str, list[float]]:
     """Return the CPU seconds of the runs A B C A B C ...: what disturbs one disturbs all.
 
     They are in the order they were measured, so that entries of the same position belong together.

@@ -6,12 +6,11 @@ Linear models with cross terms (1, x, z, z x) and the paper's ramps. "ours" take
 
 import time
 import warnings
-from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.frontier import Point, compared
 from benchmarks.harness.results import Row, Store, ended, stamp, write_table
-from fairconstrained import FairLogisticClassifier, metrics
-from fairconstrained import constraints as public
+from fairconstrained import FairLogisticClassifier, constraints, metrics
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -34,9 +32,9 @@ _SHARES = {"bank": (0.6, 0.2), "law_school": (0.5625, 0.25)}  # of training and 
 TEST_TO_TRAIN = {"a9a": 16281 / (0.9 * 32561)}
 TEST_TO_TRAIN |= {name: test / train for name, (train, test) in _SHARES.items()}
 PAIRWISE = {
-    "group AUC": public.GroupAUCParity,
-    "inter-group": public.InterGroupAUCParity,
-    "intra-group": public.IntraGroupAUCParity,
+    "group AUC": constraints.GroupAUCParity,
+    "inter-group": constraints.InterGroupAUCParity,
+    "intra-group": constraints.IntraGroupAUCParity,
 }
 OURS = ("ours", "unconstrained")
 PAPER_EPSILON = 5e-3  # of the paper's grid the value with which the objective falls fastest
@@ -62,7 +60,7 @@ class Experiment:
     @property
     def notion(self) -> type:
         """The constraint."""
-        return public.CONSTRAINTS[f"{self.name}_dp"]
+        return constraints.CONSTRAINTS[f"{self.name}_dp"]
 
     def unfairness(self, scores: np.ndarray, groups: np.ndarray, data: str) -> float:
         """Return the measure of scores in the data set's range of ranks."""
@@ -82,18 +80,16 @@ def split(name: str, seed: int) -> tuple[Data, Data]:
         return _take(train, rows), test
     data = load(name)
     train_size, test_size = _SHARES[name]
-    rows, rest = train_test_split(
-        np.arange(len(data[1])), train_size=train_size, random_state=seed, stratify=data[2]
-    )
-    return _take(data, rows), _take(data, rest[: round(test_size * len(data[1]))])
+    every, shares = np.arange(len(data[1])), {"train_size": train_size, "stratify": data[2]}
+    rows, rest = train_test_split(every, random_state=seed, **shares)
+    return _take(data, rows), _take(data, rest[: round(test_size * len(every))])
 
 
 def _take(data: Data, rows: np.ndarray) -> Data:
-    X, y, groups = data
-    return X[rows], y[rows], groups[rows]
+    return tuple(part[rows] for part in data)  # type: ignore[return-value]
 
 
-def with_group(X: Any, groups: np.ndarray) -> Any:
+def with_group(X, groups: np.ndarray):
     """Return X with the group as a last column, 0 or 1."""
     column = (groups == np.unique(groups)[-1]).astype(float)[:, None]
     if sp.issparse(X):
@@ -115,22 +111,20 @@ class Penalised(Solver):
         s > 0.
     """
 
-    seeks_feasibility = False
+    seeks_feasibility: ClassVar[bool] = False
 
-    def __init__(self, strength: float, *, max_iter: int = 100, tol: float = 1e-4):
-        self.strength = strength
-        self.max_iter = max_iter
-        self.tol = tol
+    strength: float
+    _: KW_ONLY
+    max_iter: int = 100
+    tol: float = 1e-4
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the minimiser: the violation is a last variable t, which costs its strength."""
         at, n = start.at(problem), problem.n_variables
         lifted = problem.epigraph()  # its constraints are g_j(w) <= t
-        lifted = replace(
-            lifted,
-            objective=problem.objective.widened(n, self.strength),
-            constraints=(*lifted.constraints, CompositeFunction().widened(n, -1.0)),
-        )
+        objective = problem.objective.widened(n, self.strength)
+        rules = (*lifted.constraints, CompositeFunction().widened(n, -1.0))
+        lifted = replace(lifted, objective=objective, constraints=rules)
         solver = default_solver(lifted).with_options(max_iter=self.max_iter)
         first = np.append(at.w, max(at.violation, 0.0))
         answer, _ = solver.run(lifted, replace(start, w=first, multipliers=None, state=None))
@@ -142,7 +136,7 @@ class Method:
     """A line of the figure: a constraint for every level, and what solves it."""
 
     levels: tuple[float, ...]
-    constraint: Callable[[float], public.Constraint | None]
+    constraint: Callable[[float], constraints.Constraint | None]
     solver: Callable[[float], str | Solver] = lambda level: "auto"
 
 
@@ -155,23 +149,17 @@ def methods_for(name: str, data: str, *, quick: bool) -> dict[str, Method]:
         levels = {method: some[-QUICK_KAPPAS:] for method, some in levels.items()}
         levels |= {"ours": kappas, "further": ()}
 
-    def bounded(kappa: float) -> public.Constraint:
+    def bounded(kappa: float) -> constraints.Constraint:
         return experiment.notion(kappa, surrogate=Ramp(), ranks=RANKS[data])
 
-    def unfair(level: float) -> public.Constraint:
-        return bounded(0.0)
-
-    def subgradients(level: float) -> Solver:
-        return Regularization(experiment.weight * level, max_iter=1000, check_every=1000)
-
+    steps = {"max_iter": 1000, "check_every": 1000}
+    regularised = partial(Method, levels["regularisation"], lambda level: bounded(0.0))
     methods = {
         "ours": Method(kappas + levels["further"], bounded),
         "unconstrained": Method((1.0,), lambda level: None),
         **{method: Method(levels[method], kind) for method, kind in PAIRWISE.items()},
-        "regularisation": Method(levels["regularisation"], unfair, subgradients),
-        "regularisation, solved": Method(
-            levels["regularisation"], unfair, lambda level: Penalised(experiment.weight * level)
-        ),
+        "regularisation": regularised(lambda s: Regularization(experiment.weight * s, **steps)),
+        "regularisation, solved": regularised(lambda s: Penalised(experiment.weight * s)),
     }
     if not quick:
         printed = IDCA.paper(epsilon=PAPER_EPSILON)
@@ -179,15 +167,12 @@ def methods_for(name: str, data: str, *, quick: bool) -> dict[str, Method]:
     return methods
 
 
-def fitted(experiment: Experiment, name: str, method: Method, level: float, rows: Any) -> Row:
+def fitted(experiment: Experiment, name: str, method: Method, level: float, rows) -> Row:
     """Return the measures of a model with cross terms on test rows, and the seconds of its fit."""
     (X, y, groups), (X_test, y_test, groups_test) = rows
-    model = FairLogisticClassifier(
-        method.constraint(level),
-        solver=method.solver(level),
-        sensitive_columns=[-1],
-        group_interactions=True,
-    )
+    crossed = {"sensitive_columns": [-1], "group_interactions": True}
+    constraint, solver = method.constraint(level), method.solver(level)
+    model = FairLogisticClassifier(constraint, solver=solver, **crossed)
     clock = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the run ended with is in the table
@@ -199,7 +184,7 @@ def fitted(experiment: Experiment, name: str, method: Method, level: float, rows
     return {**row, **ended(model.result_), "seconds": seconds}
 
 
-def points(name: str, data: str, options: Namespace, store: Store) -> Iterator[Point]:
+def points(name: str, data: str, options, store: Store) -> Iterator[Point]:
     """Yield a point for every level of every method; fits that are known are not made again."""
     experiment, rows_of = EXPERIMENTS[name], {seed: split(data, seed) for seed in options.seeds}
     for label, method in methods_for(name, data, quick=options.quick).items():
@@ -220,7 +205,7 @@ def point(data: str, method: str, level: float, runs: list[Row]) -> Point:
     return Point(row | stamp(runs[-1]), method in OURS, frame.accuracy.to_numpy(), fairness)
 
 
-def run(name: str, options: Namespace, store: Store) -> None:
+def run(name: str, options, store: Store) -> None:
     """Run what is not known of E9 or E10, and write its means and comparisons."""
     rows: list[Row] = []
     for data in options.rank_data:

@@ -20,11 +20,9 @@ import pandas as pd
 from benchmarks.harness.options import ROOT
 
 Row = dict[str, Any]
-TEXTS = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(ROOT / "benchmarks" / "pages"),
-    trim_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
+Rows = Iterator[Row]
+_LOADER = jinja2.FileSystemLoader(ROOT / "benchmarks" / "pages")
+TEXTS = jinja2.Environment(loader=_LOADER, trim_blocks=True, undefined=jinja2.StrictUndefined)
 BLUE, ORANGE, GREY = "#175cd3", "#b54708", "#98a2b3"
 
 
@@ -179,9 +177,6 @@ class Page:
         facts = {"rows": tables[0], "tables": tables, "table": shown, "measured": measured(tables)}
         text = TEXTS.get_template(f"{self.name}.md").render(facts)
         (docs / f"{self.name}.md").write_text(text + "\n")
-        self._picture(tables, docs / "_static" / f"{self.name}.svg")
-
-    def _picture(self, tables: list[pd.DataFrame], path: Path) -> None:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
@@ -191,7 +186,7 @@ class Page:
             for ax in axes:
                 ax.spines[["top", "right"]].set_visible(False)
             self.draw(*axes, *tables)
-            figure.savefig(path, metadata={"Date": None})
+            figure.savefig(docs / "_static" / f"{self.name}.svg", metadata={"Date": None})
 
 
 def measured(tables: list[pd.DataFrame]) -> str:
@@ -202,19 +197,12 @@ def measured(tables: list[pd.DataFrame]) -> str:
     return f"commit {commits}{changed} on {rows.date.max()}"
 
 
-def boxes(
-    ax: Any, figures: pd.Series, by: pd.Series, label: str, marked: Collection[str] = ()
-) -> None:
+def boxes(ax, figures: pd.Series, by: pd.Series, label: str, marked: Collection[str] = ()) -> None:
     """Draw a box for every name in `by`, with lines over the whole range."""
     names = list(dict.fromkeys(by))[::-1]
-    drawn = ax.boxplot(
-        [figures[by == name] for name in names],
-        orientation="horizontal",
-        whis=(0, 100),
-        tick_labels=names,
-        patch_artist=True,
-        medianprops={"color": "black"},
-    )
+    style = {"orientation": "horizontal", "patch_artist": True, "medianprops": {"color": "black"}}
+    some = [figures[by == name] for name in names]
+    drawn = ax.boxplot(some, whis=(0, 100), tick_labels=names, **style)
     for name, box in zip(names, drawn["boxes"], strict=True):
         box.set_facecolor(BLUE if name in marked else GREY)
     ax.set_xlabel(label)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -14,7 +12,7 @@ from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.utils.typing import Array
 
 
-def _of_term(name: str) -> Any:
+def _of_term(name: str):
     """Return an attribute or a method that is the term's."""
     return property(lambda maximum: getattr(maximum.term, name))
 
@@ -46,7 +44,7 @@ class Maximum(Term):
     strata, blocks = _of_term("strata"), _of_term("blocks")
 
     @property
-    def names(self) -> Sequence[str]:
+    def names(self) -> tuple[str, ...]:
         """A description of the output."""
         return (f"the largest of {self.term.n_outputs}: {', '.join(self.term.names[:2])} ...",)
 

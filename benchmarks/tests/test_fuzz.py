@@ -141,9 +141,8 @@ def test_fits_that_change_are_found(fair, monkeypatch, name):
 def test_paths_are_checked():
     outcome = run(case_of("fairness_path"))
     assert not list(checks.check_path(outcome))
-    models = [
-        copy.copy(model).set_params(kappa=model.kappa / 2) for model in outcome.estimator.estimators
-    ]
+    points = outcome.estimator.estimators
+    models = [copy.copy(point).set_params(kappa=point.kappa / 2) for point in points]
     path = replace(outcome.estimator, estimators=models)
     assert "silent violation" in kinds(checks.check_path(replace(outcome, estimator=path)))
 
@@ -174,9 +173,7 @@ def test_a_process_that_hangs_is_counted_and_the_next_case_begins():
     assert all(kinds(verdict.failures) == {"hang"} for verdict in found)
 
 
-def test_the_command_counts_reproduces_and_prints_a_table_when_it_is_interrupted(
-    capsys, monkeypatch
-):
+def test_the_command_counts_reproduces_and_prints_a_table_when_interrupted(capsys, monkeypatch):
     right = examine(case_of())
     wrong = Verdict(right.case, 1.0, (("returns", (checks.Failure("crash", "it broke"),)),), 1)
     text = table([right, wrong])

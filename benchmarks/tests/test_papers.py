@@ -13,21 +13,9 @@ from benchmarks.harness.paper_problems import Setup, digits, roc, simple_example
 from benchmarks.harness.rank_parity import EXPERIMENTS, Penalised, methods_for
 from benchmarks.harness.swapped import Maximum, swapped
 from benchmarks.papers import all_lines, best_of
-from fairconstrained import (
-    DemographicParity,
-    FairLogisticClassifier,
-    constraints,
-    make_biased_classification,
-)
-from fairconstrained.constraints import ROCParity
+from fairconstrained import FairLogisticClassifier, constraints, make_biased_classification
+from fairconstrained import solvers as public
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.solvers import (
-    AugmentedLagrangian,
-    Regularization,
-    SwitchingSubgradient,
-    ThreeSEcon,
-    near_stationarity,
-)
 
 
 def test_every_experiment_has_lines_with_the_papers_solvers_and_grids() -> None:
@@ -99,8 +87,10 @@ def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
     problem, epigraph = swapped(base, bound), base.epigraph(bound)
     w = np.random.default_rng(0).normal(scale=0.1, size=base.n_variables)
     setup = Setup(problem, w, 1.0, epigraph, constraint_rho=0.0)
-    oracle = SwitchingSubgradient(max_iter=20000, check_every=20000, polish=False)
-    expected = near_stationarity(problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle)
+    oracle = public.SwitchingSubgradient(max_iter=20000, check_every=20000, polish=False)
+    expected = public.near_stationarity(
+        problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle
+    )
     assert expected > 0.01
     assert setup.near_stationarity(w, 1e-4) == pytest.approx(expected, rel=0.05)
     base = PROBLEMS["infeasible start"]()  # the subproblem has no feasible point
@@ -109,7 +99,7 @@ def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
 
 
 def test_the_maximum_of_a_term_has_its_zero_one_version_and_its_batches(rng) -> None:
-    roc_parity = ROCParity(0.0, thresholds=np.linspace(-1.0, 1.0, 5))
+    roc_parity = constraints.ROCParity(0.0, thresholds=np.linspace(-1.0, 1.0, 5))
     largest = Maximum(roc_parity.bind(np.ones(60), np.arange(60) % 3, np.ones(60)))
     scores, rows = rng.normal(size=60), np.tile(np.arange(60), 2)
     strict = largest.zero_one().value(scores)
@@ -119,15 +109,18 @@ def test_the_maximum_of_a_term_has_its_zero_one_version_and_its_batches(rng) -> 
 
 
 def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
-    problem = classification(DemographicParity(0.0))
-    bound = 1.02 * AugmentedLagrangian().minimize(problem.with_constraints(())).objective
-    epigraph = AugmentedLagrangian(tol=1e-7).minimize(problem.epigraph(bound))
+    problem = classification(constraints.DemographicParity(0.0))
+    bound = 1.02 * public.AugmentedLagrangian().minimize(problem.with_constraints(())).objective
+    epigraph = public.AugmentedLagrangian(tol=1e-7).minimize(problem.epigraph(bound))
     plain = swapped(problem, bound)
     assert (plain.n_constraints, plain.n_variables) == (1, problem.n_variables)
     at = plain.at(epigraph.w[:-1])
     assert at.objective == pytest.approx(epigraph.objective, abs=1e-6)
     assert at.constraints == pytest.approx([0.0], abs=1e-6)
-    for solver in (SwitchingSubgradient(max_iter=3000), ThreeSEcon(beta=1.0, max_iter=2000)):
+    for solver in (
+        public.SwitchingSubgradient(max_iter=3000),
+        public.ThreeSEcon(beta=1.0, max_iter=2000),
+    ):
         result = solver.minimize(plain)
         assert result.violation <= 1e-3
         assert epigraph.objective - 1e-3 <= result.objective <= epigraph.objective + 5e-3
@@ -168,5 +161,5 @@ def test_the_penalised_problem_is_solved_at_least_as_well_as_by_subgradients(str
         at = problem.at(solver.minimize(problem, problem.start()).w)
         return at.objective + strength * at.violation
 
-    steps = Regularization(strength, max_iter=3000, check_every=3000)
+    steps = public.Regularization(strength, max_iter=3000, check_every=3000)
     assert formula(Penalised(strength, tol=1e-6)) <= formula(steps) + 1e-6
