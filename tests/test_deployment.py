@@ -146,22 +146,18 @@ def test_converted_model_has_no_untrusted_types(fitted, skops):
 
 
 OPTIONS = {
-    **{name: {"solver": name, "max_iter": 2} for name in SOLVERS},
-    "objects": {
-        "constraint": fc.EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02), "max_iter": 2,
-    },
-    "list": {
-        "constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0), "max_iter": 2,
-    },
-    "names": {"constraint": "partial_dp", "loss": "truncated_logistic", "max_iter": 2},
-    "certificate": {"enforce": "decision", "confidence": 0.5, "kappa": 0.3},
-    "oracle": {"solver": IPC(oracle=SwitchingSubgradient(max_iter=50), max_iter=2)},
-}  # fmt: skip
+    **{name: {"solver": name} for name in SOLVERS},
+    "objects": {"constraint": fc.EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02)},
+    "list": {"constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0)},
+    "names": {"constraint": "partial_dp", "loss": "truncated_logistic"},
+    "certificate": {"enforce": "decision", "confidence": 0.5, "kappa": 0.3, "max_iter": None},
+    "oracle": {"solver": IPC(oracle=SwitchingSubgradient(max_iter=50))},
+}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_skops_loads_the_estimator_with_its_parameters_and_result(name, skops):
-    fair = fc.FairLogisticClassifier(**{"random_state": 0, **OPTIONS[name]})
+    fair = fc.FairLogisticClassifier(**{"random_state": 0, "max_iter": 2, **OPTIONS[name]})
     quietly(fair.fit, X, Y, sensitive_features=GROUPS)
     saved = skops.dumps(fair)
     assert set(skops.get_untrusted_types(data=saved)) <= set(trusted_types())
@@ -199,18 +195,12 @@ def test_onnx(fitted):
         np.testing.assert_allclose(probabilities, fitted.predict_proba(single), atol=1e-5)
 
 
+NUMBERS = ("numbers", StandardScaler(), ["a", "b"])
 TABLE = {
-    "named": lambda: [("numbers", StandardScaler(), ["a", "b"]), ("rest", "passthrough", ["sex"])],
-    "mixed": lambda: [
-        ("numbers", StandardScaler(), ["a", "b"]),
-        ("rest", "passthrough", ["c", "sex", "d"]),
-    ],
-    "two": lambda: [
-        ("first", "passthrough", ["sex"]),
-        ("numbers", StandardScaler(), ["a", "b"]),
-        ("rest", "passthrough", ["d", "c"]),
-    ],
-    "remainder": lambda: [("numbers", StandardScaler(), ["a", "b"])],
+    "named": [NUMBERS, ("rest", "passthrough", ["sex"])],
+    "mixed": [NUMBERS, ("rest", "passthrough", ["c", "sex", "d"])],
+    "two": [("first", "passthrough", ["sex"]), NUMBERS, ("rest", "passthrough", ["d", "c"])],
+    "remainder": [NUMBERS],
 }
 
 
@@ -220,7 +210,7 @@ def test_columns_that_are_only_passed_through_need_not_be_there(frame, parts, ou
     X, y = frame
     X = X.assign(sex=(X["sex"] == "m").astype(float))
     columns = ColumnTransformer(
-        TABLE[parts](),
+        TABLE[parts],
         remainder="passthrough" if parts == "remainder" else "drop",
         verbose_feature_names_out=False,
     ).set_output(transform=output)

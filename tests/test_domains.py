@@ -128,16 +128,11 @@ def test_only_a_known_set_has_other_units_for_every_coordinate():
     assert domains.Blocks(domains.L2Ball(1.0), 2).stretched(np.array([1.0, 2.0])) is None
 
 
+BALLS = domains.L1Ball | domains.L2Ball | domains.Ellipsoid | domains.WeightedL1Ball
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@each(
-    [
-        one
-        for one in DOMAINS
-        if isinstance(
-            one, domains.L1Ball | domains.L2Ball | domains.Ellipsoid | domains.WeightedL1Ball
-        )
-    ]
-)
+@each([one for one in DOMAINS if isinstance(one, BALLS)])
 def test_non_finite_points_have_no_projection(domain, value):
     w = np.array([value, 1.0, 2.0, 0.0])
     assert np.isnan(domain.project(w)).all()

@@ -82,29 +82,22 @@ def test_the_training_rows_are_the_reference_rows_by_default():
     assert share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
 
 
+OTHERS, SEX = X[250:], GROUPS["sex"].to_numpy()[250:]
+
+
 @pytest.mark.cases(6)
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("Z", "sex", "message"),
     [
-        (
-            lambda Z, sex: {"reference": Z[:, :3], "reference_groups": sex},
-            r"^reference: X has 3 features.*4",
-        ),
-        (
-            lambda Z, sex: {"reference": Z, "reference_groups": sex[1:]},
-            "reference_groups has 149 rows, reference has 150",
-        ),
-        (lambda Z, sex: {"reference": Z}, r"no groups: pass reference_groups.*sensitive_columns"),
-        (lambda Z, sex: {"reference_groups": sex}, "reference_groups are given without reference"),
-        (lambda Z, sex: {}, "needs groups"),
-        (
-            lambda Z, sex: {"reference": Z, "reference_groups": np.where(sex == "f", None, sex)},
-            "reference_groups has missing values",
-        ),
+        (OTHERS[:, :3], SEX, r"^reference: X has 3 features.*4"),
+        (OTHERS, SEX[1:], "reference_groups has 149 rows, reference has 150"),
+        (OTHERS, None, r"no groups: pass reference_groups.*sensitive_columns"),
+        (None, SEX, "reference_groups are given without reference"),
+        (None, None, "needs groups"),
+        (OTHERS, np.where(SEX == "f", None, SEX), "reference_groups has missing values"),
     ],
 )
-def test_reference_rows_and_groups_that_do_not_fit(make, message):
-    given = make(X[250:], GROUPS["sex"].to_numpy()[250:])
-    groups = Y[:250] if given.keys() == {"reference_groups"} else None
+def test_reference_rows_and_groups_that_do_not_fit(Z, sex, message):
+    given, groups = {"reference": Z, "reference_groups": sex}, Y[:250] if sex is SEX else None
     with pytest.raises(ValueError, match=message):
         fitted(X[:250], Y[:250], groups, constraint=constraints.MinorityRate(**given))

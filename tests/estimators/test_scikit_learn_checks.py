@@ -17,14 +17,10 @@ def above(X, column=0, least=0.0):
     return (X.toarray() if sp.issparse(X) else np.asarray(X))[:, column] > least
 
 
-OF_WEIGHTS = tuple(
-    f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")
-)
-
-
 def excused_of_weights(reason):
     """Return the checks that weights equal repeated rows to 1e-7, with a reason to excuse them."""
-    return dict.fromkeys(OF_WEIGHTS, reason)
+    check = "check_sample_weight_equivalence_on_{}_data"
+    return dict.fromkeys(map(check.format, ("dense", "sparse")), reason)
 
 
 BOUND_ON_FEATURES = {
@@ -66,16 +62,14 @@ OF_ROWS = excused_of_weights("bins and the least number of rows in a leaf count 
 # Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
 NO_ACCURACY = {"check_classifiers_train": "the default bounds do not ask for accuracy", **WEIGHTS}
 OF_THRESHOLDS = {"check_classifiers_train": "a larger probability does not decide"}
+NETWORK = {"hidden_layer_sizes": (4,), "max_epochs": 5, "random_state": 0}
 ONE_OF_EACH = [
     (fc.FairLogisticClassifier(None), None),
     (fc.FairHingeClassifier(None, alpha=0.1, tol=0.1), WEIGHTS),
     # convex losses take a third of the time
     (fc.NeymanPearsonClassifier(surrogate="logistic", tol=1e-2), NO_ACCURACY),
     (fc.FairBoostingClassifier(None, **TREES), OF_ROWS),
-    (
-        fc.FairNetworkClassifier(None, hidden_layer_sizes=(4,), max_epochs=5, random_state=0),
-        WEIGHTS,
-    ),
+    (fc.FairNetworkClassifier(None, **NETWORK), WEIGHTS),
 ]
 OTHERS = [
     (fc.FairLogisticClassifier(**HALF), BOUND_ON_FEATURES),

@@ -140,15 +140,13 @@ ARGUMENTS = [
     ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y does not have: \[7\]"),
     ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
 ]
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 ESTIMATORS = [
     (fc.FairLogisticClassifier(None), "constraint=None has no tolerance"),
     (fc.FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
     (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), "leave kappa at None"),
     ("demographic_parity", "must be a FairLogisticClassifier"),
-    (
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        "or a pipeline that ends in one; got LogisticReg",
-    ),
+    (SCALED, "or a pipeline that ends in one; got LogisticReg"),
 ]
 BAD = [(fc.FairLogisticClassifier(), *case) for case in ARGUMENTS]
 BAD += [(estimator, {}, message) for estimator, message in ESTIMATORS]

@@ -33,7 +33,8 @@ def problem_of(domain, bounds=(1.0, 2.0), rows=((1.0, 1.0), (1.0, 0.0))):
     return Problem(objective, (CompositeFunction(model, affine),), domain)
 
 
-SECOND_ASIDE = {"rows": ((1.0, 0.0), (0.0, 1.0))}  # w_1 <= bound, w_2 <= 2
+SECOND_ASIDE = (1.0, 0.0), (0.0, 1.0)  # w_1 <= bound, w_2 <= 2
+SECOND_TWICE = (1.0, 2.0), (1.0, 0.0)  # w_1 + 2 w_2 <= bound, w_1 <= 2
 
 # name: (problem, solution, multipliers)
 KNOWN = {
@@ -47,23 +48,11 @@ KNOWN = {
     "both": (problem_of(WholeSpace(), bounds=(1.0, 0.1)), [0.1, 0.9], [0.05, 0.4]),
     # The box holds w_1 at 0.2, w_1 + 2 w_2 <= 0.5 then w_2 at 0.15:
     # (0.4, 0.425) = t (1, 2) + s (1, 0).
-    "one_and_a_face": (
-        problem_of(Box(-5.0, 0.2), rows=((1.0, 2.0), (1.0, 0.0)), bounds=(0.5, 2.0)),
-        [0.2, 0.15],
-        [0.2125, 0.0],
-    ),
+    "face": (problem_of(Box(-5.0, 0.2), (0.5, 2.0), SECOND_TWICE), [0.2, 0.15], [0.2125, 0.0]),
     # w_1 <= 0.6 on the sphere: (0.2, 0.1) = t (1, 0) + s (0.6, 0.8), s = 0.125.
-    "one_and_the_sphere": (
-        problem_of(L2Ball(1.0), bounds=(0.6, 2.0), **SECOND_ASIDE),
-        [0.6, 0.8],
-        [0.125, 0.0],
-    ),
+    "sphere": (problem_of(L2Ball(1.0), (0.6, 2.0), SECOND_ASIDE), [0.6, 0.8], [0.125, 0.0]),
     # w_1 <= 0.3 on |w|_1 = 0.8: (0.35, 0.25) = t (1, 0) + s (1, 1), s = 0.25.
-    "one_and_the_l1_sphere": (
-        problem_of(L1Ball(0.8), bounds=(0.3, 2.0), **SECOND_ASIDE),
-        [0.3, 0.5],
-        [0.1, 0.0],
-    ),
+    "l1_sphere": (problem_of(L1Ball(0.8), (0.3, 2.0), SECOND_ASIDE), [0.3, 0.5], [0.1, 0.0]),
 }
 
 

@@ -96,11 +96,10 @@ def reports():
 
     several = ["demographic_parity", "equalized_odds", "group_auc", "disparate_impact"]
     bands = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.7, 0.7])]
+    fair = fc.FairLogisticClassifier(["demographic_parity", "equal_opportunity"], kappa=0.1)
     models_of_bands = {
         "before": LogisticRegression().fit(X[train], bands[train]),
-        "after": fc.FairLogisticClassifier(
-            ["demographic_parity", "equal_opportunity"], kappa=0.1
-        ).fit(X[train], bands[train], sensitive_features=names[train]),
+        "after": fair.fit(X[train], bands[train], sensitive_features=names[train]),
     }
     of_classes = fc.fairness_report(models_of_bands, X[test], bands[test], names[test])
     return {
@@ -159,15 +158,10 @@ def test_nothing_is_cut_and_nothing_overlaps(name, width, browser, pages):
         assert browser.execute_script(OVERLAPS) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "medium"),
-    [
-        *((PAGES[1], medium) for medium in MEDIA),
-        (PAGES[0], "light"),
-        (PAGES[2], "light"),
-        (PAGES[3], "light"),
-    ],
-)
+LOOKS = [(PAGES[1], medium) for medium in MEDIA] + [(PAGES[k], "light") for k in (0, 2, 3)]
+
+
+@pytest.mark.parametrize(("name", "medium"), LOOKS)
 def test_axe_finds_no_violation(name, medium, browser, pages):
     spec = find_spec("axe_core_python")
     if spec is None or spec.origin is None:
