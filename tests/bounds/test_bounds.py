@@ -14,15 +14,9 @@ from fairconstrained.bounds.tables import TableRelaxation, Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 from fairconstrained.functions.surrogates import Sigmoid
 
-CONSTRAINTS = [
-    "demographic_parity",
-    "equal_opportunity",
-    "equalized_odds",
-    "error_rate_parity",
-    "disparate_impact",
-    BoundedGroupLoss(bound=0.65),
-    ["demographic_parity", "predictive_equality"],
-]
+CONSTRAINTS = ["demographic_parity", "equal_opportunity", "equalized_odds", "error_rate_parity"]
+CONSTRAINTS += ["disparate_impact", BoundedGroupLoss(bound=0.65)]
+CONSTRAINTS.append(["demographic_parity", "predictive_equality"])
 
 
 def rows(seed, n=150, n_features=1, round_to=None):

@@ -54,22 +54,12 @@ def test_rankers_without_constraints_differ_more_where_weights_depend_on_the_gro
     assert gaps[1] > gaps[0] + 0.1
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("n_queries", 0),
-        ("n_features", 1),
-        ("n_documents", 0.5),
-        ("positives", 1.5),
-        ("group_effect", 1),
-        ("noise", -1),
-        ("min_positives", 0),
-        ("max_documents", 3),
-        ("n_generated", 10),
-        ("context", "yes"),
-        ("random_state", "a"),
-    ],
-)
+BAD = {"n_queries": 0, "n_features": 1, "n_documents": 0.5, "positives": 1.5, "group_effect": 1}
+BAD |= {"noise": -1, "min_positives": 0, "max_documents": 3, "n_generated": 10}
+BAD |= {"context": "yes", "random_state": "a"}
+
+
+@pytest.mark.parametrize(("argument", "value"), BAD.items())
 def test_bad_arguments_are_named(argument, value):
     with pytest.raises(ValueError, match=rf"'{argument}' parameter|{argument} must"):
         make_biased_ranking(**{"n_queries": 20, "n_features": 3, argument: value})

@@ -23,16 +23,9 @@ if CHROMIUM is None or DRIVER is None:
     )
 
 WIDTHS, MEDIA = (400, 800, 1200), ("light", "dark", "print")
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
+OPTIONS = ["--headless", "--no-sandbox", "--no-first-run"]
+WITHOUT = ["gpu", "quic", "sync", "background-networking", "component-update"]
+OPTIONS += [f"--disable-{feature}" for feature in WITHOUT]
 
 # Elements with text of their own whose text is wider than they are, or that lie outside the page.
 CUT = """

@@ -16,16 +16,9 @@ from fairconstrained.utils import numerics as row_blocks
 from fairconstrained.utils.numerics import grouped
 
 N_ROWS = 3000
-CONSTRAINTS = [
-    None,
-    "demographic_parity",
-    "equal_opportunity",
-    "equalized_odds",
-    "error_rate_parity",
-    "disparate_impact",
-    "balanced_rate",
-    ["demographic_parity", "predictive_equality"],
-]
+CONSTRAINTS = [None, "demographic_parity", "equal_opportunity", "equalized_odds"]
+CONSTRAINTS += ["error_rate_parity", "disparate_impact", "balanced_rate"]
+CONSTRAINTS.append(["demographic_parity", "predictive_equality"])
 OPTIONS = [
     *({"constraint": constraint} for constraint in CONSTRAINTS),
     {"class_weight": "balanced"},

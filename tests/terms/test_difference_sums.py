@@ -38,14 +38,8 @@ class Wave(Sigmoid):
         return 1e3 * np.cos(1e3 * t)
 
 
-FUNCTIONS = [
-    *SCALAR_FUNCTIONS,
-    Sigmoid(6.0),
-    Sigmoid(0.01),
-    PlusParabola(Rounded(Hinge(), 0.2), 0.2),
-    Algebraic(),
-    Wave(),
-]
+FUNCTIONS = [*SCALAR_FUNCTIONS, Sigmoid(6.0), Sigmoid(0.01), Algebraic(), Wave()]
+FUNCTIONS.append(PlusParabola(Rounded(Hinge(), 0.2), 0.2))
 
 
 def both(function, spread, seed, n=700, m=90, middle=0.0):

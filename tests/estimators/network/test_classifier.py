@@ -52,23 +52,13 @@ def test_every_constraint_holds_or_a_warning_gives_the_figures(constraint, early
         assert f"{clf.violation_:.3g}" in str(found[0].message)
 
 
+OF_BATCHES = ["plada", "3s-econ", "ssg"]
+SOLVERS = OF_BATCHES + [f"{name}-stochastic" for name in OF_BATCHES]
+SOLVERS += ["lagrangian", "multiplier-model", "augmented-lagrangian", PLADA.network()]
+
+
 @pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    "solver",
-    [
-        "plada",
-        "plada-stochastic",
-        "3s-econ",
-        "3s-econ-stochastic",
-        "ssg",
-        "ssg-stochastic",
-        "lagrangian",
-        "multiplier-model",
-        "augmented-lagrangian",
-        PLADA.network(),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
 def test_solvers_of_the_library_train_networks(solver):
     clf, _ = fitted(solver=solver, early_stopping=True, max_epochs=100)
     free, _ = fitted(kappa=1.0, early_stopping=True)
