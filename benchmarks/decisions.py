@@ -106,7 +106,7 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         accuracy.append([1.0 - float(each.mean()) for _, each in wrong])
         rates.append([counts(y[rows], groups[rows], some, notion) for rows, some in compared])
     bound = 1.0 - kappa if rule == "disparate_impact" else kappa
-    new = [one[1] for one in rates]
+    new = [of_rows for _, of_rows in rates]
 
     def gap_of(some) -> float:
         return gap(rule, [new[k] for k in some])
@@ -115,7 +115,7 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         "case": case,
         "bound": bound,
         "method": method,
-        "met": float(np.mean([gap(rule, [one[0]]) <= bound + 1e-9 for one in rates])),
+        "met": float(np.mean([gap(rule, [training]) <= bound + 1e-9 for training, _ in rates])),
         "train accuracy": float(np.mean(accuracy, axis=0)[0]),
         "accuracy": float(np.mean(accuracy, axis=0)[1]),
         "gap": gap(rule, new),

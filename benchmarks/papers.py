@@ -263,9 +263,9 @@ def run(options) -> None:
             if re.search(options.lines, " ".join((*head.values(), kind))):
                 key = (*head.values(), kind, "quick" if options.quick else "full")
                 runs[kind] = store.of(key, partial(_run, line, kind, options))
-        for kind, known in runs.items():
-            shown = {name: known.get(name, "") for name in FIGURES}
-            table.append({**head, "run": kind, **shown, **stamp(known)})
+        for kind, row in runs.items():
+            shown = {name: row.get(name, "") for name in FIGURES}
+            table.append({**head, "run": kind, **shown, **stamp(row)})
     if table:
         write_table(table, "papers", "The papers' tables", options.out)
     networks.run(options)

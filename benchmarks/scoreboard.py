@@ -58,9 +58,9 @@ def _tasks(name: str, notion: str, kind: str, splits: int) -> Iterator[tuple]:
 def measured(name: str, notion: str, method: str, splits: int, store: Store) -> Row:
     """Return the fits of a method on all splits, {"fits": ...}, or {"missing": reason}."""
     about, key = METHODS[method], (name, notion, method, str(splits))
-    known, fits = store.get(key), list[Row]()
-    if known is not None:
-        return known
+    kept, fits = store.get(key), list[Row]()
+    if kept is not None:
+        return kept
     bounds = (about.without[notion],) if notion in about.without else SETTINGS
     try:
         for (y, groups, task), bound in product(_tasks(name, notion, about.kind, splits), bounds):

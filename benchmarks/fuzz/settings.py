@@ -50,8 +50,8 @@ NAMES = [name for name in CONSTRAINTS if name not in ("query_parity", "coverage"
 def drawn(rng: Rng, name: str):
     """Return a constraint; parameters that are no choice of ours have their defaults."""
     kind, choices = CONSTRAINTS[name], _CHOICES | _OF_NAME.get(name, {})
-    known = [parameter for parameter in signature(kind).parameters if parameter in choices]
-    options = every(rng, **{parameter: choices[parameter] for parameter in known})
+    parameters = [parameter for parameter in signature(kind).parameters if parameter in choices]
+    options = every(rng, **{parameter: choices[parameter] for parameter in parameters})
     if {"kappa", "ratio"} <= options.keys():
         del options["kappa" if maybe(rng, 0.15) else "ratio"]
     return kind(**options)

@@ -114,9 +114,10 @@ def test_pages_are_what_their_tables_give(page, tmp_path):
     assert text.count("\n|") <= 50
 
 
-def test_options_do_not_import_optional_packages():
+def test_options_import_no_optional_packages_and_those_of_compare_no_library():
     code = (
-        f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
+        "import sys, benchmarks.compare\nassert 'fairconstrained' not in sys.modules\n"
+        f"sys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
         "from benchmarks.__main__ import BENCHMARKS, parser_of\n"
         "for name in BENCHMARKS: parser_of(name)\n"
     )
