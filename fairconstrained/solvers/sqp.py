@@ -168,6 +168,11 @@ class Steps:
     """The steps of a run: the point, its linearisation, the shift and the penalty."""
 
     def __init__(self, solver: SQP, at: Evaluation, curvature: Curvature, start: Start):
+        if np.isnan(at.objective):  # no shift would make its Hessian positive
+            raise ValueError(
+                "The objective is not a number (NaN) where the solver starts: X has values that "
+                "are not finite, or a loss or a penalty of your own returns NaN."
+            )
         self.curvature, self.tol = curvature, start.tol
         self.cap, self.growth = solver.rho, solver.growth
         self.shift = self.level = 0.0

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -104,6 +105,12 @@ KINDS = {
     ),
 }
 CASES = SQUARED | KINDS
+
+
+def test_features_that_are_not_checked_end_the_fit():
+    X = with_value(np.nan)
+    with sklearn.config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        fit(X)
 
 
 @pytest.mark.cases(len(CASES))
