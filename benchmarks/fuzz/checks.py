@@ -242,6 +242,19 @@ def check_several_classes(outcome: Outcome) -> Failures:
         yield from _against_constant(outcome, measured.violation, value, best)
 
 
+def check_alternatives(outcome: Outcome) -> Failures:
+    """Of the candidates with a score that is high enough the one of the smallest gap is chosen."""
+    record = outcome.estimator
+    table, least = record.candidates, record.candidates.loc[record.baseline, "choice_score"]
+    enough = table[table.choice_score >= least - record.max_loss - 1e-12]
+    chosen = table.loc[record.recommended]
+    if not chosen.choice_gap <= enough.choice_gap.min() + 1e-12:
+        yield Failure("alternatives", f"{record.recommended} of\n{table.to_string()}")
+    figures = table[["score", "gap", "choice_score", "choice_gap"]]
+    if not figures.apply(lambda each: each.between(0.0, 1.0 + 1e-12)).all(axis=None):
+        yield Failure("alternatives", f"scores and gaps beyond [0, 1]:\n{figures.to_string()}")
+
+
 def check_thresholds(outcome: Outcome) -> Failures:
     """Decisions meet the bound, and no common threshold that meets it is more accurate."""
     rows, counted = rows_of(outcome)

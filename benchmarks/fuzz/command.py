@@ -20,7 +20,12 @@ import pandas as pd
 from benchmarks.fuzz import checks, descent, fitting
 from benchmarks.fuzz.checks import Check, Failure, Failures
 from benchmarks.fuzz.fitting import CPU_SECONDS, Case, Outcome
-from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
+from benchmarks.fuzz.relations import (
+    RELATIONS,
+    SEVERAL_SOLUTIONS,
+    check_probabilities,
+    check_relation,
+)
 from benchmarks.fuzz.settings import as_objects
 from benchmarks.harness.processes import OverBudget, isolated, limited
 from fairconstrained.exceptions import IncompatibleSolverError
@@ -38,7 +43,7 @@ _ALWAYS = (checks.check_returns, checks.check_warnings)
 _OF_OTHER_MODELS = (checks.check_violation, checks.check_figures, checks.check_constant)
 _OF_CLASSIFIERS = (
     *_OF_OTHER_MODELS, checks.check_scores, checks.check_objective, checks.check_scale,
-    descent.check_certificate, descent.check_bound, descent.check_infeasible,
+    descent.check_certificate, descent.check_bound, descent.check_infeasible, check_probabilities,
 )  # fmt: skip
 _ALL = tuple(name for name in RELATIONS if name != "local")
 _SEVERAL = ("again", "units", "order", "classes", "container", "weights")
@@ -47,6 +52,7 @@ _OF_KIND: dict[str, tuple[tuple[Check, ...], tuple[str, ...]]] = {
     "several classes": ((checks.check_several_classes,), _SEVERAL),
     "fairness_path": ((checks.check_path,), ()),
     "FairLogisticClassifierCV": ((checks.check_cross_validated,), ("again",)),
+    "find_alternatives": ((checks.check_alternatives,), ()),
     "FairBoostingClassifier": (_OF_OTHER_MODELS, _ALL),
     "FairNetworkClassifier": (_OF_OTHER_MODELS, _ALL),
     "FairRanker": ((checks.check_ranker,), ("again", "units", "classes", "weights")),

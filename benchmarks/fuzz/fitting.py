@@ -140,9 +140,11 @@ def fitted(case: Case, data: Data) -> Any:
     given, settings = arguments(case, data), dict(case.settings)
     if data.sensitive_columns is not None:
         settings["sensitive_columns"] = data.sensitive_columns
-    if case.estimator == "fairness_path":
+    if case.estimator in ("fairness_path", "find_alternatives"):
         estimator = fairconstrained.FairLogisticClassifier(**case.settings)
-        return fairconstrained.fairness_path(estimator, data.X, data.y, n_kappas=6, **given)
+        n_kappas = 6 if case.estimator == "fairness_path" else 2
+        search = getattr(fairconstrained, case.estimator)
+        return search(estimator, data.X, data.y, n_kappas=n_kappas, **given)
     if case.estimator == "FairThresholds":
         base = clone(settings["estimator"])
         settings["estimator"] = base.fit(data.X, data.y, sample_weight=data.weight)
@@ -160,7 +162,7 @@ def outputs(case: Case, estimator: Any, data: Data) -> tuple[Any, Any]:
     For thresholds the scores are 1 for rows that get the favourable label, else -1.
     """
     match case.estimator:
-        case "fairness_path":
+        case "fairness_path" | "find_alternatives":
             return None, None
         case "FairRanker":
             return np.asarray(estimator.predict(data.X)), None

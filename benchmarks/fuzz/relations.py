@@ -5,11 +5,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.fuzz.checks import Failure, Failures, rounding
+from benchmarks.fuzz.checks import (
+    Failure,
+    Failures,
+    check_figures,
+    check_objective,
+    check_violation,
+    rounding,
+)
 from benchmarks.fuzz.data import CONTAINERS, Array, Data, Rng, dress
-from benchmarks.fuzz.descent import is_local_solution
+from benchmarks.fuzz.descent import check_certificate, is_local_solution
 from benchmarks.fuzz.fitting import Case, Outcome, run
 from benchmarks.fuzz.formulas import PAIR_LOSSES, kind_of
+from fairconstrained import GroupProbabilities
+from fairconstrained.constraints.parity import RateParity
 
 _SEEDED = (
     "ssg-stochastic", "3s-econ-stochastic", "plada-stochastic", "idca-stochastic",
@@ -165,6 +174,33 @@ def check_relation(name: str, outcome: Outcome, rng: Rng) -> Failures:
         yield from same_objective(relation.kind, outcome, other)
     else:
         yield from _same_accuracy(relation.kind, outcome, other)
+
+
+def check_probabilities(outcome: Outcome) -> Failures:
+    """A fit to groups known in probability is a fit to copies of the rows, weighted by these."""
+    case, data = outcome.case, outcome.data
+    codes, n = data.codes[:, 0], len(data.codes)
+    rates = all(isinstance(rule, RateParity) for rule in outcome.constraints)
+    rates &= not case.estimator.startswith("dask")
+    single = data.codes.shape[1] == 1 and not outcome.estimator.group_interactions
+    if not (rates and single and _dressable(outcome) and _scored(outcome)):
+        return
+    names = np.arange(codes.max() + 1)
+    random = np.random.default_rng([case.seed, case.index, 3]).dirichlet(np.ones(len(names)), n)
+    P = 0.6 * np.eye(len(names))[codes] + 0.4 * random
+    probable = run(case, replace(data, groups=GroupProbabilities(P, names)))
+    if probable.error is not None:
+        yield Failure("groups in probability", probable.trace)
+        return
+    rows = np.repeat(np.arange(n), len(names))
+    weight, codes = (data.weights[:, None] * P).ravel(), np.tile(names, n)[:, None]
+    copies = dress(
+        replace(data.spec, container="numpy"), data.dense[rows], data.positions[rows], codes, weight
+    )
+    scores = probable.estimator.decision_function(copies.X)
+    seen = replace(probable, data=copies, scores=scores)
+    for check in (check_violation, check_objective, check_figures, check_certificate):
+        yield from check(seen)
 
 
 def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Failures:

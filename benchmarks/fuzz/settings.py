@@ -227,6 +227,12 @@ def _path(rng: Rng) -> Drawn:
     return "fairness_path", settings, data
 
 
+def _alternatives(rng: Rng) -> Drawn:
+    _, settings, data = _path(rng)
+    balanced = {"smallest": 0.5, "positives": 0.5, "weights": "none"}
+    return "find_alternatives", settings, replace(data, n_rows=max(200, data.n_rows), **balanced)
+
+
 def _cross_validated(rng: Rng) -> Drawn:
     _, settings, data = _path(rng)
     settings.pop("alpha", None)
@@ -312,7 +318,7 @@ _ESTIMATORS = [
     (0.015, _cross_validated),
 ]
 _OTHER_MODELS = (_network, _boosting)
-_OTHER_KINDS = (_several_classes, _thresholds, _ranker, _collections)
+_OTHER_KINDS = (_several_classes, _thresholds, _ranker, _collections, _alternatives)
 _EVERY = 12  # a case of another model, and one of another kind of estimator, after so many
 _OTHER_KIND = 8  # the first index with another kind of estimator
 
