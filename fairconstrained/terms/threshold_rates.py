@@ -126,7 +126,7 @@ class _RatesPullback(FactoredPullback):
         """Return sum_kj u_kjc A_ki phi'(s_i - theta_j), or of phi'', by rows i and columns c."""
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
-        weights = u.reshape(-1, *self.shape)
+        weights = u.reshape(len(u) if u.ndim > 1 else 1, *self.shape)
         on_thresholds = np.zeros((len(weights), 0))
         if self.free:
             on_thresholds = -np.sum(weights * self.averages(1), axis=1)
