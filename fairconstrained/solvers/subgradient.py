@@ -115,7 +115,8 @@ class ThreeSEcon(FirstOrderSolver):
         """
         if size != "sqrt":
             return size
-        return ceil(sqrt(problem.function_rows[problem.n_constraints > 0]))
+        models = {part.model for part in problem.constraints}
+        return ceil(sqrt(sum(model.n_rows for model in models) or problem.n_rows))
 
     def _period(self, problem: Problem) -> int:
         return 1 if self.batch_size is None else self._size(self.q, problem) or 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, reference
+from _support.problems import PROBLEMS, QuadraticForm, classification, reference
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairRanker, make_biased_ranking, solvers
+from fairconstrained.problem import CompositeFunction
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
@@ -53,6 +54,13 @@ def test_batches_are_counted_as_fractions_of_a_pass(name) -> None:
     result = solver.minimize(PROBLEMS["demographic parity"](), random_state=0)
     assert low <= result.data_passes <= high
     assert result.data_passes % 1.0 > 0.0
+
+
+def test_batches_of_3s_econ_go_by_all_rows_where_constraints_have_none() -> None:
+    ball = CompositeFunction(penalty=QuadraticForm(np.ones(5), -10.0))
+    solver = solvers.ThreeSEcon.stochastic(max_iter=20, check_every=20, polish=False)
+    result = solver.minimize(classification().with_constraints([ball]), random_state=0)
+    assert result.data_passes == 1.0 + 20 * 20 / 400  # all rows once, and batches of 20 of 400
 
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
