@@ -86,7 +86,8 @@ class Problem:
     counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
     # the rows of the problem that this one is a batch of; 0 if it is not a batch
     full_rows: int = 0
-    kind: Callable[..., Evaluation] = Evaluation  # makes its evaluation at a point
+    # makes its evaluation at a point
+    kind: Callable[..., Evaluation] = field(default=Evaluation, repr=False)
 
     def __post_init__(self) -> None:
         """Count the variables when their number is not given."""

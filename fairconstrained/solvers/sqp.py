@@ -168,10 +168,12 @@ class Steps:
     """The steps of a run: the point, its linearisation, the shift and the penalty."""
 
     def __init__(self, solver: SQP, at: Evaluation, curvature: Curvature, start: Start):
-        if np.isnan(at.objective):  # no shift would make its Hessian positive
+        # No shift would make the Hessian positive, and the dual of the step has no solution.
+        if np.isnan(at.objective) or np.isnan(at.violation):
             raise ValueError(
-                "The objective is not a number (NaN) where the solver starts: X has values that "
-                "are not finite, or a loss or a penalty of your own returns NaN."
+                "The objective or a constraint is not a number (NaN) where the solver starts: X "
+                "has values that are not finite, or a loss, a surrogate or a penalty of your own "
+                "returns NaN."
             )
         self.curvature, self.tol = curvature, start.tol
         self.cap, self.growth = solver.rho, solver.growth
@@ -364,11 +366,12 @@ class AugmentedLagrangian(Solver):
             state = SolverState(AugmentedLagrangian, sigma, tol)
             # A large penalty and a point where the violation cannot fall show that the
             # constraints have no common solution nearby; convex ones show it at any penalty.
-            growth, failure, third = sigma / self.sigma, None, start.feasibility_tol
-            tested = growth >= _INFEASIBLE_GROWTH
+            growth, failure = sigma / self.sigma, None
             if problem.convex and is_stuck(at, start.tol, end.active, reach=FAR):
                 failure = Status.INFEASIBLE
-            elif growth >= _MAX_GROWTH or (tested and is_stuck(at, third, end.active)):
+            elif growth >= _MAX_GROWTH or (
+                growth >= _INFEASIBLE_GROWTH and is_stuck(at, start.feasibility_tol, end.active)
+            ):
                 failure = Status.STALLED
             yield Iterate(at, end.active, k, state, failure)
             # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 import fairconstrained as fc
+from fairconstrained.functions import Sigmoid
 
 N = 200
 X, Y, GROUPS = fc.make_biased_classification(N, 4, gap=0.4, random_state=0)
@@ -111,6 +112,17 @@ def test_features_that_are_not_checked_end_the_fit():
     X = with_value(np.nan)
     with sklearn.config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
         fit(X)
+
+
+class Undefined(Sigmoid):
+    def value(self, t):
+        return np.full_like(t, np.nan)
+
+
+@pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian", "ipc"])
+def test_a_surrogate_that_returns_nan_ends_the_fit(solver):
+    with pytest.raises(ValueError, match="a constraint is not a number"):
+        fit(surrogate=Undefined(), solver=solver)
 
 
 @pytest.mark.cases(len(CASES))
