@@ -167,7 +167,8 @@ class Rows:
             for column in self.codes.T:
                 yield np.flatnonzero(column >= 0), column[column >= 0]
         else:
-            rows = np.flatnonzero((self.codes >= 0).all(axis=1))
+            known = self.codes >= 0  # of groups of all columns in any, of crossed ones in all
+            rows = np.flatnonzero(known.any(axis=1) if self.marginal else known.all(axis=1))
             yield rows, np.unique(self.codes[rows], axis=0, return_inverse=True)[1].ravel()
 
 

@@ -124,7 +124,7 @@ def _members(bound: Bound) -> Iterator[Array]:
         raise NotMeasured
     else:
         columns = codes.T if bound.rows.marginal else [bound.groups]
-        yield from (column == k for column in columns for k in np.unique(column))
+        yield from (column == k for column in columns for k in np.unique(column[column >= 0]))
 
 
 def _intersectional(bound: Bound, scores: Array) -> Measured:

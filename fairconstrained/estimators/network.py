@@ -277,7 +277,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         problem, start, lift = last
         first = training.refit(problem, Start(start, result.multipliers), result.solver.tol)
         n = problem.objective.model.n_parameters
-        free = training.refit(problem.with_constraints(()), Start(first.w[:n]), result.solver.tol)
+        free = training.refit(problem.with_constraints(()), Start(first.w), result.solver.tol)
         task = DecisionTask(problem, first, fit.data.y, fit.data.loss_weight, free.w[:n])
         held_out = fit.held_out
         if held_out is not None:

@@ -12,7 +12,7 @@ from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix
 
-_BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
+_BLOCK = 1 << 15  # entries of X that are converted at a time: a block fits into the cache
 _SAMPLE = 255  # rows; a value of half the weight is a third of them, except once in ten million
 _STRATA = (np.arange(_SAMPLE) + np.random.default_rng(0).random(_SAMPLE)) / _SAMPLE
 

@@ -100,6 +100,12 @@ def test_decisions_of_networks_without_a_last_layer():
     assert clf.decision_gap_ <= 0.05 + 1e-12
 
 
+def test_decisions_with_constraints_that_have_variables_of_their_own():
+    clf, _ = fitted("partial_dp", kappa=0.1, enforce="decision", early_stopping=False)
+    assert clf.decision_search_.met
+    assert clf.decision_gap_ <= 0.1 + 1e-12
+
+
 def test_least_unfairness_for_a_bound_on_the_loss():
     free, _ = fitted(None, early_stopping=False)
     clf, _ = fitted(goal="fairness", max_loss_increase=0.1, early_stopping=False)
