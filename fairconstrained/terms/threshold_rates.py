@@ -169,7 +169,7 @@ class _OnNodes(_RatesPullback):
         return mass.reshape(self.shape[0], -1) @ self.table[order]
 
     def _pull(self, u: Array, order: int) -> Array:
-        return self.spread @ (self.table[order] @ u).reshape(-1, u.shape[2])
+        return self.spread @ (self.table[order] @ u).reshape(self.spread.shape[1], u.shape[2])
 
     def basis(self) -> list[SparseMatrix]:
         return [self.spread.T]

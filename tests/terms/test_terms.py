@@ -16,6 +16,7 @@ from _support.registry_of_objects import (
 from _support.toy_terms import RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fairconstrained.constraints import ROCParity
 from fairconstrained.terms import CellMeans, Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.classes import class_losses
@@ -170,6 +171,13 @@ def test_statistics_and_gradients_of_shards_add_up(summed, scores, rng):
     for rows, (_, back) in zip(shards, passes, strict=True):
         assert_allclose(back(u)[0], expected[rows], rtol=1e-9, atol=1e-11)
     assert_allclose(sum(back(u)[1] for _, back in passes), own, rtol=1e-9, atol=1e-11)
+
+
+def test_a_table_of_weights_is_pulled_back_row_by_row(scores, rng):
+    term = ROCParity(0.1, thresholds=[0.0, 0.5]).bind(Y, GROUPS, WEIGHT)
+    pullback, table = term.forward(scores)[1], rng.normal(size=(3, 6))
+    assert_allclose(pullback(table)[0], [pullback(u)[0] for u in table], rtol=1e-10, atol=1e-12)
+    assert pullback(table[:0])[0].shape == (0, N_ROWS)
 
 
 @pytest.mark.parametrize(
