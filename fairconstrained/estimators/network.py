@@ -259,7 +259,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         if problem.in_epigraph_form or training.is_sound(problem, result):
             return result, at
         validated = choice is not None
-        return training.with_fitted_last_layer(problem, (result, at), validated=validated)
+        solution, seed = (result, at), self.random_state
+        return training.with_fitted_last_layer(problem, solution, seed, validated=validated)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         """Return the network without constraints, trained as that with them."""

@@ -218,30 +218,38 @@ def with_last_layer(
     return changed
 
 
-def with_fitted_last_layer(problem: Problem, solution: Solved, *, validated: bool) -> Solved:
+def with_fitted_last_layer(
+    problem: Problem, solution: Solved, random_state: Any, *, validated: bool
+) -> Solved:
     """Return a network with its last layer fitted once more, if that is better.
 
-    `validated` says that validation rows chose the network.
+    Where that is worse than a constant score, since training has diverged, the hidden layers are
+    those that training began with. `validated` says that validation rows chose the network.
     """
-    result, tol = solution[0], solution[0].solver.tol
-    last = last_layer(problem, result.w) if np.all(np.isfinite(result.w)) else None
-    if last is None:
-        return solution
-    linear, start, lift = last
-    again = refit(linear, Start(start), tol)
-    if _worth(again, tol) >= _worth(result, tol):
-        return solution
-    after = problem.at(lift(again.w))
-    measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
-    status, feasible = result.status, measured.violation <= tol
-    if feasible and validated:
-        status = Status.VALIDATED
-    elif feasible and status in (Status.INFEASIBLE, Status.DIVERGED):
-        status = Status.STALLED
-    repaired = _with_point(result, measured, status)
-    message = f"{repaired.message} The last layer was fitted once more."
-    passes = result.data_passes + again.data_passes
-    return replace(repaired, message=message, data_passes=passes), after
+    result, tol, best = solution[0], solution[0].solver.tol, solution
+    for w in (result.w, problem.start(random_state)):
+        last = last_layer(problem, w) if np.all(np.isfinite(w)) else None
+        if last is None:
+            continue
+        linear, _, lift = last
+        again = refit(linear, Start(linear.start()), tol)
+        after = problem.at(lift(again.w))
+        measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
+        status, feasible = result.status, measured.violation <= tol
+        if feasible and validated:
+            status = Status.VALIDATED
+        elif feasible and status in (Status.INFEASIBLE, Status.DIVERGED):
+            status = Status.STALLED
+        repaired = _with_point(result, measured, status)
+        layers = "" if w is result.w else ", to the hidden layers that training began with"
+        message = f"{repaired.message} The last layer was fitted once more{layers}."
+        passes = best[0].data_passes + again.data_passes
+        repaired = replace(repaired, message=message, data_passes=passes)
+        if _worth(repaired, tol) < _worth(best[0], tol):
+            best = repaired, after
+        if is_sound(problem, best[0]):
+            break
+    return best
 
 
 def refit(linear: Problem, start: Start, tol: float) -> Result:

@@ -309,7 +309,7 @@ class FairRanker(TreeScores):
         result, at = super()._train(problem, fit, **options)
         if self._kind is not NetworkScores or problem.in_epigraph_form or is_sound(problem, result):
             return result, at
-        return with_fitted_last_layer(problem, (result, at), validated=False)
+        return with_fitted_last_layer(problem, (result, at), self.random_state, validated=False)
 
     def _train_free(self, fit: Fit, problem: Problem) -> Result:
         if self._kind is NetworkScores:

@@ -106,6 +106,15 @@ def test_decisions_with_constraints_that_have_variables_of_their_own():
     assert clf.decision_gap_ <= 0.1 + 1e-12
 
 
+def test_training_that_diverges_is_no_worse_than_a_constant():
+    X, y, _ = fc.make_biased_classification(1500, 5, random_state=0)
+    groups = np.random.default_rng(0).integers(0, 40, 1500)
+    clf = fc.FairNetworkClassifier(kappa=0.05, random_state=0, max_epochs=10, learning_rate=30.0)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.violation_ <= 1e-4
+    assert clf.objective_ <= np.log(2.0)
+
+
 def test_least_unfairness_for_a_bound_on_the_loss():
     free, _ = fitted(None, early_stopping=False)
     clf, _ = fitted(goal="fairness", max_loss_increase=0.1, early_stopping=False)
