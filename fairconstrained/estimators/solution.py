@@ -234,7 +234,7 @@ def warn_of_one_side(problem: Problem, w: Array, tol: float) -> None:
         if selected.any() and not selected.all():
             continue
         least = np.maximum(part.term.gap(scores), part.term.gap_bounds)
-        if np.max(part.term.gap(scores - np.median(scores)) - least) > tol:
+        if np.max(part.term.gap(scores - np.median(scores)) - least, initial=-np.inf) > tol:
             warn(
                 "All scores of the training rows are "
                 f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "

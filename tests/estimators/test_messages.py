@@ -98,6 +98,13 @@ def test_scores_on_one_side_of_the_threshold_are_reported(constraint):
     assert len(set(clf.predict(X))) == 1
 
 
+def test_scores_on_one_side_without_anything_to_compare():
+    clf = fc.FairLogisticClassifier("intra_group_auc", loss="auc", fit_intercept=False)
+    with pytest.warns(fc.VacuousConstraintWarning):
+        clf.fit(np.abs(X) + 50.0, Y * (GROUPS > 0), sensitive_features=GROUPS)
+    assert clf.violation_ == 0.0
+
+
 RARE = np.r_[np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:60]]
 USUAL = r"kappa=0.05 bounds .* of scores, not probabilities: values from 0.1 to 10 are usual"
 
