@@ -313,5 +313,4 @@ class IDCA(SuccessiveSolver, kw_only=True):
 
 def idca_stochastic(**options: Any) -> IDCA:
     """Return IDCA whose subproblems are solved on mini-batches."""
-    oracle = OnlineStochastic(batch_size=1000, max_iter=200)
-    return IDCA(oracle, **{"max_iter": 5, **options})
+    return IDCA(OnlineStochastic(batch_size=1000, max_iter=200), **{"max_iter": 5, **options})
