@@ -224,32 +224,34 @@ def with_fitted_last_layer(
     """Return a network with its last layer fitted once more, if that is better.
 
     Where that is worse than a constant score, since training has diverged, the hidden layers are
-    those that training began with. `validated` says that validation rows chose the network.
+    those that training began with, and the run counts as stalled. `validated` says that validation
+    rows chose the network.
     """
     result, tol, best = solution[0], solution[0].solver.tol, solution
+    passes = result.data_passes
     for w in (result.w, problem.start(random_state)):
         last = last_layer(problem, w) if np.all(np.isfinite(w)) else None
         if last is None:
             continue
         linear, _, lift = last
         again = refit(linear, Start(linear.start()), tol)
+        passes += again.data_passes
         after = problem.at(lift(again.w))
         measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
-        status, feasible = result.status, measured.violation <= tol
-        if feasible and validated:
+        status, feasible, trained = result.status, measured.violation <= tol, w is result.w
+        if feasible and validated and trained:
             status = Status.VALIDATED
-        elif feasible and status in (Status.INFEASIBLE, Status.DIVERGED):
+        elif feasible and (not trained or status in (Status.INFEASIBLE, Status.DIVERGED)):
             status = Status.STALLED
         repaired = _with_point(result, measured, status)
-        layers = "" if w is result.w else ", to the hidden layers that training began with"
+        layers = "" if trained else ", to the hidden layers that training began with"
         message = f"{repaired.message} The last layer was fitted once more{layers}."
-        passes = best[0].data_passes + again.data_passes
-        repaired = replace(repaired, message=message, data_passes=passes)
+        repaired = replace(repaired, message=message)
         if _worth(repaired, tol) < _worth(best[0], tol):
             best = repaired, after
         if is_sound(problem, best[0]):
             break
-    return best
+    return replace(best[0], data_passes=passes), best[1]
 
 
 def refit(linear: Problem, start: Start, tol: float) -> Result:
