@@ -35,10 +35,9 @@ GRID: dict[str, list] = {
     "reg_lambda": [0.0, 1.0, 10.0],
     "min_child_samples": [10, 20, 50],
 }
-MODELS = {
-    "trees": FairBoostingClassifier(enforce="decision", bound=False, n_jobs=1),
-    "linear": FairLogisticClassifier(enforce="decision", bound=False),
-}
+MODELS = {"trees": FairBoostingClassifier(n_jobs=1), "linear": FairLogisticClassifier()}
+for _model in MODELS.values():
+    _model.set_params(enforce="decision", bound=False)
 _DRAWS = 300  # of the bootstrap
 
 

@@ -60,9 +60,8 @@ def tasks(options) -> list[Row]:
     fits = product(["fit"], ["a9a"], options.constraints, options.kappas)
     paths = product(["path"], options.data, options.constraints, [""])
     chosen = [task for task in (*fits, *paths) if f"{task[0]}s" in options.tables]
-    return [
-        dict(zip(("kind", "data", "constraint", "kappa"), task, strict=True)) for task in chosen
-    ]
+    names = ("kind", "data", "constraint", "kappa")
+    return [dict(zip(names, task, strict=True)) for task in chosen]
 
 
 def compare(task: Row, workers: dict[str, ProcessPoolExecutor], repeats: int) -> Row:
@@ -103,10 +102,8 @@ def add_options(parser) -> None:
 def run(options) -> None:
     """Write compare.md and compare.csv."""
     context = multiprocessing.get_context("spawn")
-    workers = {
-        side: ProcessPoolExecutor(1, context, begin, (checkout,))
-        for side, checkout in zip(SIDES, (options.base, ROOT), strict=True)
-    }
+    sides = dict(zip(SIDES, (options.base, ROOT), strict=True))
+    workers = {k: ProcessPoolExecutor(1, context, begin, (side,)) for k, side in sides.items()}
     try:
         rows = (compare(task, workers, options.repeats) for task in tasks(options))
         write_table(rows, "compare", f"This checkout against {options.base}", options.out)

@@ -16,43 +16,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness import frontier
 from benchmarks.harness.data import Data, load
 from benchmarks.harness.frontier import counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.results import Page, Row, boxes, write_table
+from benchmarks.harness.peer_fits import FAIRLEARN
+from benchmarks.harness.results import Page, Row, boxes, constants, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact
 
-MOMENTS = {
-    "demographic_parity": ("DemographicParity", "demographic_parity"),
-    "equalized_odds": ("EqualizedOdds", "equalized_odds"),
+MOMENTS: dict[str, tuple[str, str | None]] = {
+    **FAIRLEARN,
     "error_rate_parity": ("ErrorRateParity", None),
-    "disparate_impact": ("DemographicParity", "demographic_parity"),
+    "disparate_impact": FAIRLEARN["demographic_parity"],
 }
-
-
-CASES: dict[str, tuple[str, str, float]] = {  # the data, the constraint, its bound
-    "compas, races": ("compas", "demographic_parity", 0.02),
-    "compas, races, odds": ("compas", "equalized_odds", 0.05),
-    "compas, races, impact": ("compas", "disparate_impact", 0.8),
-    "compas, three races": ("compas, three races", "demographic_parity", 0.03),
-    "law school, race": ("law_school", "demographic_parity", 0.02),
-    "law school, race, odds": ("law_school", "equalized_odds", 0.02),
-    "bank, age": ("bank", "demographic_parity", 0.02),
-    "bank, age, errors": ("bank", "error_rate_parity", 0.005),
-    "adult, sex": ("adult", "demographic_parity", 0.02),
-    "adult, sex, odds": ("adult", "equalized_odds", 0.02),
-    "adult, race, odds": ("adult by race", "equalized_odds", 0.05),
-    "adult, sex and race": ("adult by both", "demographic_parity", 0.05),
-}
-for _name, _rule, _kappa in (
-    ("folktables_acspubliccoverage_small:RAC1P", "equalized_odds", 0.02),
-    ("folktables_acsmobility_small:RAC1P", "equalized_odds", 0.02),
-    ("folktables_acstraveltime_small:RAC1P", "error_rate_parity", 0.01),
-    ("nursery:finance;parents", "demographic_parity", 0.02),
-    ("communities:racePctAsian", "equalized_odds", 0.05),
-):
-    CASES[f"{_name}, {_rule}"] = (_name, _rule, _kappa)
+CASES = constants("cases", "case").T.to_dict("list")  # the data, the constraint, its bound
 
 
 def fit(method: str, rule: str, kappa: float, train: Data):
@@ -82,19 +60,19 @@ def fit(method: str, rule: str, kappa: float, train: Data):
 
 def gap(rule: str, rates: list) -> float:
     """Return the largest gap of rates of all splits together, or 1 less the smallest ratio."""
-    positive, rows = np.moveaxis(np.sum(np.array(rates, dtype=float), axis=0), -1, 0)
-    shares = positive / rows
-    if rule == "disparate_impact":
-        return float(1.0 - (shares.min(axis=1) / shares.max(axis=1)).min())
-    return float(np.ptp(shares, axis=1).max())
+    together = np.sum(rates, axis=0)
+    if rule != "disparate_impact":
+        return frontier.gap(together)
+    shares = together[..., 0] / together[..., 1]
+    return float(1.0 - (shares.min(axis=1) / shares.max(axis=1)).min())
 
 
-def measured(case: str, method: str, splits: list[int]) -> Row:
+def measured(case: str, method: str, splits: int) -> Row:
     """Return the figures of a method on the splits of a case."""
     name, rule, kappa = CASES[case]
     X, y, groups = load(name)
     cells, seconds, accuracy, rates = np.char.add(groups, y.astype(str)), [], [], []
-    for seed in splits:
+    for seed in range(splits):
         ends = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=cells)
         clock = time.process_time()
         chances = fit(method, rule, kappa, (X[ends[0]], y[ends[0]], groups[ends[0]]))
@@ -119,7 +97,7 @@ def measured(case: str, method: str, splits: list[int]) -> Row:
         "train accuracy": float(np.mean(accuracy, axis=0)[0]),
         "accuracy": float(np.mean(accuracy, axis=0)[1]),
         "gap": gap(rule, new),
-        "+-": jackknife_half_width(gap_of, len(splits), 3.0 / 7.0),
+        "+-": jackknife_half_width(gap_of, splits, 3.0 / 7.0),
         "seconds": float(np.median(seconds)),
     }
 
@@ -154,19 +132,17 @@ def add_options(parser) -> None:
     """Add cases and splits."""
     add_choice(parser, "--cases", CASES, quick=["compas, races"], help="data and constraint")
     parser.add_argument("--splits", type=int, default=Default(10, 2), help="train and test splits")
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first split")
 
 
 def run(options) -> None:
     """Write decisions.md and decisions.csv, again after every case."""
     warnings.simplefilter("ignore")  # of constant decisions and of few rows: the table tells
     rows: list[Row] = []
-    splits = list(range(options.first, options.first + options.splits))
     methods = ("scores", "decisions", "ExponentiatedGradient", "ThresholdOptimizer")
     with threadpool_limits(1):
         for case in options.cases:
             asked = [m for m in methods if MOMENTS[CASES[case][1]][1] or m != methods[-1]]
-            some = [measured(case, method, splits) for method in asked]
+            some = [measured(case, method, options.splits) for method in asked]
             unit = some[0]["seconds"]
             rows += [{**row, "fits": row["seconds"] / unit} for row in some]
             write_table(rows, "decisions", "Bounds on decisions", options.out)

@@ -68,19 +68,16 @@ def tests_of(package: str) -> list[str]:
     """Return the folder of a package's tests, or the files that import the package."""
     if (ROOT / "tests" / package).is_dir():
         return [f"tests/{package}"]
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [
-        str(f.relative_to(ROOT)) for f in files if f"fairconstrained.{package}" in f.read_text()
-    ]
+    files, name = sorted((ROOT / "tests").rglob("test_*.py")), f"fairconstrained.{package}"
+    return [str(file.relative_to(ROOT)) for file in files if name in file.read_text()]
 
 
 def survives(copy: Path, tests: list[str], seconds: float, *options: str) -> bool:
     """Return whether all tests pass in the copy, within the limit."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
     try:
-        run = subprocess.run(
-            [*command, *options, *tests], cwd=copy, timeout=seconds, capture_output=True, text=True
-        )
+        given = {"cwd": copy, "timeout": seconds, "capture_output": True, "text": True}
+        run = subprocess.run([*command, *options, *tests], **given)
     except subprocess.TimeoutExpired:
         return False
     if run.returncode not in (0, 1, 2):  # an error of the command, or no tests

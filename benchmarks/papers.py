@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,17 @@ from benchmarks.harness import networks, paper_problems, rank_parity
 from benchmarks.harness.frontier import draw_differences
 from benchmarks.harness.options import Default, add_choice, add_numbers
 from benchmarks.harness.paper_problems import SVIO_TOL, Setup, minimized, solver_for
-from benchmarks.harness.results import BLUE, ORANGE, Page, Row, Store, ended, stamp, write_table
+from benchmarks.harness.results import (
+    BLUE,
+    ORANGE,
+    Page,
+    Row,
+    Store,
+    constants,
+    ended,
+    stamp,
+    write_table,
+)
 from fairconstrained import solvers
 from fairconstrained.solvers import SOLVERS, Solver, SwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import StepRule
@@ -40,9 +49,7 @@ LONG = {"max_iter": 10_000_000}  # the published data passes are the limit
 ROUND = {"max_iter": 1000, "check_every": 1000}  # of a proximal method
 ECON = {"check_every": 1000, **LONG}
 STOCHASTIC = {"stochastic": True, **ECON}
-PUBLISHED = pd.read_csv(
-    Path(__file__).parent / "harness" / "published.csv", index_col=["experiment", "data", "method"]
-)
+PUBLISHED = constants("published", "experiment", "data", "method")
 
 
 class ConstantSteps(StepRule):

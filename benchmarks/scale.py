@@ -1,10 +1,10 @@
 """Fits on dask collections: overhead of a round, seconds and CPU per row, memory, two workers.
 
 Generated float32 rows, 20 features, two groups, demographic parity 0.02, in Parquet files of at
-most a million rows each, which are written once. Every measurement is kept in a folder as soon as
-it is made, with the load of the machine, so that a run that was ended goes on where it was. A fit
-on each number of rows is followed by rounds at random points: objective, constraints and a
-gradient.
+most a million rows each, which are written once, into `scale-data`. Every measurement is kept in a
+folder as soon as it is made, with the load of the machine, so that a run that was ended goes on
+where it was. A fit on each number of rows is followed by rounds at random points: objective,
+constraints and a gradient.
 
 - "overhead": rounds of tiny shards. The target is at most 25 ms.
 - "seconds per round" against the number of rows, with one worker process. The target for the slope
@@ -21,7 +21,6 @@ the workers are to keep them in files.
 """
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +43,8 @@ ROW_BYTES = 4 * len(FEATURES) + 1  # with the atom
 # Arrow's default allocator keeps memory that it does not use.
 CLUSTER = {"threads_per_worker": 1, "env": {"ARROW_DEFAULT_MEMORY_POOL": "system"}}
 CLUSTER |= {"dashboard_address": None, "memory_limit": 0}
+ROUND, COMPUTING = "seconds per round", "CPU per round (s)"
+IN_MEMORY = "CPU per round in memory (s)"
 
 
 def _block(seed: int, n: int) -> pd.DataFrame:
@@ -103,14 +104,14 @@ def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, co
 
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
 
-    figures: Row = {"load": os.getloadavg()[0]}
+    figures: Row = {"rows": n_rows, "workers": n_workers, "load": os.getloadavg()[0]}
     problems = []
 
     class Watched(DaskClassifier):
         def _minimize(self, problem, *args, **options):
             problems.append(problem)
             wait(problem.objective.model.shards.futures)
-            figures["preparation"] = time.perf_counter() - start
+            figures["seconds to prepare"] = time.perf_counter() - start
             return super()._minimize(problem, *args, **options)
 
     # A function of a function is sent as it is: the workers import nothing of the benchmarks, so
@@ -134,32 +135,32 @@ def on_workers(paths: list[Path], n_rows: int, n_workers: int, *, disk: bool, co
         model = Watched("demographic_parity", 0.02)
         model.client, model.disk = client, disk
         model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
-        figures |= {"seconds": time.perf_counter() - start, "passes": model.result_.data_passes}
+        figures["seconds altogether"] = time.perf_counter() - start
         sides = [problems[0].uncounted(), *([_in_memory(paths)] if compare else [])]
         n = int(np.clip(30_000_000 // n_rows, 8, 40))
         before = client.run(used)
         turns = list(zip(*(_evaluate(problem, n) for problem in sides), strict=True))
         after = client.run(used)
     spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
-    figures |= {"cpu": spent[0], "computing": spent[1]}
-    figures["round"] = median(turn[0][0] for turn in turns)
-    if compare:
-        figures["in memory"] = sum(turn[1][1] for turn in turns) / n
-    return figures | {"resident": max(size for _, _, size in after.values())}
+    return figures | {
+        "data passes": model.result_.data_passes,
+        ROUND: median(turn[0][0] for turn in turns),
+        COMPUTING: spent[1],
+        "other CPU of workers per round (s)": spent[0] - spent[1],
+        IN_MEMORY: sum(turn[1][1] for turn in turns) / n if compare else None,
+        "memory of a worker (MB)": max(size for _, _, size in after.values()) / 1e6,
+    }
 
 
 def add_options(parser) -> None:
     """Add the sizes."""
     add_numbers(parser, "--rows", MANY, [10_000, 20_000], "numbers of rows; at least two")
     parser.add_argument("--disk", action="store_true", help="workers keep their rows in files")
-    parser.add_argument("--data", type=Path, help="folder of the Parquet files; default: in --out")
-    parser.add_argument("--delete", action="store_true", help="delete the Parquet files at the end")
 
 
 def run(options) -> None:
     """Write scale (figures and targets) and scale_rows (figures by the number of rows)."""
-    store = Store(options.out / "scale")
-    folder = options.data or options.out / "scale-data"
+    store, folder = Store(options.out / "scale"), options.out / "scale-data"
 
     def workers(n_rows: int, n_workers: int, *, compare: bool = False) -> Row:
         def measured() -> Row:
@@ -173,11 +174,7 @@ def run(options) -> None:
     fits = {n: workers(n, 1, compare=n <= MOST_IN_MEMORY) for n in sizes}
     two, tiny = workers(sizes[-1], 2), workers(TINY, 1)
     write_table(_targets(fits, tiny, two), "scale", "Rows in shards, on dask workers", options.out)
-    details = [_details(n, 1, figures) for n, figures in fits.items()]
-    details.append(_details(sizes[-1], 2, two))
-    write_table(details, "scale_rows", "By the number of rows", options.out)
-    if options.delete:
-        shutil.rmtree(folder, ignore_errors=True)
+    write_table([*fits.values(), two], "scale_rows", "By the number of rows", options.out)
 
 
 def _slope(cpu: dict[int, float]) -> float:
@@ -187,11 +184,11 @@ def _slope(cpu: dict[int, float]) -> float:
 
 
 def _targets(fits: dict[int, Row], tiny: Row, two: Row) -> list[Row]:
-    most, overhead = max(fits), 1000.0 * tiny["round"]
-    memory = max(fit["resident"] - n * ROW_BYTES for n, fit in fits.items()) / 1e6
-    local = {n: fit["in memory"] for n, fit in fits.items() if "in memory" in fit}
-    ours, theirs = 1e9 * _slope({n: fits[n]["computing"] for n in local}), 1e9 * _slope(local)
-    times = fits[most]["round"] / two["round"]
+    most, overhead = max(fits), 1000.0 * tiny[ROUND]
+    memory = max(fit["memory of a worker (MB)"] - n * ROW_BYTES / 1e6 for n, fit in fits.items())
+    local = {n: fit[IN_MEMORY] for n, fit in fits.items() if fit[IN_MEMORY]}
+    ours, theirs = 1e9 * _slope({n: fits[n][COMPUTING] for n in local}), 1e9 * _slope(local)
+    times = fits[most][ROUND] / two[ROUND]
     rows = [
         ("overhead of a round (ms)", TINY, overhead, 25.0, at_most(overhead, 25.0)),
         ("CPU ns per row and round, slope in rows; target: in memory", f"{min(local):g} to "
@@ -200,9 +197,9 @@ def _targets(fits: dict[int, Row], tiny: Row, two: Row) -> list[Row]:
          at_most(memory, 250.0)),
         ("seconds per round: one worker over two", most, times, 1.7, at_most(1.7, times)),
     ]  # fmt: skip
-    many = {n: fit["round"] for n, fit in fits.items() if fit["round"] > 2.0 * tiny["round"]}
+    many = {n: fit[ROUND] for n, fit in fits.items() if fit[ROUND] > 2.0 * tiny[ROUND]}
     if len(many) > 1:
-        beyond = np.log(np.array(list(many.values())) - tiny["round"])
+        beyond = np.log(np.array(list(many.values())) - tiny[ROUND])
         slope = float(np.polyfit(np.log(list(many)), beyond, 1)[0])
         what = "slope of log seconds per round beyond the overhead in log rows"
         met = at_most(abs(slope - 1.0), 0.05)
@@ -210,18 +207,3 @@ def _targets(fits: dict[int, Row], tiny: Row, two: Row) -> list[Row]:
     load = max(figures["load"] for figures in (*fits.values(), tiny, two))
     names = ("what", "rows", "value", "target", "met")
     return [{**dict(zip(names, row, strict=True)), "load": load} for row in rows]
-
-
-def _details(n_rows: int, n_workers: int, figures: Row) -> Row:
-    return {
-        "rows": n_rows,
-        "workers": n_workers,
-        "data passes": figures["passes"],
-        "seconds to prepare": figures["preparation"],
-        "seconds altogether": figures["seconds"],
-        "seconds per round": figures["round"],
-        "CPU ns per row and round": 1e9 * figures["computing"] / n_rows,
-        "other CPU of workers per round (ms)": 1000.0 * (figures["cpu"] - figures["computing"]),
-        "memory of a worker (MB)": figures["resident"] / 1e6,
-        "load": figures["load"],
-    }

@@ -47,10 +47,9 @@ def _tasks(name: str, notion: str, kind: str, splits: int) -> Iterator[tuple]:
     groups = np.unique(names, return_inverse=True)[1]
     if kind == SEES:
         X = np.column_stack([X, groups[:, None] == np.arange(groups.max())])
+    options = {"test_size": TEST_SHARE, "stratify": 2 * groups + y}
     for seed in range(splits):
-        train, test = train_test_split(
-            np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=2 * groups + y
-        )
+        train, test = train_test_split(np.arange(len(y)), random_state=seed, **options)
         rows = X[train], y[train], groups[train], X[test], groups[test]
         yield y[test], groups[test], Task(*rows, notion, seed)
 
@@ -103,10 +102,8 @@ def verdict(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> Row
         both = [frontier.accuracy_at(-at, -gaps, accuracy).mean() for gaps, accuracy in points]
         return float(both[0] - both[1])
 
-    mean = difference(slice(None))
-    noise = frontier.jackknife_half_width(difference, n, TEST_SHARE / (1.0 - TEST_SHARE))
+    mean, noise, said = frontier.paired(difference, n, TEST_SHARE / (1.0 - TEST_SHARE))
     t = abs(mean) * student.ppf(0.975, n - 1) / max(noise, 1e-9)
-    said = "level" if abs(mean) <= noise else "ahead" if mean > 0.0 else "behind"
     return {
         "difference": mean,
         "+-": noise,

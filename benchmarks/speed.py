@@ -79,14 +79,12 @@ class Work:
         logistic = LogisticRegression(C=1.0 / (self.alpha * len(y)), max_iter=1000)
         for (constraint, kappa), limit in zip(self.constraints.items(), self.limits, strict=True):
             clf = FairLogisticClassifier(constraint, kappa, alpha=self.alpha, bound=False)
-            runs = {
-                "LR": partial(logistic.fit, X, y),
-                "ours": partial(clf.fit, X, y, sensitive_features=groups),
-            }
+            given = {"X": X, "y": y, "sensitive_features": groups}
+            runs = {"LR": partial(logistic.fit, X, y), "ours": partial(clf.fit, **given)}
             problem = clf.bind(X, y, None, groups).problem
             if self.solver:
                 runs["solver"] = partial(default_solver(problem).minimize, problem.uncounted())
-            runs["pass"] = partial(evaluate, problem, clf.fit(X, y, sensitive_features=groups))
+            runs["pass"] = partial(evaluate, problem, clf.fit(**given))
             seconds = in_turns(runs, self.repeats)
             passes = clf.result_.data_passes
             alone = passes * ratio(seconds["pass"], seconds["LR"])

@@ -8,16 +8,8 @@ from scipy.special import log_softmax, logsumexp
 
 from benchmarks.fuzz.data import Array
 from benchmarks.fuzz.fitting import Outcome, measure, objective, penalty_of, queries, rows_of
-from benchmarks.fuzz.formulas import (
-    Function,
-    Measured,
-    feature_scale,
-    joined,
-    loss_of,
-    mean_loss,
-    surrogate_of,
-)
-from benchmarks.fuzz.rates import measures
+from benchmarks.fuzz.formulas import Function, feature_scale, loss_of, mean_loss, surrogate_of
+from benchmarks.fuzz.rates import Measured, joined, measures
 from benchmarks.harness.processes import OverBudget
 
 DATA_PASSES = 20_000.0

@@ -17,23 +17,17 @@ from itertools import takewhile
 import numpy as np
 import pandas as pd
 
-from benchmarks.fuzz import checks, descent, fitting
+from benchmarks.fuzz import checks, descent, fitting, relations
 from benchmarks.fuzz.checks import Check, Failure, Failures
-from benchmarks.fuzz.fitting import CPU_SECONDS, Case, Outcome
-from benchmarks.fuzz.relations import (
-    RELATIONS,
-    SEVERAL_SOLUTIONS,
-    check_probabilities,
-    check_relation,
-)
+from benchmarks.fuzz.fitting import Case, Outcome
+from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS
 from benchmarks.fuzz.settings import as_objects
 from benchmarks.harness.processes import OverBudget, isolated, limited
 from fairconstrained.exceptions import IncompatibleSolverError
 
 SLOW = 10.0  # cases that take more CPU seconds are named
-WALL = (
-    900.0  # seconds; CPU seconds are limited inside of the process; this is for hangs without any
-)
+# Seconds. CPU seconds are limited inside of the process; this is for hangs without any.
+WALL = 900.0
 _LATE = ("lightgbm", "torch", "dask.dataframe")  # once, not in the process of every case
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
 _REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
@@ -43,7 +37,8 @@ _ALWAYS = (checks.check_returns, checks.check_warnings)
 _OF_OTHER_MODELS = (checks.check_violation, checks.check_figures, checks.check_constant)
 _OF_CLASSIFIERS = (
     *_OF_OTHER_MODELS, checks.check_scores, checks.check_objective, checks.check_scale,
-    descent.check_certificate, descent.check_bound, descent.check_infeasible, check_probabilities,
+    descent.check_certificate, descent.check_bound, descent.check_infeasible,
+    relations.check_probabilities,
 )  # fmt: skip
 _ALL = tuple(name for name in RELATIONS if name != "local")
 _SEVERAL = ("again", "units", "order", "classes", "container", "weights")
@@ -126,7 +121,7 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
     made = [(check.__name__.removeprefix("check_"), check(outcome)) for check in _checks(outcome)]
     for name in names:
         rng = np.random.default_rng([case.seed, case.index, 2, *name.encode()])
-        made.append((RELATIONS[name].kind, check_relation(name, outcome, rng)))
+        made.append((RELATIONS[name].kind, relations.check_relation(name, outcome, rng)))
     try:
         with limited(300.0):
             for name, failures in made:
@@ -143,7 +138,6 @@ def add_options(parser) -> None:
     parser.add_argument("--first", type=int, default=0, help="the index of the first case")
     parser.add_argument("--count", type=int, help="the largest number of cases")
     parser.add_argument("--workers", type=int, default=1, help="how many processes")
-    parser.add_argument("--cpu-seconds", type=float, default=CPU_SECONDS, help="limit of a fit")
     parser.add_argument("--progress", type=int, default=100, help="a line after so many cases")
     parser.add_argument("--reproduce", metavar="SEED:INDEX", help="run one case again")
 
@@ -165,7 +159,7 @@ def reproduce(which: str) -> bool:
 
 
 def verdicts(
-    seed: int, seconds: float, *, workers=1, first=0, count=None, cpu_seconds=CPU_SECONDS, wall=WALL
+    seed: int, seconds: float, *, workers=1, first=0, count=None, wall=WALL
 ) -> Iterator[Verdict]:
     """Yield the verdicts on cases in the order they end; none begins after so many seconds."""
     for name in _LATE:
@@ -174,7 +168,7 @@ def verdicts(
     deadline = time.monotonic() + seconds
     indices = count_from(first) if count is None else range(first, first + count)
     begun = takewhile(lambda index: time.monotonic() < deadline, indices)
-    cases = (Case.of(seed, index, cpu_seconds) for index in begun)
+    cases = (Case.of(seed, index) for index in begun)
     for case, verdict, lost in isolated(examine, cases, workers, wall):
         failure = Failure(lost, "the process died, or did not answer in time")
         yield verdict or Verdict(case, 0.0, [(lost, [failure])], fits=1)
@@ -188,9 +182,8 @@ def search(options) -> bool:
     seed = time.time_ns() % 2**31 if options.seed is None else options.seed
     seconds = min(options.seconds, 10.0) if options.quick else options.seconds
     print(f"seed {seed}", flush=True)
-    names = ("workers", "first", "count", "cpu_seconds")
-    run_of = verdicts(seed, seconds, **{name: getattr(options, name) for name in names})
-    done: list[Verdict] = []
+    limits = {"first": options.first, "count": options.count}
+    run_of, done = verdicts(seed, seconds, workers=options.workers, **limits), list[Verdict]()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for verdict in run_of:

@@ -62,10 +62,8 @@ def suits(outcome: Outcome) -> bool:
     """Return whether the problem is smooth, small and without a domain."""
     estimator, data = outcome.estimator, outcome.data
     kinds = {type(rule).__name__ for rule in outcome.constraints}
-    functions = [estimator.loss, estimator.surrogate]
-    functions += [
-        getattr(c, name, None) for c in outcome.constraints for name in ("surrogate", "loss")
-    ]
+    given = [estimator, *outcome.constraints]
+    functions = [getattr(each, name, None) for each in given for name in ("surrogate", "loss")]
     return bool(
         kinds
         and not kinds & _KINKED

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 import fairconstrained
 from benchmarks.fuzz.data import Array, Data, DataSpec, make
-from benchmarks.fuzz.formulas import Measured, NotMeasured, Rows, mean_loss, penalty
-from benchmarks.fuzz.rates import measures
+from benchmarks.fuzz.formulas import mean_loss, penalty
+from benchmarks.fuzz.rates import Measured, NotMeasured, Rows, measures
 from benchmarks.fuzz.settings import as_objects, draw
 from benchmarks.harness.processes import OverBudget, limited
 from fairconstrained.solvers import Status
@@ -34,13 +34,11 @@ class Case:
     data: DataSpec
     seed: int = 0
     index: int = 0
-    cpu_seconds: float = CPU_SECONDS
 
     @classmethod
-    def of(cls, seed: int, index: int, cpu_seconds: float = CPU_SECONDS) -> Case:
-        """Return the case with a seed and an index; a fit may take so many CPU seconds."""
-        drawn = draw(np.random.default_rng([seed, index]), index)
-        return cls(*drawn, seed, index, cpu_seconds)
+    def of(cls, seed: int, index: int) -> Case:
+        """Return the case with a seed and an index."""
+        return cls(*draw(np.random.default_rng([seed, index]), index), seed, index)
 
     @property
     def solver(self) -> str:
@@ -184,7 +182,7 @@ def run(case: Case, data: Data | None = None) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with limited(case.cpu_seconds):
+            with limited(CPU_SECONDS):
                 estimator = fitted(case, data)
                 given = outputs(case, estimator, data)
         except (Exception, OverBudget) as raised:

@@ -1,10 +1,6 @@
-"""Losses, surrogates, penalties and averages of groups in NumPy, independent of the library's.
+"""Losses, surrogates and penalties in NumPy, independent of the library's."""
 
-Also the rows that constraints see, and what is returned of a constraint.
-"""
-
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +15,6 @@ _LOSSES: dict[str, Function] = {
     "squaredhinge": lambda t: np.maximum(0.0, 1.0 - np.asarray(t)) ** 2 / 2.0,
     "quadratic": lambda t: (1.0 - np.asarray(t)) ** 2 / 2.0,
 }
-
-
-class NotMeasured(Exception):
-    """There is no independent formula for this setting (it depends on another fit)."""
 
 
 def kind_of(value: Any) -> str:
@@ -114,95 +106,3 @@ def feature_scale(X: Array, weight: Array) -> Array:
             mean = np.average(column, weights=weight)
             scale[k] = np.sqrt(np.average((column - mean) ** 2, weights=weight))
     return scale
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """How far outputs are above their bounds, and the largest gap (nan where there is none)."""
-
-    excess: Array
-    gap: float
-
-    @property
-    def violation(self) -> float:
-        """The largest excess, at least 0."""
-        return float(np.max(self.excess, initial=0.0))
-
-
-NOTHING = Measured(np.zeros(0), np.nan)
-
-
-def joined(parts: list[Measured]) -> Measured:
-    """Return several constraints as one."""
-    gaps = [part.gap for part in parts if not np.isnan(part.gap)]
-    return Measured(
-        np.concatenate([[], *(part.excess for part in parts)]), max(gaps, default=np.nan)
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of positive weight: labels -1 and +1, weights, and codes of the sensitive columns.
-
-    A code of -1 is a row that is in no group. `kappa`, `surrogate` and `loss` are the estimator's,
-    for constraints that have none of their own.
-    """
-
-    y: Array
-    weight: Array
-    codes: Array
-    combine: str = "intersection"
-    kappa: float = 0.05
-    surrogate: Any = "sigmoid"
-    loss: Any = "logistic"
-
-    @property
-    def marginal(self) -> bool:
-        """Whether every column is a grouping of its own."""
-        return self.combine == "marginal" and self.codes.shape[1] > 1
-
-    def groupings(self, *, crossed: bool) -> Iterator[tuple[Array, Array]]:
-        """Yield, for every grouping, the rows whose group is known and their groups."""
-        if self.marginal and not crossed:
-            for column in self.codes.T:
-                yield np.flatnonzero(column >= 0), column[column >= 0]
-        else:
-            known = self.codes >= 0  # of groups of all columns in any, of crossed ones in all
-            rows = np.flatnonzero(known.any(axis=1) if self.marginal else known.all(axis=1))
-            yield rows, np.unique(self.codes[rows], axis=0, return_inverse=True)[1].ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A constraint, the rows of one grouping with their groups, and which version is measured."""
-
-    constraint: Any
-    rows: Rows
-    groups: Array
-    decisions: bool
-
-    @property
-    def kappa(self) -> float:
-        """The tolerance."""
-        given = getattr(self.constraint, "kappa", None)
-        return float(self.rows.kappa if given is None else given)
-
-    def decide(self, *, sharp: bool = False) -> Function:
-        """Return the surrogate, or the decision 1{t > 0}."""
-        if self.decisions:
-            return lambda t: (np.asarray(t) > 0.0).astype(float)
-        given = getattr(self.constraint, "surrogate", None)
-        return surrogate_of(self.rows.surrogate if given is None else given, sharp=sharp)
-
-    def averages(self, values: Array, event: Array | None = None) -> tuple[Array, Array]:
-        """Return the mean of every group that has rows in an event, and its weight there."""
-        event = np.ones(len(values), dtype=bool) if event is None else event
-        inside = [event & (self.groups == name) for name in np.unique(self.groups[event])]
-        mass = np.array([self.rows.weight[i].sum() for i in inside])
-        sums = np.array([self.rows.weight[i] @ values[i] for i in inside])
-        return sums / mass, mass
-
-    def compare(self, gaps: Any) -> Measured:
-        """Return differences less kappa, and the largest of them."""
-        gaps = np.asarray(gaps)
-        return Measured(gaps - self.kappa, float(gaps.max())) if gaps.size else NOTHING

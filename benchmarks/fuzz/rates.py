@@ -1,25 +1,113 @@
-"""What constraints ask of scores and of decisions, written from their published formulas."""
+"""What constraints ask of scores and of decisions, written from their published formulas.
+
+Also the rows that they see, and what is returned of them.
+"""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.formulas import (
-    NOTHING,
-    Array,
-    Bound,
-    Measured,
-    NotMeasured,
-    Rows,
-    joined,
-    loss_of,
-    pair_mean,
-    surrogate_of,
-)
+from benchmarks.fuzz.formulas import Array, Function, loss_of, pair_mean, surrogate_of
 
 _MOST_PAIRS = 65536  # beyond, the library estimates means over pairs
+
+
+class NotMeasured(Exception):
+    """There is no independent formula for this setting (it depends on another fit)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How far outputs are above their bounds, and the largest gap (nan where there is none)."""
+
+    excess: Array
+    gap: float
+
+    @property
+    def violation(self) -> float:
+        """The largest excess, at least 0."""
+        return float(np.max(self.excess, initial=0.0))
+
+
+NOTHING = Measured(np.zeros(0), np.nan)
+
+
+def joined(parts: list[Measured]) -> Measured:
+    """Return several constraints as one."""
+    gaps = [part.gap for part in parts if not np.isnan(part.gap)]
+    excess = np.concatenate([[], *(part.excess for part in parts)])
+    return Measured(excess, max(gaps, default=np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of positive weight: labels -1 and +1, weights, and codes of the sensitive columns.
+
+    A code of -1 is a row that is in no group. `kappa`, `surrogate` and `loss` are the estimator's,
+    for constraints that have none of their own.
+    """
+
+    y: Array
+    weight: Array
+    codes: Array
+    combine: str = "intersection"
+    kappa: float = 0.05
+    surrogate: Any = "sigmoid"
+    loss: Any = "logistic"
+
+    @property
+    def marginal(self) -> bool:
+        """Whether every column is a grouping of its own."""
+        return self.combine == "marginal" and self.codes.shape[1] > 1
+
+    def groupings(self, *, crossed: bool) -> Iterator[tuple[Array, Array]]:
+        """Yield, for every grouping, the rows whose group is known and their groups."""
+        if self.marginal and not crossed:
+            for column in self.codes.T:
+                yield np.flatnonzero(column >= 0), column[column >= 0]
+        else:
+            known = self.codes >= 0  # of groups of all columns in any, of crossed ones in all
+            rows = np.flatnonzero(known.any(axis=1) if self.marginal else known.all(axis=1))
+            yield rows, np.unique(self.codes[rows], axis=0, return_inverse=True)[1].ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A constraint, the rows of one grouping with their groups, and which version is measured."""
+
+    constraint: Any
+    rows: Rows
+    groups: Array
+    decisions: bool
+
+    @property
+    def kappa(self) -> float:
+        """The tolerance."""
+        given = getattr(self.constraint, "kappa", None)
+        return float(self.rows.kappa if given is None else given)
+
+    def decide(self, *, sharp: bool = False) -> Function:
+        """Return the surrogate, or the decision 1{t > 0}."""
+        if self.decisions:
+            return lambda t: (np.asarray(t) > 0.0).astype(float)
+        given = getattr(self.constraint, "surrogate", None)
+        return surrogate_of(self.rows.surrogate if given is None else given, sharp=sharp)
+
+    def averages(self, values: Array, event: Array | None = None) -> tuple[Array, Array]:
+        """Return the mean of every group that has rows in an event, and its weight there."""
+        event = np.ones(len(values), dtype=bool) if event is None else event
+        inside = [event & (self.groups == name) for name in np.unique(self.groups[event])]
+        mass = np.array([self.rows.weight[i].sum() for i in inside])
+        sums = np.array([self.rows.weight[i] @ values[i] for i in inside])
+        return sums / mass, mass
+
+    def compare(self, gaps: Any) -> Measured:
+        """Return differences less kappa, and the largest of them."""
+        gaps = np.asarray(gaps)
+        return Measured(gaps - self.kappa, float(gaps.max())) if gaps.size else NOTHING
 
 
 def _compared(bound: Bound, means: Array, mass: Array) -> Measured:
@@ -130,11 +218,9 @@ def _members(bound: Bound) -> Iterator[Array]:
 def _intersectional(bound: Bound, scores: Array) -> Measured:
     rule, weight = bound.constraint, bound.rows.weight
     values = _losses(bound, rule.loss, scores)
-    gaps = [
-        np.average(values[inside], weights=weight[inside]) - np.average(values, weights=weight)
-        for inside in _members(bound)
-        if weight[inside].sum() / weight.sum() > rule.min_share
-    ]
+    large = [rows for rows in _members(bound) if weight[rows].sum() > rule.min_share * weight.sum()]
+    means = [np.average(values[rows], weights=weight[rows]) for rows in large]
+    gaps = [mean - np.average(values, weights=weight) for mean in means]
     return bound.compare([np.mean(gaps)] if rule.average and gaps else gaps)
 
 
@@ -174,11 +260,8 @@ def _group_auc(bound: Bound, scores: Array) -> Measured:
 
 
 def _inter_group(bound: Bound, scores: Array) -> Measured:
-    both = [
-        _pairs(bound, scores, a, b, 1, -1) + _pairs(bound, scores, a, b, -1, 1)
-        for a, b in _sides(bound)
-    ]
-    return bound.compare(np.array(both) - 1.0)
+    both = [[_pairs(bound, scores, a, b, up, -up) for up in (1, -1)] for a, b in _sides(bound)]
+    return bound.compare(np.reshape(both, (-1, 2)).sum(axis=1) - 1.0)
 
 
 def _intra_group(bound: Bound, scores: Array) -> Measured:

@@ -5,14 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.fuzz.checks import (
-    Failure,
-    Failures,
-    check_figures,
-    check_objective,
-    check_violation,
-    rounding,
-)
+from benchmarks.fuzz import checks
+from benchmarks.fuzz.checks import Failure, Failures, rounding
 from benchmarks.fuzz.data import CONTAINERS, Array, Data, Rng, dress
 from benchmarks.fuzz.descent import check_certificate, is_local_solution
 from benchmarks.fuzz.fitting import Case, Outcome, run
@@ -26,6 +20,7 @@ _SEEDED = (
 )  # fmt: skip
 OTHER_SOLVER = "worse than another solver"
 SEVERAL_SOLUTIONS = "several local solutions"
+_OF_COPIES = (checks.check_violation, checks.check_objective, checks.check_figures)
 _OTHERS = ("ipc", "augmented-lagrangian", "sqp", "smoothing", "exact-penalty")
 Changed = Case | Data
 Suits = Callable[[Outcome], bool]
@@ -194,12 +189,11 @@ def check_probabilities(outcome: Outcome) -> Failures:
         return
     rows = np.repeat(np.arange(n), len(names))
     weight, codes = (data.weights[:, None] * P).ravel(), np.tile(names, n)[:, None]
-    copies = dress(
-        replace(data.spec, container="numpy"), data.dense[rows], data.positions[rows], codes, weight
-    )
+    spec = replace(data.spec, container="numpy")
+    copies = dress(spec, data.dense[rows], data.positions[rows], codes, weight)
     scores = probable.estimator.decision_function(copies.X)
     seen = replace(probable, data=copies, scores=scores)
-    for check in (check_violation, check_objective, check_figures, check_certificate):
+    for check in (*_OF_COPIES, check_certificate):
         yield from check(seen)
 
 

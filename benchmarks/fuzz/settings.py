@@ -301,13 +301,9 @@ def _collections(rng: Rng) -> Drawn:
     settings["constraint"] = one_of(rng, NAMES[:9])  # sums over rows
     settings |= some(rng, alpha=(0.5, [0.0, 1e-3, 0.1]))
     data = replace(data, group_kind="strings", n_groups=data.n_groups[:1], **_PLAIN)
-    forms = every(
-        rng,
-        container=["numpy", "float32", "frame"],
-        labels=["integers", "strings"],
-        weights=["none", "uniform", "integers"],
-    )
-    return "dask.FairLogisticClassifier", settings, replace(data, **forms)
+    others = {"labels": ["integers", "strings"], "weights": ["none", "uniform", "integers"]}
+    drawn_forms = every(rng, container=["numpy", "float32", "frame"], **others)
+    return "dask.FairLogisticClassifier", settings, replace(data, **drawn_forms)
 
 
 _ESTIMATORS = [

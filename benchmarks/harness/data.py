@@ -44,10 +44,8 @@ _COARSE: dict[str, Callable[[pd.Series], pd.Series]] = {
     "RAC1P": lambda race: race.where(~race.isin([2, 3, 4, 6]), 7),  # and pools these races
     "age": lambda age: pd.qcut(age, 9, labels=False),
 }
-ABCFAIR = (
-    "folktables_acspubliccoverage_small:SEX*AGEP*RAC1P",
-    "folktables_acsmobility_small:SEX*AGEP*RAC1P*DIS",
-)
+_ACS = "folktables_acs{}_small:SEX*AGEP*RAC1P{}"
+ABCFAIR = (_ACS.format("publiccoverage", ""), _ACS.format("mobility", "*DIS"))
 MANY_GROUPS = "adult:sex*age"  # 18, as in the benchmark of humancompatible-train
 DATA = ("a9a", "bank", "compas", "law_school")
 _FRAMES: dict[str, tuple[Callable, list[str], int]] = {

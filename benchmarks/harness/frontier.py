@@ -52,6 +52,14 @@ def jackknife_half_width(statistic, n: int, test_to_train: float) -> float:
     return half_width((n - 1.0) * np.array(values), test_to_train)
 
 
+def paired(difference, n: int, test_to_train: float) -> tuple[float, float, str]:
+    """Return the difference on n splits, half its 95% interval, and who is ahead."""
+    mean = difference(slice(None))
+    noise = jackknife_half_width(difference, n, test_to_train)
+    outcome = "ahead" if mean > 0.0 else "behind"
+    return mean, noise, "level" if abs(mean) <= max(noise, _ROUNDING) else outcome
+
+
 def compared(points: list[Point], test_to_train: float) -> list[Row]:
     """Return a row per point, with what ours is at its fairness if it is another method's.
 
@@ -76,17 +84,12 @@ def _comparison(point: Point, mine: np.ndarray, test_to_train: float) -> Row:
         at, theirs = point.fairness[some].mean(), point.accuracy[some].mean()
         return float(accuracy_at(at, *frontier) - theirs)
 
-    n, difference = len(point.accuracy), gain(slice(None))
-    noise = jackknife_half_width(gain, n, test_to_train)
-    row = {"difference": difference, "+- of it": noise}
-    if n < LEAST_SPLITS:
-        return {**row, "ours is": FEW}
-    outcome = "ahead" if difference > 0.0 else "behind"
-    if difference > 0.0 and point.fairness.mean() > mine[:, 0].mean(axis=1).max():
+    difference, noise, outcome = paired(gain, len(point.accuracy), test_to_train)
+    if len(point.accuracy) < LEAST_SPLITS:
+        outcome = FEW
+    elif difference > 0.0 and point.fairness.mean() > mine[:, 0].mean(axis=1).max():
         outcome = BEYOND
-    elif abs(difference) <= max(noise, _ROUNDING):
-        outcome = "level"
-    return {**row, "ours is": outcome}
+    return {"difference": difference, "+- of it": noise, "ours is": outcome}
 
 
 def draw_differences(ax, rows: pd.DataFrame) -> None:

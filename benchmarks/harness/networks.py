@@ -139,12 +139,10 @@ def compared(seed: int, n_epochs: int) -> Iterator[Row]:
         features = (thresholds - thresholds.mean(axis=0)) / thresholds.std(axis=0)
         features = features if reading == "each" else np.zeros((1, 1))  # of the only constraint
         model = LagrangianDescentAscent.paper(features, **options)
-        frames = {"PLADA": followed(scaled, plada), MODEL: followed(problem, model), FREE: free}
-        least = [
-            frames[name].query("part == 'validation'").error.min() for name in ("PLADA", MODEL)
-        ]
+        frames = {"PLADA": followed(scaled, plada), MODEL: followed(problem, model)}
+        least = [frame[frame.part == "validation"].error.min() for frame in frames.values()]
         for measure in measures:
-            for method, frame in frames.items():
+            for method, frame in (*frames.items(), (FREE, free)):
                 row = chosen(frame, max(least) + ALLOWANCE, measure)
                 yield {"reading": reading, "violation": measure, "method": method, **row}
 

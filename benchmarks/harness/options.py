@@ -30,9 +30,8 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
 
 def make_parser(name: str, description: str) -> ArgumentParser:
     """Return a parser without options whose ``--help`` shows the defaults."""
-    return ArgumentParser(
-        prog=f"python -m benchmarks {name}", description=description, formatter_class=_Formatter
-    )
+    given = {"prog": f"python -m benchmarks {name}", "description": description}
+    return ArgumentParser(formatter_class=_Formatter, **given)
 
 
 def add_choice(parser, option: str, choices: list[str], *, quick: list[str], help: str):

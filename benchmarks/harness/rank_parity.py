@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.frontier import Point, compared
-from benchmarks.harness.results import Row, Store, ended, stamp, write_table
+from benchmarks.harness.results import Row, Store, constants, ended, stamp, write_table
 from fairconstrained import FairLogisticClassifier, constraints, metrics
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.composite import CompositeFunction
@@ -41,9 +40,9 @@ PAPER_EPSILON = 5e-3  # of the paper's grid the value with which the objective f
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 # The tolerances of all methods, by experiment, method and data. Our frontier has further kappas,
 # where baselines are fairer or less fair; those of baselines are of appendices D.3.2 and D.4.
-LEVELS = pd.read_csv(
-    Path(__file__).with_name("levels.csv"), index_col=["experiment", "method", "data"]
-).levels.map(lambda text: tuple(map(float, text.split())))
+LEVELS = constants("levels", "experiment", "method", "data").levels.map(
+    lambda text: tuple(map(float, text.split()))
+)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,11 @@ class Store:
         return result
 
 
+def constants(name: str, *index: str) -> pd.DataFrame:
+    """Return a table of published or chosen figures in this folder, with index columns."""
+    return pd.read_csv(Path(__file__).with_name(f"{name}.csv"), index_col=list(index))
+
+
 def at_most(value: float, limit: float) -> str:
     """Return "met" if value <= limit, else "not met"."""
     return "met" if value <= limit else "not met"
@@ -109,9 +114,8 @@ def as_markdown(rows: list[Row]) -> str:
     columns = list(rows[0])
     cells = [columns] + [[_cell(row[column]) for column in columns] for row in rows]
     widths = [max(len(line[k]) for line in cells) for k in range(len(columns))]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in cells
-    ]
+    padded = ([c.ljust(w) for c, w in zip(line, widths, strict=True)] for line in cells)
+    lines = [f"| {' | '.join(line)} |" for line in padded]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
     return "\n".join(lines) + "\n"
 

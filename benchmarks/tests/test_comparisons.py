@@ -17,10 +17,8 @@ from fairconstrained import make_biased_classification
 
 
 def of_ranks(method: str, fair: float, accuracy: float, step: float = 0.01, splits: int = 3):
-    runs = [
-        {"accuracy": accuracy + shift, "unfairness": 1.0 - fair, "seconds": 1.0}
-        for shift in (-step, 0.0, step)
-    ]
+    run = {"unfairness": 1.0 - fair, "seconds": 1.0}
+    runs = [{**run, "accuracy": accuracy + shift} for shift in (-step, 0.0, step)]
     return rank_point("law_school", method, 1.0, runs[:splits])
 
 

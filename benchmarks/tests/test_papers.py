@@ -88,9 +88,8 @@ def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
     w = np.random.default_rng(0).normal(scale=0.1, size=base.n_variables)
     setup = Setup(problem, w, 1.0, epigraph, constraint_rho=0.0)
     oracle = public.SwitchingSubgradient(max_iter=20000, check_every=20000, polish=False)
-    expected = public.near_stationarity(
-        problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle
-    )
+    given = {"constraint_rho": 0.0, "tol": 1e-4, "solver": oracle}
+    expected = public.near_stationarity(problem, w, 1.0, **given)
     assert expected > 0.01
     assert setup.near_stationarity(w, 1e-4) == pytest.approx(expected, rel=0.05)
     base = PROBLEMS["infeasible start"]()  # the subproblem has no feasible point
@@ -117,10 +116,8 @@ def test_swapped_problem_has_the_solution_of_the_epigraph_problem() -> None:
     at = plain.at(epigraph.w[:-1])
     assert at.objective == pytest.approx(epigraph.objective, abs=1e-6)
     assert at.constraints == pytest.approx([0.0], abs=1e-6)
-    for solver in (
-        public.SwitchingSubgradient(max_iter=3000),
-        public.ThreeSEcon(beta=1.0, max_iter=2000),
-    ):
+    steps = public.SwitchingSubgradient(max_iter=3000)
+    for solver in (steps, public.ThreeSEcon(beta=1.0, max_iter=2000)):
         result = solver.minimize(plain)
         assert result.violation <= 1e-3
         assert epigraph.objective - 1e-3 <= result.objective <= epigraph.objective + 5e-3
