@@ -15,8 +15,11 @@ from fairconstrained.datasets._fetch import (
     fetch_compas,
     fetch_law_school,
 )
-from fairconstrained.datasets._generated import make_biased_classification, make_biased_ranking
-from fairconstrained.datasets._letor import fetch_mslr
+from fairconstrained.datasets._generated import (
+    fetch_mslr,
+    make_biased_classification,
+    make_biased_ranking,
+)
 
 __all__ = [
     "fetch_a9a",

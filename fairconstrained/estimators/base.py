@@ -36,11 +36,11 @@ from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     Progress,
+    all_or_nothing,
     limited_threads,
     with_callbacks,
 )
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.storage import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

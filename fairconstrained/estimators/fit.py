@@ -28,7 +28,7 @@ from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.utils.storage import set_fitted
+from fairconstrained.utils.execution import set_fitted
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 

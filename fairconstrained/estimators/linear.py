@@ -34,8 +34,8 @@ from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData, ShardedLinearModel
+from fairconstrained.utils.execution import coefficients
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.storage import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 _SENSITIVE = {

@@ -23,10 +23,15 @@ from fairconstrained.models import LinearModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.classes import class_losses
-from fairconstrained.utils.execution import limited_threads, with_callbacks
+from fairconstrained.utils.execution import (
+    all_or_nothing,
+    coefficients,
+    limited_threads,
+    set_fitted,
+    with_callbacks,
+)
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.storage import all_or_nothing, coefficients, set_fitted
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

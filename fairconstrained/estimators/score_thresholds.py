@@ -32,11 +32,12 @@ from fairconstrained.estimators.threshold_predictions import ThresholdPrediction
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     FitTasks,
+    all_or_nothing,
+    fitted_attributes,
     with_callbacks,
     with_splitter,
 )
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
-from fairconstrained.utils.storage import all_or_nothing, fitted_attributes
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 

@@ -39,10 +39,9 @@ from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import check_model, response_of, scores_of
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.utils.execution import FitTasks, splits_of, workers
+from fairconstrained.utils.execution import FitTasks, set_fitted, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters
-from fairconstrained.utils.storage import set_fitted
 from fairconstrained.utils.typing import Array, Classifier
 from fairconstrained.utils.validation import is_number
 

@@ -12,8 +12,8 @@ What is measured on given scores or predictions, with intervals and tests, belon
 a fitted model belongs in ``inspection``.
 """
 
-from fairconstrained.metrics.calibration import group_calibration, predictive_parity_difference
 from fairconstrained.metrics.impact import impact_ratios, score_impact_ratios
+from fairconstrained.metrics.intervals import group_calibration
 from fairconstrained.metrics.ranking import (
     mean_ndcg,
     pairwise_error,
@@ -25,6 +25,7 @@ from fairconstrained.metrics.rates import (
     class_error_rates,
     group_rates,
     neyman_pearson_error,
+    predictive_parity_difference,
     rate_gaps,
 )
 from fairconstrained.metrics.scores import (

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
-from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
+from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, positive_class
+from fairconstrained.metrics.intervals import clopper_pearson, gap_row, largest_gap
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
@@ -109,15 +109,6 @@ class Predictions(GroupedRows):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 
 
-def gap_row(gap: Interval, values: Array, groups: Groups) -> dict[str, Any]:
-    """Return the largest gap of the values of groups, with its interval and the two groups."""
-    names = {"highest": "", "lowest": ""}
-    if np.isfinite(values).any():
-        ends = {"highest": np.nanargmax(values), "lowest": np.nanargmin(values)}
-        names = {end: group_labels(groups)[k] for end, k in ends.items()}
-    return dict(zip(("gap", "low", "high"), map(float, gap), strict=True)) | names
-
-
 @Predictions.metric()
 def group_rates(
     rows: Predictions, confidence: float = 0.95, pos_label: object = None
@@ -198,6 +189,53 @@ def rate_gaps(
     """
     confidence = check_confidence(confidence)
     return rows.against(pos_label).gaps(DEFAULT_RATES, confidence)
+
+
+@Predictions.metric()
+def predictive_parity_difference(
+    rows: Predictions, method: str = "between_groups", pos_label: object = None
+) -> float:
+    r"""Return the largest difference of the precisions of the groups.
+
+    .. math::
+        \max_{a, b} |\Pr(y = 1 \mid \hat y = 1, a) - \Pr(y = 1 \mid \hat y = 1, b)|
+
+    The precision is the share of positive labels among the rows that are selected. Groups of which
+    no row is selected are left out. :func:`fairness_report` has the interval of this gap.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, sample_weight, pos_label
+        See :func:`group_rates`.
+    control_features : array-like or DataFrame or None, default=None
+        Strata: groups are compared in each of them, and the largest value is returned.
+    method : {"between_groups", "to_overall"}, default="between_groups"
+        Compare groups with each other, or each group with all rows.
+
+    Returns
+    -------
+    difference : float
+        In [0, 1]; 0 if fewer than two groups have selected rows.
+
+    References
+    ----------
+    A. Chouldechova, "Fair prediction with disparate impact", Big Data 5 (2017).
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import predictive_parity_difference
+    >>> y, predictions, groups = [1, 0, 1, 1], [1, 1, 1, 0], ["a", "a", "b", "b"]
+    >>> predictive_parity_difference(y, predictions, sensitive_features=groups)
+    0.5
+    """
+    compare = check_option("method", method, COMPARISONS)
+    gaps = [0.0]
+    for part in rows.against(pos_label).strata:
+        precisions, sizes = part.cells("precision")
+        if np.count_nonzero(sizes) > 1:
+            overall, _ = part.together().cells("precision")
+            gaps.append(float(compare(precisions[sizes > 0], overall)))
+    return max(gaps)
 
 
 def class_error_rates(

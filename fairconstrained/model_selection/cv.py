@@ -28,7 +28,7 @@ from fairconstrained.model_selection.search import BestScoreWithin, SearchProgre
 from fairconstrained.solvers import Result
 from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.storage import all_or_nothing, fitted_attributes, set_fitted
+from fairconstrained.utils.execution import all_or_nothing, fitted_attributes, set_fitted
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import is_number
 

@@ -11,9 +11,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from fairconstrained.inspection.assessment import ALL_EQUAL, Cell, Finding, constraints_of
-from fairconstrained.metrics.calibration import Calibrated
 from fairconstrained.metrics.impact import LEVELS
-from fairconstrained.metrics.intervals import Interval, clopper_pearson, largest_gap
+from fairconstrained.metrics.intervals import Calibrated, Interval, clopper_pearson, largest_gap
 from fairconstrained.metrics.rates import REPORTED_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, line, render, sentence

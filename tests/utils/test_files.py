@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairconstrained import FairLogisticClassifier, fairness_report, make_biased_classification
-from fairconstrained.utils.storage import check_writable, whole_file
+from fairconstrained.utils.execution import check_writable, whole_file
 
 FULL = Path("/dev/full")
 
