@@ -20,7 +20,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
-from fairconstrained.metrics.rates import Predictions
+from fairconstrained.metrics.rates import RATES, Predictions
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import of_predictions
 from fairconstrained.utils.numerics import at_most
@@ -116,7 +116,7 @@ def _cells(part: Predictions, kind: str) -> list[Cell]:
     counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
     rates, sizes = (figures.tolist() for figures in part.cells(kind))
     cells = map(Cell, repeat(kind), group_labels(part.groups), rates, *counts, sizes)
-    return [cell for cell in cells if cell.n_rows]
+    return [cell for cell in cells if cell.effective_rows > 0.0]  # corrected weights may be < 0
 
 
 def _gap(highest: Cell, lowest: Cell, ratios: bool) -> float:
@@ -239,12 +239,16 @@ def assess(
         note = " ".join(empty).removesuffix(".")
         if groups < 2:
             note = "these rows are of a single group" if groups else "no row has a group"
-    if constraint.rates_compared and at_most(on_predictions, 0.0):
-        worst = ALL_EQUAL
-    _, low, high = map(float, interval_of(constraint, rows, confidence))
+    gap, low, high = map(float, interval_of(constraint, rows, confidence))
     deciding = None
     if not np.isnan(on_predictions):
         deciding = deciding_cells(constraint, tolerance, rows.predictions())
+    if deciding is not None and rows.groups.errors is not None:  # terms know no corrections
+        ends = [deciding[end] for end in ("highest", "lowest")]
+        worst = " - ".join(f"{RATES[each.kind].title}({each.group})" for each in ends)
+        on_predictions = gap
+    if constraint.rates_compared and at_most(on_predictions, 0.0):
+        worst = ALL_EQUAL
     return Finding(
         name, constraint, tolerance, on_scores, on_predictions, low, high, worst, note, deciding
     )

@@ -195,8 +195,10 @@ def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
         for values in (decided, np.ones(3000))
     ]
     assert counted["gap"] == pytest.approx(np.ptp(sums[0] / sums[1]))
-    report = fc.FairnessReport.from_predictions(y, {"0": decided}, sensitive_features=partly)
+    given = {"sensitive_features": partly, "constraint": "demographic_parity"}
+    report = fc.FairnessReport.from_predictions(y, {"0": decided}, **given)
     assert any("Intervals of rates cover the error" in note for note in report.notes)
+    assert report.constraints["decisions"].iloc[0] == report.gaps["gap"].iloc[0] == counted["gap"]
 
 
 @pytest.mark.filterwarnings("ignore:the probabilities guess")
