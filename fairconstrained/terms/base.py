@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fairconstrained.utils.numerics import largest_first
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -133,7 +134,7 @@ class Term(ABC):
         numbers, `distinct` asks for pairs that do not share numbers.
         """
         values = self.head(statistics) + added
-        order = np.argsort(-values, kind="stable")[:most]
+        order = largest_first(values, most)
         return order[values[order] >= least]
 
     def gap_of(self, statistics: Array) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.utils.numerics import largest_first
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Family = tuple[range, range]  # the numbers a and the numbers b of all pairs of a family
@@ -124,13 +125,13 @@ class OrderedPairs:
         for start, (a, b) in zip(self._starts[:-1], self.families, strict=True):
             up, down = self.first * m[a.start : a.stop], self.second * m[b.start : b.stop]
             # `most` + 1: a number is no partner of its own
-            i, j = _top(up, most + 1), _top(down, most + 1)
+            i, j = largest_first(up, most + 1), largest_first(down, most + 1)
             if not distinct or a != b:
                 i, j = np.repeat(i, len(j)), np.tile(j, len(i))
             if a == b:
                 i, j = i[i != j], j[i != j]
             value = up[i] + down[j]
-            order = _top(value, most)
+            order = largest_first(value, most)
             order = order[value[order] >= least]
             i, j = i[order], j[order]
             largest.append(start + i * _width(a, b) + j - (j > i) * (a == b))
@@ -180,14 +181,6 @@ def n_pairs(a: range, b: range) -> int:
 def _width(a: range, b: range) -> int:
     """Return how many numbers b each number a has a pair with."""
     return max(len(b) - (a == b), 0)
-
-
-def _top(values: Array, most: int) -> Array:
-    """Return where the largest values are, in falling order, of equal ones the first ones first."""
-    if len(values) <= most:
-        return np.argsort(-values, kind="stable")
-    some = np.sort(np.argpartition(-values, most - 1)[:most])
-    return some[np.argsort(-values[some], kind="stable")]
 
 
 def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:

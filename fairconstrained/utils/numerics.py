@@ -98,6 +98,14 @@ def middle_of_gap(values: Array, totals: Array, above: float, total: float, shar
     return float(0.5 * (values[k] + values[k + 1]))
 
 
+def largest_first(values: Array, most: int) -> Array:
+    """Return where the largest values are, in falling order, of equal ones the first ones first."""
+    if len(values) <= most:
+        return np.argsort(-values, kind="stable")
+    some = np.sort(np.argpartition(-values, most - 1)[:most])
+    return some[np.argsort(-values[some], kind="stable")]
+
+
 def ranges(starts: Array, ends: Array) -> Array:
     """Return the integers of [start, end) for every pair of limits, one range after the other."""
     lengths = ends - starts
