@@ -11,6 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from fairconstrained.exceptions import warn
 from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
 from fairconstrained.terms.difference_sums import Ranked
+from fairconstrained.utils.numerics import blocks
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_ranks
@@ -205,12 +206,13 @@ def part_within(values: Array, mass: Array, ranks: tuple[float, float]) -> tuple
 
 def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
     """Return the largest differences of Pr(s > theta) over all theta, of all pairs of cells."""
-    gaps = []
-    for first, second in combinations(cells, 2):
-        points = np.concatenate([first[0], second[0]])
-        above = (Ranked(*cell).share_above(points) for cell in (first, second))
-        gaps.append(min(float(np.abs(np.subtract(*above)).max(initial=0.0)), 1.0))
-    return np.array(gaps, dtype=float)
+    ranked, gaps = [Ranked(*cell) for cell in cells], []
+    points = np.concatenate([each.scores for each in ranked])
+    for some in blocks(len(points)):
+        above = np.array([each.share_above(points[some]) for each in ranked])
+        by_first = [np.abs(above[k + 1 :] - each).max(axis=1) for k, each in enumerate(above)]
+        gaps.append(np.concatenate(by_first))
+    return np.minimum(np.max(gaps, axis=0), 1.0)
 
 
 def _above(first: Ranked, second: Ranked) -> float:
