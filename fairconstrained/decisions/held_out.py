@@ -122,7 +122,8 @@ class HeldOut:
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the claims that are outputs of the part, and those of several outputs."""
-    return tuple(claim for claim in claims if not claim.one_output or claim.name in part.term.names)
+    names = set(part.term.names)
+    return tuple(claim for claim in claims if not claim.one_output or claim.name in names)
 
 
 def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
