@@ -182,7 +182,8 @@ def reasons(
     -------
     reasons : DataFrame
         Indexed by row (of X, from 0) and rank (from 1): the columns feature, value (as the model
-        sees it) and contribution, in the unit of `decision_function`, the most negative first.
+        sees it, categories of trees by name) and contribution, in the unit of `decision_function`,
+        the most negative first. One that is not negative does not count against the row.
 
     Raises
     ------
@@ -245,7 +246,12 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
             f"reasons: the contributions to the scores of {type(last).__name__} are not known. "
             "Pass a linear model of two classes without group_interactions, or boosted trees."
         )
-    return thresholds, np.asarray(names)[kept], values, parts
+    names, named = np.asarray(names)[kept], getattr(last, "categories_", {})
+    shown = values.astype(object) if named else values
+    for j in np.flatnonzero(np.isin(names, list(named))):
+        missing = [*named[names[j]], np.nan]
+        shown[:, j] = [missing[-1 if np.isnan(code) else int(code)] for code in values[:, j]]
+    return thresholds, names, shown, parts
 
 
 def _feature_names(model: Any, last: Any) -> Array:

@@ -282,6 +282,18 @@ def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
     assert every_reason(pipeline, table[list("abcd")]).columns.tolist() == list("abcd")
 
 
+def test_reasons_name_the_categories_of_trees():
+    pytest.importorskip("lightgbm")
+    size = np.where(X[:, 0] > 0.0, "small", "large").astype(object)
+    size[:5] = None
+    table = pd.DataFrame({"size": pd.Categorical(size), "b": X[:, 1]})
+    trees = fc.FairBoostingClassifier(None, n_estimators=5, random_state=0).fit(table, Y)
+    told = reasons(trees, table[:20], n=2).reset_index().set_index(["feature", "row"])["value"]
+    assert told["size"].sort_index().isna().tolist() == [True] * 5 + [False] * 15
+    assert told["size"].sort_index()[5:].tolist() == size[5:20].tolist()
+    assert told["b"].sort_index().tolist() == X[:20, 1].tolist()
+
+
 def test_reasons_that_are_not_known():
     several = fc.FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(TypeError, match="contributions to the scores of FairLogisticClassifier"):

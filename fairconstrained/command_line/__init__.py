@@ -32,7 +32,7 @@ from fairconstrained.command_line._files import (
     write_outputs,
 )
 from fairconstrained.command_line._roles import Table, with_roles
-from fairconstrained.constraints import resolve_constraints
+from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
@@ -139,6 +139,14 @@ class Comparison:
         name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
         return name, float(given[name])
 
+    def _scores_title(self, constraint: Constraint) -> str:
+        """Return what a constraint averages on scores in place of predictions."""
+        title, fair = constraint.scores_title, self.fair
+        centred = constraint.surrogate == "sigmoid" and fair.threshold is None
+        if title is not Constraint.scores_title or (centred and hasattr(fair, "predict_proba")):
+            return title
+        return f"{constraint.surrogate}s of scores minus the threshold"
+
     def text(self, read_as: str) -> str:
         """Return whether the bound is met, what was compared, and what the constraint changed."""
         train, test = self.rows.values()
@@ -155,6 +163,7 @@ class Comparison:
             hidden=set(self.options.sensitive).isdisjoint(train.X),
             tolerance=self._tolerance,
             constraint=constraint,
+            scores_title=self._scores_title(constraint),
             report=self.reports["test"],
         )
 

@@ -270,7 +270,10 @@ def check_three(constraint_data: Any) -> tuple[Any, Any, Any]:
     if isinstance(constraint_data, tuple | list) and len(constraint_data) == 3:
         X, y, groups = constraint_data
         return X, y, groups
+    given = type(constraint_data).__name__
+    if isinstance(constraint_data, tuple | list):
+        given = f"{len(constraint_data)} parts"
     raise ValueError(
         "constraint_data must be (X, y, groups) of the rows that the constraints are on; y may be "
-        f"None for constraints that need no labels. Got {type(constraint_data).__name__}."
+        f"None for constraints that need no labels. Got {given}."
     )

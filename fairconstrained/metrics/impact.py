@@ -129,7 +129,10 @@ class ComparedRows:
         rates, sizes = selected.means(selected.values)
         values = [_values(groups, k) for k in range(n)]
         unknown = np.array([not {MISSING, UNKNOWN}.isdisjoint(each) for each in values])
-        few = rows < self.least_share * len(groups.codes)
+        shares = rows / len(groups.codes)
+        if groups.original is not None:  # rows are listed for every group that they may be of
+            shares = np.bincount(groups.codes, selected.weight, n) / selected.weight.sum()
+        few = shares < self.least_share
         compared = ~(unknown | few)
         if place is None and compared.any():  # of equal rates, that of the most rows
             place = int(np.lexsort([-np.arange(n), rows, rates, compared])[-1])
@@ -142,7 +145,7 @@ class ComparedRows:
             BELOW: ~at_most(FOUR_FIFTHS[0] / FOUR_FIFTHS[1], ratio) & np.isfinite(ratio),
         }
         columns = {
-            "rows": rows, "share": rows / len(groups.codes), "selected": counts,
+            "rows": rows, "share": shares, "selected": counts,
             "selection_rate": rates, "ratio": ratio,
         }  # fmt: skip
         table = pd.DataFrame(columns, index=group_labels(groups))
@@ -249,7 +252,8 @@ def impact_ratios(
     ratios : DataFrame
         The index has the levels attribute and group. The columns:
 
-        - rows, share (of all rows), selected and selection_rate;
+        - rows, share (of all rows; of groups known in probability the mean probability), selected
+          and selection_rate;
         - ratio, the rate divided by that of the reference group, with its exact unconditional
           interval (Chan and Zhang) in ratio_low and ratio_high;
         - z, the difference of the two rates in standard deviations, that of two equal rates

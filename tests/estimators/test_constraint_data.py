@@ -102,7 +102,7 @@ def test_paths_searches_and_pipelines() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ((Z, SEX), r"must be \(X, y, groups\)"),
+        ((Z, SEX), r"must be \(X, y, groups\).* Got 2 parts\."),
         ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
         ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
         ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),

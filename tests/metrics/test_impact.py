@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom
 from sklearn import datasets
 
+from fairconstrained import GroupProbabilities
 from fairconstrained.metrics import impact_ratios, score_impact_ratios
 from fairconstrained.metrics.exact_tests import ratio_interval
 
@@ -137,6 +138,20 @@ def test_a_reference_is_the_highest_rate_of_a_known_group_of_enough_rows_or_a_na
     named = impact_ratios(None, selected, sensitive_features=groups, reference="least")
     assert named.loc[("sensitive features", "most"), "ratio"] == pytest.approx(5 / 3)
     assert named.loc[("sensitive features", "least"), ["z", "p_value", "ratio_low"]].isna().all()
+
+
+def test_the_share_of_a_group_known_in_probability_is_its_mean_probability():
+    selected = np.arange(200) < 80
+    likely = np.where(selected, 0.02, 0.005)
+    P = np.column_stack([likely, np.where(selected, 0.3, 0.6), np.where(selected, 0.68, 0.395)])
+    groups = GroupProbabilities(P, ["tiny", "b", "c"])
+    table = impact_ratios(None, selected, sensitive_features=groups).loc["sensitive features"]
+    assert table["share"].to_dict() == pytest.approx(dict(zip(groups, P.mean(axis=0), strict=True)))
+    assert table["status"].to_dict() == {
+        "tiny": "fewer than 2% of the rows",
+        "b": "below four fifths",
+        "c": "reference",
+    }
 
 
 def test_references_are_named_by_attribute_and_crossed():
