@@ -25,6 +25,7 @@ from fairconstrained.utils.registry import import_extra
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
 _THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})*"  # between commas: 1,234 may be 1.234 or 1234
+_DOTS = r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)"
 _MARKS = {  # the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -68,21 +69,29 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     text, encoding = _decoded(file, encoding)
     text = re.sub(r"\A\s*sep=.\r?\n", "", text)  # Excel's first line: the header shows it as well
     delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(text)
-    read: Any = partial(pd.read_csv, sep=delimiter, low_memory=False)
-    frame: pd.DataFrame = read(StringIO(text), na_values=["?", " ?"])
+    read: Any = partial(pd.read_csv, sep=delimiter, low_memory=False, na_values=["?", " ?"])
+    frame: pd.DataFrame = read(StringIO(text))
     if frame.iloc[:, -1].isna().all():  # perhaps rows end with separators, and names do not
-        frame = read(StringIO(text), na_values=["?", " ?"], index_col=False)
+        read = partial(read, index_col=False)
+        frame = read(StringIO(text))
     header = read(StringIO(text), header=None, nrows=1, dtype=str, na_filter=False)
     names = header.iloc[0].str.strip()
     names = names.where(names != "", frame.columns.to_numpy())
     read_as = f"Read as {encoding} text with the separator {delimiter!r}."
     commas = [name for name in frame if _has_decimal_commas(frame[name], delimiter)]
-    for name in commas:
-        plain = frame[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    # Where the decimal mark is a comma, pandas has read 950 and 1.700 as 950.0 and 1.7.
+    marked = bool(commas) or delimiter == ";"
+    floats = [name for name in frame if marked and frame[name].dtype.kind == "f"]
+    written = frame.copy()
+    if floats:
+        written[floats] = read(StringIO(text), dtype=str).set_axis(frame.index)[floats]
+    dots = [name for name in frame if name not in commas and _has_dots(written[name])]
+    for name in (*commas, *dots):
+        plain = written[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
         frame[name] = plain.astype(float)
-    if commas:
-        shown = ", ".join(names[frame.columns.isin(commas)])
-        read_as += f" Numbers with a decimal comma: {shown}."
+    for what, columns in {"a decimal comma": commas, "dots between thousands": dots}.items():
+        if columns:
+            read_as += f" Numbers with {what}: {', '.join(names[frame.columns.isin(columns)])}."
     return frame.reset_index(drop=True).set_axis(names.to_list(), axis=1), read_as
 
 
@@ -93,6 +102,14 @@ def _has_decimal_commas(column: pd.Series, delimiter: str) -> bool:
         return False
     ambiguous = delimiter == "," and text.str.fullmatch(_THOUSANDS).all()
     return bool(text.str.fullmatch(_DECIMAL_COMMA).all() and not ambiguous)
+
+
+def _has_dots(column: pd.Series) -> bool:
+    """Return whether a column of text has only whole numbers, some with dots between thousands."""
+    text = column.dropna().astype(str).str.strip()
+    if is_numeric_dtype(column) or not text.str.contains(".", regex=False).any():
+        return False
+    return bool(text.str.fullmatch(_DOTS).all())
 
 
 def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:

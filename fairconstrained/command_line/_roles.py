@@ -173,8 +173,9 @@ def _kind(name: str, column: pd.Series) -> str:
     if not len(distinct):
         return "they are empty"
     if is_numeric_dtype(column) or kind in ("boolean", "decimal"):
-        whole = bool((distinct.astype(float) % 1.0 == 0.0).all())
-        return "every row has another value" if whole and len(distinct) == len(column) else _NUMBER
+        different = len(distinct) == len(column)
+        identifies = different and _identify(distinct.astype(float))
+        return "every row has another value" if identifies else _NUMBER
     if kind.startswith("timedelta"):
         return _NO_VALUES
     if kind.startswith(("date", "period")) or all(map(_is_date, distinct[:_CHECKED_DATES])):
@@ -182,6 +183,17 @@ def _kind(name: str, column: pd.Series) -> str:
     if len(distinct) <= _IDENTIFIER * len(column):
         return _CATEGORY
     return "almost every row has another text"
+
+
+def _identify(numbers: pd.Series) -> bool:
+    """Return whether different numbers are identifiers: whole, and in order, dense or equally long.
+
+    Amounts of money may be whole and different as well.
+    """
+    ordered = numbers.is_monotonic_increasing or numbers.is_monotonic_decreasing
+    dense = np.ptp(numbers) < 2.0 * len(numbers)
+    long = numbers.map("{:.0f}".format).str.len()
+    return bool((numbers % 1.0 == 0.0).all() and (ordered or dense or long.nunique() == 1))
 
 
 def _is_date(value: object) -> bool:

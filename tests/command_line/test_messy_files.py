@@ -13,6 +13,7 @@ from _support.command_line import N_ROWS, asked, table_of_a_user
 
 from fairconstrained.__main__ import main
 
+RANDOM = np.random.default_rng(0).permutation(900_000)[:N_ROWS]
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, unit="D")
 
 
@@ -59,21 +60,36 @@ def test_decimal_commas(table, tmp_path, capsys):
     assert len(figures[0]) == 2 and figures[0] == figures[1]
 
 
+def test_dots_between_thousands(table, tmp_path, capsys):
+    plain = table.assign(income=RANDOM % 5000, wealth=RANDOM, share=np.arange(N_ROWS) / 1000)
+    thousands = {name: plain[name].map("{:,}".format) for name in ("income", "wealth")}
+    dots = {name: text.str.replace(",", ".") for name, text in thousands.items()}
+    text = run(capsys, plain.assign(**dots), tmp_path / "dots.csv", sep=";")
+    assert "Numbers with dots between thousands: income, wealth." in text
+    again = run(capsys, plain, tmp_path / "plain.csv")
+    assert "dots" not in again
+    figures = [
+        [line for line in one.splitlines() if line.split()[1:2] == ["test"]]
+        for one in (text, again)
+    ]
+    assert len(figures[0]) == 2 and figures[0] == figures[1]
+
+
 def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
     table = table.assign(
-        number=np.arange(N_ROWS), blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y"),
+        number=np.arange(N_ROWS), account=10**6 + RANDOM, wealth=RANDOM, blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y"),
         income=[f"{1000 + k:,}" for k in range(N_ROWS)],  # thousands, no decimal commas
         age=np.resize(["18-25", "10-12", "1/2"], N_ROWS),  # ranges, no dates
         e=np.resize(["1", "?", "2.5"], N_ROWS),
     )  # fmt: skip
     table.loc[:9, "granted"] = "?"
     text = run(capsys, table, tmp_path / "data.csv", "--drop", "c", "d", index=True)
-    assert "3 numeric and 2 categorical features" in text
-    assert "decimal comma" not in text
+    assert "4 numeric and 2 categorical features" in text
+    assert "decimal comma" not in text and "thousands" not in text
     assert "Left out: 10 rows without a target." in text
     for line in (
         "they have no name: Unnamed: 0",
-        "every row has another value: number",
+        "every row has another value: number, account",
         "they are empty: blank",
         "almost every row has another text: name, income",
         "they are dates, which models take as numbers only, such as ages or durations: day, born",
