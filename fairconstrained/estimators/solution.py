@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fairconstrained.exceptions import (
 )
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, Status
 from fairconstrained.utils.execution import in_fold
 from fairconstrained.utils.numerics import without_rounding
@@ -227,14 +228,16 @@ def warn_of_one_side(problem: Problem, w: Array, tol: float) -> None:
     """
     at = problem.uncounted().at(w)
     for part in problem.constraints:
-        scores = at.scores_of(part)
-        if part.term.n_auxiliary or not scores.size:
+        term, (scores, atoms, weight) = part.term, at.model_pass(part.model).distribution()
+        if term.n_auxiliary or not scores.size:
             continue
+        if atoms is not None and weight is not None:
+            term = cast("ShardedLinearModel", part.model).of_atoms(term).take(atoms, weight)
         selected = scores > 0.0
         if selected.any() and not selected.all():
             continue
-        least = np.maximum(part.term.gap(scores), part.term.gap_bounds)
-        if np.max(part.term.gap(scores - np.median(scores)) - least, initial=-np.inf) > tol:
+        least = np.maximum(term.gap(scores), term.gap_bounds)
+        if np.max(term.gap(scores - np.median(scores)) - least, initial=-np.inf) > tol:
             warn(
                 "All scores of the training rows are "
                 f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 import fairconstrained
+from fairconstrained import ConstantDecisionWarning, SelectionRate, make_biased_classification
 from fairconstrained import FairLogisticClassifier as in_memory_classifier
-from fairconstrained import SelectionRate, make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.dask import FairLogisticClassifier
 from fairconstrained.objectives import PairwiseLoss
@@ -100,6 +100,14 @@ def test_other_goals_and_solvers(rows, options):
     there, here = fits(*rows[:3], **options)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-4)
+
+
+def test_scores_on_one_side_of_the_threshold_are_reported(rows):
+    X, y, groups = arrays(*rows[:3])
+    clf = FairLogisticClassifier(loss="auc", kappa=0.02)
+    with pytest.warns(ConstantDecisionWarning, match="met in this way only"):
+        clf.fit(X, y, sensitive_features=groups)
+    assert clf.decision_gap_ == pytest.approx(0.0, abs=1e-12)
 
 
 def test_frames_with_an_index_and_categories(rows):
