@@ -77,7 +77,8 @@ def test_dots_between_thousands(table, tmp_path, capsys):
 
 def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
     table = table.assign(
-        number=np.arange(N_ROWS), account=10**6 + RANDOM, wealth=RANDOM, blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y"),
+        number=np.arange(N_ROWS), account=10**6 + RANDOM, wealth=RANDOM,
+        blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y"),
         income=[f"{1000 + k:,}" for k in range(N_ROWS)],  # thousands, no decimal commas
         age=np.resize(["18-25", "10-12", "1/2"], N_ROWS),  # ranges, no dates
         e=np.resize(["1", "?", "2.5"], N_ROWS),
