@@ -143,12 +143,13 @@ class Multipliers:
     size: int  # the number of constraints
 
     @classmethod
-    def of(cls, multipliers: Dual) -> Multipliers:
-        """Return the multipliers of all constraints in this form."""
+    def of(cls, multipliers: Dual | None, size: int = 0) -> Multipliers:
+        """Return the multipliers of all constraints in this form; None stands for `size` zeros."""
         if isinstance(multipliers, Multipliers):
             return multipliers
-        which = np.flatnonzero(multipliers)
-        return cls(which, multipliers[which], len(multipliers))
+        given = np.zeros(0) if multipliers is None else multipliers
+        which = np.flatnonzero(given)
+        return cls(which, given[which], max(len(given), size))
 
     @classmethod
     def at(cls, which: Array, values: Array, size: int) -> Multipliers:

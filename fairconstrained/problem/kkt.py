@@ -117,7 +117,7 @@ def certify(
     # Where a run has diverged, constraints that sort scores cannot be evaluated.
     violation = at.violation if np.isfinite(at.objective) else np.nan
     if not np.isfinite(violation):
-        return Multipliers.of(np.zeros(at.problem.n_constraints)), KKT(np.nan, np.nan, violation)
+        return Multipliers.of(None, at.problem.n_constraints), KKT(np.nan, np.nan, violation)
     given, certificates = None if multipliers is None else Multipliers.of(multipliers), []
     roundings = _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
     for near in chain([None], roundings if rounded is None else [rounded]):

@@ -180,8 +180,8 @@ class Steps:
         self.shift = self.level = 0.0
         self.failure: Status | None = None
         self.error, self.failed, self.still = np.inf, 0, 0
-        first = start.first_multipliers(at.problem.n_constraints)
-        self._move(at, Multipliers.of(first), Linearised.width)
+        first = Multipliers.of(start.multipliers, at.problem.n_constraints)
+        self._move(at, first, Linearised.width)
 
     def _move(self, at: Evaluation, multipliers: Multipliers, width: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
