@@ -141,17 +141,32 @@ class CandidateSearch:
         return correct_predictions(*self.rows)
 
     def _means(self) -> list[Term]:
-        """Return the shares of positive predictions, and means of (1 + s)^2 / 2, (1 - s)^2 / 2."""
+        """Return what tells the shape of scores in shards.
+
+        They are the share of positive predictions, and the means of (1 + s)^2 / 2, (1 - s)^2 / 2.
+        """
         means = (Indicator(), 1.0), (ShiftedSquare(), 1.0), (ShiftedSquare(), -1.0)
         y, weight = self.rows
-        return [average(function, np.full(len(y), sign), weight) for function, sign in means]
+        every = [] if self.model.in_memory else means
+        return [average(function, np.full(len(y), sign), weight) for function, sign in every]
 
     def _shape(self, at: Evaluation) -> tuple[bool, float]:
-        """Return whether the same class is predicted for every row, and the spread of scores."""
-        means = map(at.statistics_of, self.decisions.constraints[-3:])
-        share, above, below = (mean.item() for mean in means)
-        variance = above + below - 1.0 - (0.5 * (above - below)) ** 2
-        return min(share, 1.0 - share) <= ROUNDING, max(variance, 0.0) ** 0.5
+        """Return whether the same class is predicted for every row, and the spread of scores.
+
+        Of several scores of a row it is that about their mean.
+        """
+        if not self.model.in_memory:
+            means = map(at.statistics_of, self.decisions.constraints[-3:])
+            share, above, below = (mean.item() for mean in means)
+            variance = above + below - 1.0 - (0.5 * (above - below)) ** 2
+            return min(share, 1.0 - share) <= ROUNDING, max(variance, 0.0) ** 0.5
+        scores, weight = at.model_pass(self.model).scores, self.rows[1]
+        several = scores.ndim > 1
+        predicted = scores.argmax(axis=1) if several else scores > 0.0
+        centred = scores - (scores.mean(axis=1, keepdims=True) if several else 0.0)
+        centred -= weight @ centred / weight.sum()
+        spread = np.sqrt(weight @ centred**2 / weight.sum()).mean()
+        return bool(predicted.min() == predicted.max()), float(spread)
 
     def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
         """Return the directions of intercepts, and what they add to the scores of a row."""
@@ -295,21 +310,6 @@ class ClassCandidateSearch(CandidateSearch):
             for k in range(self.model.n_outputs)
         ]
         return ByClass(tuple(terms), ("",) * len(terms))
-
-    def _means(self) -> list[Term]:
-        """Return nothing: the scores are in memory."""
-        return []
-
-    def _shape(self, at: Evaluation) -> tuple[bool, float]:
-        """Return whether the same class is predicted for every row, and the spread of scores.
-
-        It is that about the mean score of a row.
-        """
-        scores, weight = at.model_pass(self.model).scores, self.rows[1]
-        centred = scores - scores.mean(axis=1, keepdims=True)
-        centred -= np.average(centred, axis=0, weights=weight)
-        spread = np.sqrt(np.average(centred**2, axis=0, weights=weight)).mean()
-        return bool(np.ptp(scores.argmax(axis=1)) == 0), float(spread)
 
     def _constants(self) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the largest class first."""

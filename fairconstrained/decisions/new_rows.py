@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import ndtr
-from sklearn.linear_model import LogisticRegression
+from scipy.special import expit, ndtr
 
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
@@ -23,6 +22,7 @@ from fairconstrained.utils.typing import Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
+_NEWTON_STEPS = 8  # of the regression that gives soft labels
 
 _N_POINTS = 1001  # at which distributions are summed
 _FAR = 6.0  # standard deviations, beyond which they are 0 or 1
@@ -64,10 +64,19 @@ class SoftLabels:
         every group, which is shrunk: labels of few rows change it little. For `y`, `codes` and
         `weight` see the class.
         """
-        members = _members(codes)
-        X = sp.csr_array(sp.hstack([sp.csr_array(scores[:, None]), members]))
-        model = LogisticRegression().fit(X, y, sample_weight=weight / weight.mean())
-        return cls(y, codes, weight, model.predict_proba(X)[:, 1])
+        X, counted = np.column_stack([scores, np.ones(len(y))]), weight / weight.mean()
+        places, common, own = codes + 1, np.zeros(2), np.zeros(int(codes.max()) + 2)
+        for _ in range(_NEWTON_STEPS):
+            p = expit(X @ common + own[places])
+            errors, bends = counted * (p - (y > 0.0)), counted * p * (1.0 - p)
+            # The block of the intercepts is diagonal: they are eliminated.
+            sizes = np.bincount(places, bends, len(own)) + 1.0
+            moved = (np.bincount(places, errors, len(own)) + own) / sizes
+            mixed = np.array([np.bincount(places, bends * x, len(own)) for x in X.T])
+            curvature = (X.T * bends) @ X + np.eye(2) - (mixed / sizes) @ mixed.T
+            step = np.linalg.solve(curvature, errors @ X + common - mixed @ moved)
+            common, own = common - step, own - (moved - step @ mixed / sizes)
+        return cls(y, codes, weight, expit(X @ common + own[places]))
 
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.

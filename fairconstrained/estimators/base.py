@@ -313,9 +313,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return the problem whose scores are linear in its variables, at a point, for bounds."""
         return at
 
-    def _train_free(self, fit: Fit, problem: Problem) -> Result:
-        """Return the solution of the problem without constraints of a fit."""
-        return solving.minimize_by_default(problem)
+    def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
+        """Return the solution of the problem without constraints of a fit, from a start near it."""
+        return solving.minimize_by_default(problem, near)
 
     def _decided(self, fit: Fit, result: Result) -> tuple[DecisionSearch, Certificate | None]:
         """Return the search on decisions, which varies all variables, from a solution on scores."""

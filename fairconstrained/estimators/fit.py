@@ -203,7 +203,9 @@ class Fit:
         return cast("Solved", trained)
 
     def decision_task(self, result: Result) -> DecisionTask:
-        """Return what a search on decisions starts from."""
+        """Return what a search on decisions starts from; the model without constraints is near."""
+        n = self.unconstrained.problem.n_variables
+        self.unconstrained.near = Start(result.w[:n], None, result.state)
         return DecisionTask(
             self.problem,
             result,

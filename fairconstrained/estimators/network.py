@@ -262,7 +262,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         solution, seed = (result, at), self.random_state
         return training.with_fitted_last_layer(problem, solution, seed, validated=validated)
 
-    def _train_free(self, fit: Fit, problem: Problem) -> Result:
+    def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
         """Return the network without constraints, trained as that with them."""
         return self._train(problem, fit)[0]
 

@@ -32,6 +32,7 @@ from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.objectives import Objective, resolve_objective
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -311,10 +312,10 @@ class FairRanker(TreeScores):
             return result, at
         return with_fitted_last_layer(problem, (result, at), self.random_state, validated=False)
 
-    def _train_free(self, fit: Fit, problem: Problem) -> Result:
+    def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
         if self._kind is NetworkScores:
             return _by_query(problem).minimize(problem, random_state=self.random_state)
-        return super()._train_free(fit, problem)
+        return super()._train_free(fit, problem, near)
 
     to_lightgbm = available_if(has_trees)(TreeScores.to_lightgbm)
 

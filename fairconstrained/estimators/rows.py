@@ -30,6 +30,7 @@ from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.problem.passes import ModelPass
 from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
 from fairconstrained.utils.meta_estimators import library_class, library_parameters
@@ -48,14 +49,17 @@ class Unconstrained:
     """The model without constraints, by `minimize`; it is solved on first access."""
 
     def __init__(
-        self, problem: Problem, minimize: Callable[[Problem], Result] = minimize_by_default
+        self,
+        problem: Problem,
+        minimize: Callable[[Problem, Start | None], Result] = minimize_by_default,
     ):
         self.problem, self.minimize = problem.uncounted(), minimize
+        self.near: Start | None = None  # where the solution is looked for
 
     @cached_property
     def result(self) -> Result:
         """The solution."""
-        return self.minimize(self.problem)
+        return self.minimize(self.problem, self.near)
 
     def on(self, model: Model) -> FreeScores:
         """Return the scores of the rows of another model with the same parameters."""

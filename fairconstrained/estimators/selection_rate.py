@@ -47,7 +47,7 @@ def moved(fit: Fit, by: float) -> Fit:
     if "result" in vars(fit.unconstrained):
         result = fit.unconstrained.result
         same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))
-        made = replace(made, unconstrained=Unconstrained(free, lambda _: same))
+        made = replace(made, unconstrained=Unconstrained(free, lambda *_: same))
     with without_vacuous_warnings():
         return replace(made.constrained(fit.constraints), held_out=fit.held_out)
 
