@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from fairconstrained.utils.execution import check_writable, whole_file
 from fairconstrained.utils.registry import import_extra
@@ -81,10 +81,8 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     commas = [name for name in frame if _has_decimal_commas(frame[name], delimiter)]
     # Where the decimal mark is a comma, pandas has read 950 and 1.700 as 950.0 and 1.7.
     marked = bool(commas) or delimiter == ";"
-    floats = [name for name in frame if marked and frame[name].dtype.kind == "f"]
-    written = frame.copy()
-    if floats:
-        written[floats] = read(StringIO(text), dtype=str).set_axis(frame.index)[floats]
+    texts = read(StringIO(text), dtype=str).set_axis(frame.index) if marked else frame
+    written = {k: (texts if is_float_dtype(frame[k]) else frame)[k] for k in frame}
     dots = [name for name in frame if name not in commas and _has_dots(written[name])]
     for name in (*commas, *dots):
         plain = written[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)

@@ -28,7 +28,10 @@ _MOST_CATEGORIES = 30  # of a column; rarer ones are put together
 _MOST_GROUPS = 50  # values of a sensitive column
 _CHECKED_DATES = 100  # values of a column; a column is of dates if the first ones are
 _NUMBER, _CATEGORY = "number", "category"
+_SIGN = r"\s*[%‰$€£¥]"
+_WITH_UNIT = rf"[+-]?(?:{_SIGN}\s*[+-]?\d[\d.,]*|\d[\d.,]*{_SIGN})"
 _NO_VALUES = "their values are neither numbers nor text"
+_UNITS = "they are numbers with a unit, such as % or $: write them as numbers"
 _NO_DATES = "they are dates, which models take as numbers only, such as ages or durations"
 
 
@@ -124,7 +127,8 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
         )
     features[categories] = features[categories].apply(_as_text)
     if len(rows) < len(frame):
-        left_out.append(f"Left out: {len(frame) - len(rows)} rows without a target.")
+        n = len(frame) - len(rows)
+        left_out.append(f"Left out: {n} row{'s' * (n > 1)} without a target.")
     passed = sensitive if classifier.group_interactions else []
     X = features.assign(**rows[[name for name in passed if name not in features]])
     groups = _groups(rows[sensitive], "sensitive")
@@ -180,6 +184,8 @@ def _kind(name: str, column: pd.Series) -> str:
         return _NO_VALUES
     if kind.startswith(("date", "period")) or all(map(_is_date, distinct[:_CHECKED_DATES])):
         return _NO_DATES
+    if distinct.astype(str).str.strip().str.fullmatch(_WITH_UNIT).all():
+        return _UNITS
     if len(distinct) <= _IDENTIFIER * len(column):
         return _CATEGORY
     return "almost every row has another text"
@@ -204,14 +210,16 @@ def _is_date(value: object) -> bool:
 
 
 def _groups(columns: pd.DataFrame, role: str) -> pd.DataFrame:
-    """Return columns of groups or strata as text."""
-    for name, n_values in columns.nunique().items():
+    """Return columns of groups or strata as text, without spaces around it; blanks are missing."""
+    texts = columns.apply(lambda column: _as_text(column).str.strip())
+    texts = texts.where(texts != "")
+    for name, n_values in texts.nunique().items():
         if n_values > _MOST_GROUPS:
             raise DataError(
                 f"--{role} {name}: the column has {n_values} values, and every group "
                 "needs many rows. Bin its values first, for example with pandas.cut."
             )
-    return columns.apply(_as_text)
+    return texts
 
 
 def _as_text(column: pd.Series) -> pd.Series:

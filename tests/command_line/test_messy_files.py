@@ -81,7 +81,8 @@ def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
         blank=np.nan, day=DAYS, born=DAYS.strftime("%d.%m.%Y"),
         income=[f"{1000 + k:,}" for k in range(N_ROWS)],  # thousands, no decimal commas
         age=np.resize(["18-25", "10-12", "1/2"], N_ROWS),  # ranges, no dates
-        e=np.resize(["1", "?", "2.5"], N_ROWS),
+        e=np.resize(["1", "?", "2.5"], N_ROWS), rate=np.resize(["7.5%", "12%"], N_ROWS),
+        paid=[f"-$ {k:,}.50" for k in range(N_ROWS)], spent=[f"{k},5 €" for k in range(N_ROWS)],
     )  # fmt: skip
     table.loc[:9, "granted"] = "?"
     text = run(capsys, table, tmp_path / "data.csv", "--drop", "c", "d", index=True)
@@ -93,6 +94,7 @@ def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
         "every row has another value: number, account",
         "they are empty: blank",
         "almost every row has another text: name, income",
+        "they are numbers with a unit, such as % or $: write them as numbers: rate, paid, spent",
         "they are dates, which models take as numbers only, such as ages or durations: day, born",
     ):
         assert f"Left out, since {line}." in text
@@ -213,6 +215,13 @@ def test_groups_of_whole_numbers_have_no_decimal_point(small_table, tmp_path):
     small_table.loc[:9, "group"] = np.nan
     written = figures(tmp_path, small_table, "--reference", "group=1")
     assert written["groups"] == ["1", "2", "missing"]
+
+
+def test_spaces_around_groups_are_not_part_of_them(small_table, tmp_path):
+    small_table.loc[::2, "group"] += " "
+    small_table.loc[:9, "group"] = " "
+    written = figures(tmp_path, small_table, "--reference", "group=x")
+    assert written["groups"] == ["missing", "x", "y"]
 
 
 def test_rates_are_those_of_the_groups_named(small_table, tmp_path, capsys):
