@@ -1,4 +1,4 @@
-"""Which tests run: a few cases of each function, and doctests whose dependency is installed."""
+"""Which tests run: a few cases of each function, and those whose dependencies are installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,19 @@ NEEDS = {
     "estimators/boosting.py": "lightgbm",
     "estimators/ranker_models.py": "lightgbm",
 }
+
+
+# A test that fails because one of these cannot be imported is skipped.
+OPTIONAL = (
+    "cloudpickle",
+    "dask",
+    "distributed",
+    "lightgbm",
+    "matplotlib",
+    "pyarrow",
+    "skops",
+    "torch",
+)
 
 
 CASES = 3  # of a test function in the default run; `cases` of pyproject.toml marks exceptions
@@ -64,3 +77,26 @@ def mark_doctests(items):
         for part, module in NEEDS.items():
             if path.startswith(part) and find_spec(module) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{module} is not installed"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup():
+    """Skip where what a fixture needs is not installed."""
+    return (yield from skipped_without_its_extra())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Skip where what a test needs is not installed."""
+    return (yield from skipped_without_its_extra())
+
+
+def skipped_without_its_extra():
+    """Run a part of a test; skip it at an ImportError that names an optional package not there."""
+    try:
+        return (yield)
+    except ImportError as error:
+        missing = [name for name in OPTIONAL if name in str(error) and find_spec(name) is None]
+        if not missing:
+            raise
+        pytest.skip(f"{missing[0]} is not installed")

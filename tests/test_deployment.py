@@ -17,9 +17,7 @@ from sklearn.svm import LinearSVC
 
 import fairconstrained as fc
 from fairconstrained.deployment import reasons, to_sklearn, trusted_types
-from fairconstrained.domains import L1Ball
 from fairconstrained.penalties import SCAD
-from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 
 X, Y, GROUPS = fc.make_biased_classification(300, n_features=4, random_state=0)
 
@@ -146,12 +144,12 @@ def test_converted_model_has_no_untrusted_types(fitted, skops):
 
 
 OPTIONS = {
-    **{name: {"solver": name} for name in SOLVERS},
+    **{name: {"solver": name} for name in fc.solvers.SOLVERS},
     "objects": {"constraint": fc.EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02)},
-    "list": {"constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0)},
+    "list": {"constraint": ["demographic_parity", "roc_parity"], "domain": fc.domains.L1Ball(20.0)},
     "names": {"constraint": "partial_dp", "loss": "truncated_logistic"},
     "certificate": {"enforce": "decision", "confidence": 0.5, "kappa": 0.3, "max_iter": None},
-    "oracle": {"solver": IPC(oracle=SwitchingSubgradient(max_iter=50))},
+    "oracle": {"solver": fc.solvers.IPC(oracle=fc.solvers.SwitchingSubgradient(max_iter=50))},
 }
 
 
@@ -264,7 +262,6 @@ def test_reasons_of_linear_models_sum_to_the_difference_of_scores(pos_label):
 
 
 def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
-    pytest.importorskip("lightgbm")
     table = pd.DataFrame(X, columns=list("abcd")).assign(group=np.where(GROUPS == 1, "g", "h"))
     trees = fc.FairBoostingClassifier(n_estimators=10, sensitive_columns=["group"], random_state=0)
     trees.fit(table, Y)
@@ -320,7 +317,6 @@ def test_a_fitted_estimator_is_loaded(name, skops):
 
 
 def test_categories_and_names_of_groups_are_loaded(skops):
-    pytest.importorskip("lightgbm")
     X, y, given = OF_CLASSIFIERS
     towns = pd.Categorical(np.array(["a", "b", "c"])[np.arange(len(y)) % 3])
     table = pd.DataFrame(X).add_prefix("f").assign(town=towns)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import fairconstrained as fc
 from fairconstrained import datasets
 from fairconstrained.__main__ import main
-from fairconstrained.constraints import CONSTRAINTS
-from fairconstrained.solvers import SOLVERS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -105,14 +104,14 @@ def test_commands_are_one_line(heading):
 def test_both_tables_name_every_constraint():
     text = (GUIDE / "constraints.md").read_text()
     decision, everything = text.split("\n## All constraints\n")
-    for name in CONSTRAINTS:
+    for name in fc.constraints.CONSTRAINTS:
         assert f'`"{name}"`' in decision, name
         assert re.search(rf'^\| `"{name}"` \|', everything, re.M), name
 
 
 def test_the_table_names_every_solver():
     text = (GUIDE / "solvers.md").read_text()
-    for name in SOLVERS:
+    for name in fc.solvers.SOLVERS:
         assert re.search(rf'^\| `"{name}"` \|', text, re.M), name
 
 

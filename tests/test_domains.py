@@ -169,15 +169,14 @@ def test_parameters():
             check_parameters(domain)
 
 
-@pytest.mark.parametrize(
-    "domain",
-    [
-        domains.Ellipsoid([1.0, 2.0]),
-        domains.WeightedL1Ball(1.0, [1.0, 2.0]),
-        domains.Intervals([-1.0, -1.0], [1.0, 1.0]),
-    ],
-    ids=label,
-)
+OF_ANOTHER_NUMBER = [
+    domains.Ellipsoid([1.0, 2.0]),
+    domains.WeightedL1Ball(1.0, [1.0, 2.0]),
+    domains.Intervals([-1.0, -1.0], [1.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize("domain", OF_ANOTHER_NUMBER, ids=label)
 def test_domains_of_another_number_of_coefficients(domain):
     X, y, groups = make_biased_classification(40, 3, random_state=0)
     with pytest.raises(ValueError, match="domain is a set of 2 variables, but the model has 3"):

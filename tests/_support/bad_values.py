@@ -1,11 +1,11 @@
 """Values of different kinds that are not valid, by the kind of argument and by parameter."""
 
+from inspect import signature
+
 import numpy as np
 
+import fairconstrained as fc
 from fairconstrained import FairLogisticClassifier, make_biased_classification, solvers
-from fairconstrained.domains import L1Ball
-from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.penalties import L1, L2, SCAD
 
 N = 60
@@ -28,121 +28,81 @@ WEIGHTS = [
 MEMBERS = ["grp", 3, GROUPS[:-1], [None] * N, np.zeros((N, 1, 1)), [{}] * N, np.full(N, NAN), THING]
 NUMBERS = ["a", [-1.0], [], [NAN], [[0.1]], 3j, THING, ["x"], [2.0]]
 
-SHARED = {
+POSITIVE, NOT_NEGATIVE = ["a", 0, -1, NAN, [1]], ["a", -1, NAN, [1], None]
+
+
+def _each(names, values):
+    return dict.fromkeys(names.split(), values)
+
+
+PARAMETERS = {  # of estimators
+    **_each("fit_intercept warm_start use_sensitive bound group_interactions per_group", SWITCH),
+    **_each("goal solver combine groups_missing enforce response_method", [*CHOICE, None]),
+    **_each("activation device model", [*CHOICE, None]),
+    **_each("holdout validation_fraction", [*OPEN_SHARE, None]),
+    **_each("max_iter n_estimators n_fitted_trees", COUNT),
+    **_each("n_iter_no_change max_epochs", [*COUNT, None]),
+    **_each("num_leaves max_bin n_kappas", [1, *COUNT, None]),
+    **_each("subsample colsample_bytree", ["a", 0, 1.5, NAN, None]),
+    **_each("min_child_samples min_child_weight min_split_gain", NOT_NEGATIVE),
+    **_each("reg_alpha reg_lambda", NOT_NEGATIVE),
     "alpha": [*NUMBER, None, -1, L1(-1.0), SCAD(float("nan")), L2("a")],
-    "fit_intercept": SWITCH,
-    "solver": [*CHOICE, None],
-    "max_iter": COUNT,
     "tol": [*NUMBER, None, 0, -1],
-    "warm_start": SWITCH,
     "random_state": SEED,
     "verbose": ["a", None, 1.5, [1], THING, -1],
-}
-FAIR = {
     "constraint": ["nonsense", 3, [3], [], object, {"a": 1}],
     "kappa": [*SHARE, None],
-    "goal": [*CHOICE, None],
     "max_loss_increase": [*NUMBER, None, 0, -1],
     "beta": ["a", -1, NAN, [1], True],
-    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
-    "loss": ["nonsense", 3, ["a"], THING, None, Logistic],
-    "domain": ["l1", 3, [1], THING, L1Ball],
+    "surrogate": ["nonsense", 3, ["a"], THING, fc.functions.Sigmoid],
+    "loss": ["nonsense", 3, ["a"], THING, None, fc.functions.Logistic],
+    "domain": ["l1", 3, [1], THING, fc.domains.L1Ball],
     "sensitive_columns": ["zz", 0.5, [0.5], [None], THING],
-    "use_sensitive": SWITCH,
-    "bound": SWITCH,
-    "combine": [*CHOICE, None],
-    "groups_missing": [*CHOICE, None],
-    "group_interactions": SWITCH,
-    "enforce": [*CHOICE, None],
     "confidence": OPEN_SHARE,
-    "holdout": [*OPEN_SHARE, None],
     "pos_label": ["nonsense", 7, NAN, ["a"], THING],
     "class_weight": ["nonsense", 3, [1, 2], {9: 1.0}, {0: -1.0}, {0: "a"}, True],
     "threshold": ["a", NAN, [0.5], True, 1j, THING],
-    **SHARED,
-}
-OWN_CV = {
     "kappas": NUMBERS,
-    "n_kappas": [1, *COUNT, None],
     "alphas": ["a", 3, [], ["x"], [-1], [None]],
     "max_gap": ["a", -1, NAN, None, [1], True],
     "refit": ["best", 3, None, ["a"], True],
     "cv": [1, 0, "a", 1.5, True, THING],
     "n_jobs": ["a", 1.5, 0, [1], THING],
-}
-NEYMAN_PEARSON = {
     "priority": ["a", 7, [1], THING, 1.5],
-    "kappa": ["a", -1, NAN, {7: 1.0}, {1: -1.0}, [1], True],
-    "surrogate": ["nonsense", 3, ["a"], None, THING],
     "radius": ["a", 0, -1, NAN, [1], True],
-    **SHARED,
-}
-EARLY_STOPPING = {
     "early_stopping": SWITCH,
-    "validation_fraction": [*OPEN_SHARE, None],
-    "n_iter_no_change": [*COUNT, None],
-}
-
-
-def _each(names, values):
-    return dict.fromkeys(names, values)
-
-
-POSITIVE, NOT_NEGATIVE = ["a", 0, -1, NAN, [1]], ["a", -1, NAN, [1], None]
-TREES = {
-    **_each(("n_estimators", "n_fitted_trees"), COUNT),
-    **_each(("num_leaves", "max_bin"), [1, *COUNT, None]),
-    **_each(("subsample", "colsample_bytree"), ["a", 0, 1.5, NAN, None]),
-    **_each(
-        ("min_child_samples", "min_child_weight", "min_split_gain", "reg_alpha", "reg_lambda"),
-        NOT_NEGATIVE,
-    ),
     "learning_rate": [*POSITIVE, None],
     "max_depth": ["a", 1.5, None, [1]],
     "subsample_freq": ["a", -1, 1.5, None],
     "categorical_features": ["all", 3, [7], ["town"], [True]],
     "monotone_constraints": ["a", 3, [1], [2, 0, 0], {"town": 1}],
     "lightgbm_params": ["a", 3, ["dart"], {"boosting": "dart"}, {"nonsense": 2}],
-    "n_jobs": OWN_CV["n_jobs"],
-    **EARLY_STOPPING,
-}
-LAYERS = {"hidden_layer_sizes": ["a", 5, (0,), (-1,), (1.5,), None], "activation": [*CHOICE, None]}
-NETWORK = {
+    "hidden_layer_sizes": ["a", 5, (0,), (-1,), (1.5,), None],
     "module": ["a", 3, [1], THING],
     "batch_size": ["a", 0, 1.5, [1]],
-    "learning_rate": POSITIVE,
-    "max_epochs": [*COUNT, None],
-    "device": [*CHOICE, None],
-    **LAYERS,
-    **{**EARLY_STOPPING, "early_stopping": [value for value in SWITCH if value is not None]},
-}
-RANKER = {
-    **{name: FAIR[name] for name in ("goal", "combine", "groups_missing", "use_sensitive")},
-    **{name: FAIR[name] for name in ("constraint", "sensitive_columns", "beta", "pos_label")},
-    "max_loss_increase": FAIR["max_loss_increase"],
-    **SHARED,
-    "kappa": [*NUMBER, -1],
-    "loss": [*CHOICE, None],
-    "model": [*CHOICE, None],
-    **LAYERS,
-}
-THRESHOLDS = {
-    **{name: FAIR[name] for name in ("combine", "groups_missing", "use_sensitive")},
-    **{name: FAIR[name] for name in ("sensitive_columns", "pos_label", "kappa")},
-    "constraint": ["nonsense", 3, [3], object, {"a": 1}],
     "estimator": ["a", None, 3, FairLogisticClassifier, THING],
-    "confidence": OPEN_SHARE,
-    "holdout": FAIR["holdout"],
-    "per_group": SWITCH,
-    "cv": OWN_CV["cv"],
-    "response_method": [*CHOICE, None],
-    "random_state": SEED,
-    "n_jobs": OWN_CV["n_jobs"],
-    "class_weight": FAIR["class_weight"],
 }
+OF_KIND = {  # where they are others
+    "FairLogisticClassifierCV": {"kappa": []},  # not in fit
+    "NeymanPearsonClassifier": {
+        "kappa": ["a", -1, NAN, {7: 1.0}, {1: -1.0}, [1], True],
+        "surrogate": ["nonsense", 3, ["a"], None, THING],
+    },
+    "FairNetworkClassifier": {"early_stopping": SWITCH[:1] + SWITCH[2:], "learning_rate": POSITIVE},
+    "FairRanker": {"kappa": [*NUMBER, -1], "loss": [*CHOICE, None]},
+    "FairThresholds": {"constraint": ["nonsense", 3, [3], object, {"a": 1}]},
+}
+
+
+def of_estimator(kind):
+    """Return the values for every parameter of a class of estimators."""
+    values = PARAMETERS | OF_KIND.get(kind.__name__, {})
+    return {name: values[name] for name in signature(kind).parameters}
+
+
 OF_CONSTRAINTS = {
     "kappa": ["a", -1, NAN, [0.1], True],
-    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
+    "surrogate": ["nonsense", 3, ["a"], THING, fc.functions.Sigmoid],
     "against": [*CHOICE, None],
     "ratio": SHARE,
     "c": SHARE,
@@ -151,7 +111,7 @@ OF_CONSTRAINTS = {
     "r": ["a", -1, 9, NAN, [1], True],
     "beta": ["a", -1, 0, NAN, None, True],
     "bound": ["a", -1, NAN, [1], True],
-    "loss": ["nonsense", 3, ["a"], THING, Logistic],
+    "loss": ["nonsense", 3, ["a"], THING, fc.functions.Logistic],
     "membership": [*CHOICE, None],
     "thresholds": ["a", 0, [], ["x"], [NAN], THING],
     "min_share": [*SHARE, 1, None],
@@ -184,31 +144,21 @@ OF_METRICS = {
 }
 OF_RANKERS = {"y": LABELS, "query": [*LABELS[:4], [{}] * N]}
 STEPS = solvers.PolyakSteps
-
-
 OF_SOLVERS = {
-    **_each(("max_iter", "max_inner"), [-1, 1.5, "a", True, [1], None]),
+    **_each("max_iter max_inner", [-1, 1.5, "a", True, [1], None]),
     "memory": [-1, 1.5, "a", True, [1]],
-    **_each(("check_every", "batch_size", "n_sampled"), [0, -1, 1.5, "a", [1]]),
-    **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),
-    **_each(("tol", "decay", "u_max"), ["a", -1, NAN, [1], True, None]),
-    **_each(
-        (
-            "rho", "sigma", "growth", "mu", "width", "nu", "V", "alpha", "c1", "c2", "offset",
-            "eta", "tau", "gamma_0", "delta", "radius", "strength",
-        ),
-        ["a", 0, -1, NAN, [1], True],
-    ),
+    **_each("check_every batch_size n_sampled", [0, -1, 1.5, "a", [1]]),
+    **_each("q checkpoint_size", [0, -1, 1.5, "root", True]),
+    **_each("tol decay u_max", ["a", -1, NAN, [1], True, None]),
+    **_each("rho sigma growth mu width nu V alpha c1 c2 offset eta", [*POSITIVE, True]),
+    **_each("tau gamma_0 delta radius strength", [*POSITIVE, True]),
     "beta": ["a", -1, NAN, [1], None],
     "shrink": ["a", 0, 1, NAN, None],
     "extrapolation": ["a", -0.1, 1.1, NAN, None],
-    **_each(
-        ("exact", "linearized", "polish", "safeguard"),
-        ["yes", 2, [], 0.5, THING, None],
-    ),
-    **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),
+    **_each("exact linearized polish safeguard", ["yes", 2, [], 0.5, THING, None]),
+    **_each("oracle solver", ["ssg", 3, [1], THING, solvers.IPC]),
     "steps": ["a", 3, [1], THING, STEPS, STEPS(first=-1.0), STEPS("a")],
     "multipliers": ["a", 3, [1], THING, np.ones(2)],
     "features": ["a", 3, [1], THING, [[NAN]]],
     "dual": CHOICE,
-}  # fmt: skip
+}

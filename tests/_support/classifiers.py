@@ -3,28 +3,15 @@
 import warnings
 from functools import partial
 
-import pytest
-
 import fairconstrained as fc
 
-
-def _boosting(*args, **options):
-    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
-    small = {"n_estimators": 15, "num_leaves": 6, "n_jobs": 1, "random_state": 0}
-    return fc.FairBoostingClassifier(*args, **small, **options)
-
-
-def _network(*args, **options):
-    pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
-    small = {"hidden_layer_sizes": (6,), "max_epochs": 60, "early_stopping": True}
-    return fc.FairNetworkClassifier(*args, random_state=0, **small, **options)
-
-
+SMALL_TREES = {"n_estimators": 15, "num_leaves": 6, "n_jobs": 1, "random_state": 0}
+SMALL_NETWORK = {"hidden_layer_sizes": (6,), "max_epochs": 60, "early_stopping": True}
 SINGLE = {
     "logistic": fc.FairLogisticClassifier,
     "hinge": fc.FairHingeClassifier,
-    "boosting": _boosting,
-    "network": _network,
+    "boosting": partial(fc.FairBoostingClassifier, **SMALL_TREES),
+    "network": partial(fc.FairNetworkClassifier, random_state=0, **SMALL_NETWORK),
 }
 """From names to functions that make a classifier of a constraint and options."""
 

@@ -1,10 +1,8 @@
 """Every estimator with the options that change what it stores, small and quick."""
 
-import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
-from fairconstrained.constraints import QueryParity
 
 TREES = {"n_estimators": 5, "num_leaves": 4, "n_jobs": 1}
 LAYERS = {"hidden_layer_sizes": (3,), "random_state": 0}
@@ -34,12 +32,11 @@ MODELS = {
     "network": fc.FairNetworkClassifier(max_epochs=20, **LAYERS),
     "network, decisions": fc.FairNetworkClassifier(max_epochs=20, **LAYERS, **DECISIONS),
     "ranker": fc.FairRanker(),
-    "ranker, average": fc.FairRanker(QueryParity(average=True)),
+    "ranker, average": fc.FairRanker(fc.constraints.QueryParity(average=True)),
     "ranker, boosted": fc.FairRanker(model=fc.BoostedScores(**TREES), random_state=0),
     "ranker, network": fc.FairRanker(max_iter=30, **LAYERS),
     "ranker, network without a constraint": fc.FairRanker(None, max_iter=30, **LAYERS),
 }
-NEEDS = {"boost": "lightgbm", "network": "torch"}
 WITHOUT_GROUPS = {"Neyman-Pearson", "ranker, network without a constraint"}
 
 
@@ -50,10 +47,7 @@ OF_RANKERS = (DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUER
 
 
 def arguments(name):
-    """Return X, y and the further arguments of `fit`; skip where a library is missing."""
-    for part, module in NEEDS.items():
-        if part in name:
-            pytest.importorskip(module, reason=f"{module} is not installed")
+    """Return X, y and the further arguments of `fit`."""
     X, y, given = OF_RANKERS if isinstance(MODELS[name], fc.FairRanker) else OF_CLASSIFIERS
     left_out = ("sensitive_features",) if name in WITHOUT_GROUPS else ()
     return X, y, {key: value for key, value in given.items() if key not in left_out}

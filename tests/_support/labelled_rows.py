@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from benchmarks.fuzz.rates import Rows, measures
+
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -15,8 +17,10 @@ def data(seed, n_groups=3, n_rows=40):
     return y, groups, rng.uniform(0.5, 2.0, size=n_rows), rng.normal(size=n_rows)
 
 
-def by_group(of_rows, groups, weight, inside=None):
-    """Return the mean of every group and of all rows ("all")."""
-    inside = np.ones(len(groups), dtype=bool) if inside is None else inside
-    cells = {k: inside & (groups == k) for k in np.unique(groups)} | {"all": inside}
-    return {k: np.average(of_rows[rows], weights=weight[rows]) for k, rows in cells.items()}
+def by_formula(constraint, y, members, weight, scores, *, decisions=False):
+    """Return what a constraint asks of scores or decisions, by formulas that are not the library's.
+
+    `members` are the groups, or columns of an intersectional constraint.
+    """
+    codes = members if members.ndim == 2 else np.unique(members, return_inverse=True)[1][:, None]
+    return measures([constraint], Rows(y, weight, codes * 1), scores, decisions=decisions)

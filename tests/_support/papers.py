@@ -1,7 +1,5 @@
 """What the tests of `paper()` share: the points of a run, and their comparison with others."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import minimize
 

@@ -1,7 +1,5 @@
 """The problems that every solver is tried on: one line each in `PROBLEMS`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 
@@ -9,19 +7,16 @@ import numpy as np
 from scipy.optimize import minimize
 
 import fairconstrained as fc
-from fairconstrained.constraints import Constraint
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
-from fairconstrained.functions.losses import Hinge, Logistic, Loss, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties import L2, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix
 
 
-class QuadraticForm(Penalty):
+class QuadraticForm(fc.penalties.Penalty):
     """p(w) = w' diag(d) w / 2 + offset, for the toy problem of IPC."""
 
     convex = False
@@ -42,9 +37,9 @@ class QuadraticForm(Penalty):
 
 
 def classification(
-    *constraints: Constraint,
+    *constraints: fc.constraints.Constraint,
     n_groups: int = 2,
-    loss: Loss | None = None,
+    loss: fc.functions.Loss | None = None,
     domain: Domain | None = None,
     seed: int = 0,
 ) -> Problem:
@@ -54,9 +49,9 @@ def classification(
     )
     signs, weight = 2.0 * y - 1.0, np.ones(len(y))
     model = LinearModel(X)
-    objective = average(loss or Logistic(), signs, weight)
+    objective = average(loss or fc.functions.Logistic(), signs, weight)
     return Problem(
-        CompositeFunction(model, objective, LeadingPenalty(L2(1e-2), 4)),
+        CompositeFunction(model, objective, LeadingPenalty(fc.penalties.L2(1e-2), 4)),
         tuple(CompositeFunction(model, c.bind(signs, groups, weight)) for c in constraints),
         Leading(domain or WholeSpace(), 4),
     )
@@ -94,7 +89,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     ),
     "two constraints": lambda: classification(fc.DemographicParity(0.1), fc.EqualOpportunity(0.02)),
     "truncated logistic": lambda: classification(
-        fc.DemographicParity(0.05), loss=TruncatedLogistic()
+        fc.DemographicParity(0.05), loss=fc.functions.TruncatedLogistic()
     ),
     "box": lambda: classification(fc.DemographicParity(0.05), domain=Box(-0.2, 0.2)),
     "L1 ball": lambda: classification(fc.DemographicParity(0.05), domain=L1Ball(0.4)),
@@ -103,7 +98,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 }
 
 NON_SMOOTH: dict[str, Callable[[], Problem]] = {
-    "hinge": lambda: classification(fc.DemographicParity(0.05), loss=Hinge()),
+    "hinge": lambda: classification(fc.DemographicParity(0.05), loss=fc.functions.Hinge()),
     "ramp": lambda: classification(fc.DemographicParity(0.05, surrogate=Ramp())),
 }
 

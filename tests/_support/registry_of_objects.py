@@ -5,14 +5,13 @@ been forgotten.
 """
 
 import inspect
-from functools import partial
+from itertools import product
 
 import numpy as np
 
+import fairconstrained as fc
 from fairconstrained import constraints, domains, penalties
 from fairconstrained.functions import base, losses, surrogates
-from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
-from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
 
 N_VARIABLES = 4  # of the penalties and domains below
 
@@ -21,17 +20,17 @@ SURROGATES += [surrogates.Ramp(), surrogates.Ramp(scale=2.5)]
 LOSSES = [losses.Logistic(), losses.TruncatedLogistic(), losses.TruncatedLogistic(alpha=0.5)]
 LOSSES += [losses.Hinge(), losses.SquaredHinge(), losses.Quadratic()]
 OBJECTIVES = [
-    PairwiseLoss(),
-    PairwiseLoss("squared_hinge"),
-    PairwiseLoss("hinge"),
-    PairwiseLoss("logistic"),
-    PairwiseLoss("truncated_logistic"),
-    PartialAUC(ranks=(0.0, 0.4)),
-    PartialAUC(ranks=(0.25, 0.7)),
-    PartialAUC(ranks=(0.1, 0.6), loss="squared_hinge"),
-    PartialAUC(ranks=(0.0, 1.0)),
-    QueryPairLoss(),
-    QueryPairLoss("hinge", average="queries"),
+    fc.objectives.PairwiseLoss(),
+    fc.objectives.PairwiseLoss("squared_hinge"),
+    fc.objectives.PairwiseLoss("hinge"),
+    fc.objectives.PairwiseLoss("logistic"),
+    fc.objectives.PairwiseLoss("truncated_logistic"),
+    fc.objectives.PartialAUC(ranks=(0.0, 0.4)),
+    fc.objectives.PartialAUC(ranks=(0.25, 0.7)),
+    fc.objectives.PartialAUC(ranks=(0.1, 0.6), loss="squared_hinge"),
+    fc.objectives.PartialAUC(ranks=(0.0, 1.0)),
+    fc.objectives.QueryPairLoss(),
+    fc.objectives.QueryPairLoss("hinge", average="queries"),
 ]
 OTHER_FUNCTIONS = [
     base.Indicator(),
@@ -52,18 +51,18 @@ OTHER_FUNCTIONS = [
 SCALAR_FUNCTIONS = SURROGATES + LOSSES + OTHER_FUNCTIONS
 
 PENALTIES = [
-    Zero(),
-    L1(0.3),
-    L2(0.7),
-    SCAD(0.5),
-    Proximity(np.array([0.5, -1.0, 2.0, 0.0]), 1.3),
-    Sum([SCAD(0.5), L2(0.2)]),
-    Sum([L2(0.4), Proximity(np.ones(4), 0.5)]),
-    penalties.InUnits(SCAD(0.5), np.array([0.5, 0.25, 1.0, 0.75])),
-    penalties.InUnits(L2(0.7), np.array([0.5, 0.25, 1.0, 0.75])),
-    penalties.Leading(L2(0.7), 2),
-    penalties.Leading(SCAD(0.5), 3),
-    penalties.ConvexSum([SCAD(0.5), L2(1.0)]),
+    fc.penalties.Zero(),
+    fc.penalties.L1(0.3),
+    fc.penalties.L2(0.7),
+    fc.penalties.SCAD(0.5),
+    fc.penalties.Proximity(np.array([0.5, -1.0, 2.0, 0.0]), 1.3),
+    fc.penalties.Sum([fc.penalties.SCAD(0.5), fc.penalties.L2(0.2)]),
+    fc.penalties.Sum([fc.penalties.L2(0.4), fc.penalties.Proximity(np.ones(4), 0.5)]),
+    penalties.InUnits(fc.penalties.SCAD(0.5), np.array([0.5, 0.25, 1.0, 0.75])),
+    penalties.InUnits(fc.penalties.L2(0.7), np.array([0.5, 0.25, 1.0, 0.75])),
+    penalties.Leading(fc.penalties.L2(0.7), 2),
+    penalties.Leading(fc.penalties.SCAD(0.5), 3),
+    penalties.ConvexSum([fc.penalties.SCAD(0.5), fc.penalties.L2(1.0)]),
 ]
 
 DOMAINS = [
@@ -86,65 +85,41 @@ DOMAINS = [
     domains.Leading(domains.Blocks(domains.L2Ball(0.5), 1), 3),
 ]
 
-CONSTRAINTS = [
-    kind(0.1, surrogate=surrogate, against=against)
-    for kind in (
-        constraints.DemographicParity,
-        constraints.EqualOpportunity,
-        constraints.PredictiveEquality,
-        constraints.EqualizedOdds,
-    )
-    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
-    for against in ("pairs", "overall")
-]
-CONSTRAINTS += [
-    constraints.CONSTRAINTS[name](0.1, surrogate=surrogate, against=against)
-    for name in ("group_auc", "inter_group_auc", "intra_group_auc")
-    for surrogate in ("quadratic", "sigmoid", surrogates.Ramp(2.0))
-    for against in ("pairs", "overall")
-]
-CONSTRAINTS += [
-    kind(surrogate=surrogate, against=against, **settings)
-    for kind, settings in (
-        (constraints.CalibrationParity, {"kappa": 0.1}),
-        (constraints.PredictiveParity, {"kappa": 0.1}),
-        (constraints.ErrorRateParity, {"kappa": 0.1}),
-        (constraints.ErrorRateParity, {"ratio": 0.9}),
-        (constraints.EqualizedOdds, {"ratio": 0.8}),
-        (constraints.DisparateImpact, {}),
-        (constraints.BalancedRate, {"r": 0.8, "beta": 0.7}),
-    )
-    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
-    for against in ("pairs", "overall")
-]
-CONSTRAINTS += [
-    constraints.Coverage(0.3),
-    constraints.Coverage(kappa=0.1, surrogate=surrogates.Ramp(2.0)),
-    constraints.Churn(),
-    constraints.Churn(kappa=0.2, surrogate=surrogates.Ramp(2.0)),
-    constraints.MinorityRate(0.2),
-    constraints.MinorityRate(surrogate=surrogates.Ramp(2.0)),
-    constraints.BoundedGroupLoss(0.6),
-    constraints.BoundedGroupLoss(0.6, loss=losses.TruncatedLogistic()),
-    constraints.BoundedGroupLoss(0.9, loss=losses.Hinge()),
-    constraints.IntersectionalLossParity(0.1),
-    constraints.IntersectionalLossParity(0.1, loss="logistic"),
-    constraints.IntersectionalLossParity(0.1, loss=losses.TruncatedLogistic(), average=True),
-    constraints.QueryParity(0.1),
-    constraints.QueryParity(0.1, loss="logistic"),
-    constraints.QueryParity(0.1, average=True),
-]
-CONSTRAINTS += [
-    make(0.1, surrogate=surrogate)
-    for make in (
-        partial(constraints.ROCParity, thresholds=[0.3, -1.0, 1.5]),
-        partial(constraints.ROCParity, thresholds=[0.0, 0.7], against="overall"),
-        partial(constraints.PartialDemographicParity, ranks=(0.1, 0.6), n_ranks=3),
-        partial(constraints.WeakPartialDemographicParity, ranks=(0.35, 0.65)),
-        constraints.WeakPartialDemographicParity,
-    )
-    for surrogate in ("sigmoid", surrogates.Ramp(2.0))
-]
+KAPPA = {"kappa": 0.1}
+SETTINGS = {  # of every constraint, beside a function and what groups are compared with
+    **{name: [KAPPA] for name in constraints.CONSTRAINTS},
+    "equalized_odds": [KAPPA, {"ratio": 0.8}],
+    "error_rate_parity": [KAPPA, {"ratio": 0.9}],
+    "disparate_impact": [{}],
+    "balanced_rate": [{"r": 0.8, "beta": 0.7}],
+    "coverage": [{"rate": 0.3}, KAPPA],
+    "churn": [{}, {"kappa": 0.2}],
+    "minority_rate": [{"c": 0.2}, {}],
+    "bounded_group_loss": [{"bound": 0.6}],
+    "intersectional_loss": [KAPPA, {"average": True, **KAPPA}],
+    "query_parity": [KAPPA, {"average": True, **KAPPA}],
+    "roc_parity": [{"thresholds": [0.3, -1.0, 1.5], **KAPPA}],
+    "partial_dp": [{"ranks": (0.1, 0.6), "n_ranks": 3, **KAPPA}],
+    "weak_partial_dp": [{"ranks": (0.35, 0.65), **KAPPA}, KAPPA],
+}
+CHOICES = {
+    "surrogate": ["sigmoid", surrogates.Ramp(2.0)],
+    "loss": ["logistic", losses.TruncatedLogistic(), losses.Hinge()],
+    "against": ["pairs", "overall"],
+}
+OF_PAIRS = {"surrogate": ["quadratic", *CHOICES["surrogate"]]}
+
+
+def variants(name):
+    """Return a constraint with its settings, and with every function and comparison."""
+    kind, pairs = constraints.CONSTRAINTS[name], name.endswith("auc")
+    choices = CHOICES | (OF_PAIRS if pairs else {})
+    taken = {key: choices[key] for key in inspect.signature(kind).parameters if key in choices}
+    chosen = [dict(zip(taken, each, strict=True)) for each in product(*taken.values())]
+    return [kind(**settings, **each) for settings in SETTINGS[name] for each in chosen]
+
+
+CONSTRAINTS = [constraint for name in SETTINGS for constraint in variants(name)]
 
 
 def label(thing):

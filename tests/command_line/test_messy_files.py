@@ -23,16 +23,16 @@ def run(capsys, table, path, *more, **options):
     return capsys.readouterr().out
 
 
+ENCODINGS = [
+    ("utf-8-sig", [], "utf-8"),
+    ("utf-16", [], "utf-16"),
+    ("cp1252", [], "cp1252"),
+    ("cp850", ["--encoding", "cp850"], "cp850"),
+]
+
+
 @pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("written", "given", "read"),
-    [
-        ("utf-8-sig", [], "utf-8"),
-        ("utf-16", [], "utf-16"),
-        ("cp1252", [], "cp1252"),
-        ("cp850", ["--encoding", "cp850"], "cp850"),
-    ],
-)
+@pytest.mark.parametrize(("written", "given", "read"), ENCODINGS)
 def test_encodings(table, tmp_path, capsys, written, given, read):
     table["größe"] = table["kind"].replace("high", "groß")
     model = tmp_path / "model.joblib"
@@ -122,11 +122,11 @@ def test_one_value_against_the_rest(table, tmp_path, capsys):
     assert set(joblib.load(model).predict(table)) == {"yes", "not yes"}
 
 
+COLUMNS = [([], False), (["use_sensitive=True"], True), (["group_interactions=True"], True)]
+
+
 @pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("parameters", "needed"),
-    [([], False), (["use_sensitive=True"], True), (["group_interactions=True"], True)],
-)
+@pytest.mark.parametrize(("parameters", "needed"), COLUMNS)
 def test_the_columns_that_the_model_asks_for(table, tmp_path, capsys, parameters, needed):
     model = tmp_path / "model.joblib"
     more = ["--set", *parameters] if parameters else []
@@ -196,7 +196,6 @@ def figures(tmp_path, small_table, *more):
 
 
 def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
-    pytest.importorskip("pyarrow")
     for dtype in ("boolean", "Int64"):
         small_table[dtype] = pd.array(np.resize([1, 0, None], N_SMALL), dtype=dtype)
     small_table["flag"] = np.resize(np.array([True, False, None], dtype=object), N_SMALL)

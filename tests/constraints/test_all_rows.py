@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 import fairconstrained as fc
-from fairconstrained.functions import Sigmoid
 
 X, Y, GROUPS = fc.make_biased_classification(1500, 4, gap=0.5, random_state=0)
 Y = np.array(["no", "yes"])[Y]
@@ -94,7 +93,7 @@ def test_searches_keep_the_given_model() -> None:
 
 
 def test_copies_share_the_given_model_only() -> None:
-    given = fc.Churn(PREVIOUS, surrogate=Sigmoid(0.5))
+    given = fc.Churn(PREVIOUS, surrogate=fc.functions.Sigmoid(0.5))
     copied = clone(given).set_params(surrogate__scale=2.0)
     assert copied.previous is PREVIOUS
     assert given.surrogate.scale == 0.5

@@ -41,16 +41,16 @@ def test_every_constraint_takes_it(name):
     assert len(classifier.groups_) == 4
 
 
+OF_ONE_COLUMN = [
+    constraints.DemographicParity(0.05),
+    constraints.MinorityRate(0.48, minority="old=True"),
+    constraints.IntersectionalLossParity(0.05),
+    constraints.IntersectionalLossParity(0.05, membership="columns"),
+]
+
+
 @pytest.mark.cases(4)
-@pytest.mark.parametrize(
-    "constraint",
-    [
-        constraints.DemographicParity(0.05),
-        constraints.MinorityRate(0.48, minority="old=True"),
-        constraints.IntersectionalLossParity(0.05),
-        constraints.IntersectionalLossParity(0.05, membership="columns"),
-    ],
-)
+@pytest.mark.parametrize("constraint", OF_ONE_COLUMN)
 def test_a_missing_value_of_one_attribute_changes_no_other(constraint):
     table = GROUPS.assign(sex=GROUPS["sex"] == "f").astype(object)
     part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
@@ -85,18 +85,18 @@ def test_the_training_rows_are_the_reference_rows_by_default():
 OTHERS, SEX = X[250:], GROUPS["sex"].to_numpy()[250:]
 
 
+WRONG_REFERENCES = [
+    (OTHERS[:, :3], SEX, r"^reference: X has 3 features.*4"),
+    (OTHERS, SEX[1:], "reference_groups has 149 rows, reference has 150"),
+    (OTHERS, None, r"no groups: pass reference_groups.*sensitive_columns"),
+    (None, SEX, "reference_groups are given without reference"),
+    (None, None, "needs groups"),
+    (OTHERS, np.where(SEX == "f", None, SEX), "reference_groups has missing values"),
+]
+
+
 @pytest.mark.cases(6)
-@pytest.mark.parametrize(
-    ("Z", "sex", "message"),
-    [
-        (OTHERS[:, :3], SEX, r"^reference: X has 3 features.*4"),
-        (OTHERS, SEX[1:], "reference_groups has 149 rows, reference has 150"),
-        (OTHERS, None, r"no groups: pass reference_groups.*sensitive_columns"),
-        (None, SEX, "reference_groups are given without reference"),
-        (None, None, "needs groups"),
-        (OTHERS, np.where(SEX == "f", None, SEX), "reference_groups has missing values"),
-    ],
-)
+@pytest.mark.parametrize(("Z", "sex", "message"), WRONG_REFERENCES)
 def test_reference_rows_and_groups_that_do_not_fit(Z, sex, message):
     given, groups = {"reference": Z, "reference_groups": sex}, Y[:250] if sex is SEX else None
     with pytest.raises(ValueError, match=message):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from _support.labelled_rows import data
+from _support.labelled_rows import SEEDS, by_formula, data
 from _support.registry_of_objects import CONSTRAINTS as OBJECTS
 from _support.registry_of_objects import label, missing
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -47,6 +49,61 @@ COMPARED = [
         | constraints.QueryParity,
     )
 ]
+
+
+ASK_FOR_MORE = constraints.Churn | constraints.QueryParity  # than rows and groups
+MEASURED = [one for one in OBJECTS if getattr(one, "ranks", "") != "auto"]
+MEASURED = [one for one in MEASURED if not isinstance(one, ASK_FOR_MORE)]
+
+
+@pytest.mark.cases(20)
+@pytest.mark.parametrize("constraint", MEASURED, ids=label)
+@given(seed=SEEDS, n_groups=st.integers(2, 5), ties=st.booleans())
+def test_values_and_gaps_are_those_of_the_formulas(constraint, seed, n_groups, ties):
+    y, groups, weight, scores = data(seed, n_groups)
+    scores = scores.round(1) if ties else scores
+    scores[0] = 0.0  # which is no positive decision
+    term = constraint.bind(y, groups, weight)
+    for decisions, tested in ((False, term), (True, term.zero_one())):
+        asked = by_formula(constraint, y, groups, weight, scores, decisions=decisions)
+        own = tested.auxiliary_for(lambda own, tested=tested: tested.value(scores, own))
+        values = np.sort(tested.value(scores, own))
+        if len(values) == len(asked.excess):
+            assert_allclose(values, np.sort(asked.excess), atol=1e-8)
+        else:  # the formula has the largest of all pairs only
+            assert values[-1] == pytest.approx(max(asked.excess), abs=1e-6)
+        if not np.isnan(asked.gap):
+            assert tested.gap(scores, own).max() == pytest.approx(asked.gap, abs=1e-8)
+
+
+OVERALL = {"kappa": 0.1, "against": "overall"}
+OUTPUTS = [  # constraints on three groups, how many outputs they have, and the name of the largest
+    (constraints.DemographicParity(0.1), 6, "rate(f) - rate(b) <= 0.1"),
+    (constraints.DemographicParity(**OVERALL), 6, "rate(f) - rate(all) <= 0.1"),
+    (constraints.EqualOpportunity(0.1), 6, "rate(f | label +1) - rate(b | label +1) <= 0.1"),
+    (constraints.PredictiveEquality(0.1), 6, "rate(b | label -1) - rate(f | label -1) <= 0.1"),
+    (constraints.EqualizedOdds(**OVERALL), 12, "rate(f | label +1) - rate(all | label +1) <= 0.1"),
+    (constraints.DisparateImpact(0.9), 6, "0.9 * rate(f) - rate(b) <= 0"),
+    (constraints.ErrorRateParity(0.1), 6, "error(b) - error(f) <= 0.1"),
+    (constraints.BoundedGroupLoss(0.6, loss="logistic"), 3, "loss(b) <= 0.6"),
+    (constraints.GroupAUCParity(0.1), 6, "Pr(f > b) - 1/2 <= 0.1"),
+    (constraints.GroupAUCParity(**OVERALL), 6, "Pr(f > others) - 1/2 <= 0.1"),
+    (constraints.InterGroupAUCParity(0.1), 6, "Pr(f+ > d-) - Pr(d+ > f-) <= 0.1"),
+    (constraints.IntraGroupAUCParity(0.1), 6, "AUC(f) - AUC(b) <= 0.1"),
+    (constraints.IntraGroupAUCParity(**OVERALL), 6, "AUC(f) - AUC(others) <= 0.1"),
+]
+
+
+@pytest.mark.cases(len(OUTPUTS))
+@pytest.mark.parametrize(("constraint", "n_outputs", "largest"), OUTPUTS, ids=str)
+def test_outputs_have_the_names_of_what_they_compare(constraint, n_outputs, largest):
+    """Group f has much better scores of positives, and worse ones of negatives, b the opposite."""
+    y, groups, _, _ = data(3)
+    place = np.array([0.3, 0.8, 4.0])[np.unique(groups, return_inverse=True)[1]]
+    scores = place * np.where(y > 0, 1.0, -0.1)
+    term = constraint.bind(y, groups, np.ones(len(y)))
+    assert term.n_outputs == len(set(term.names)) == n_outputs
+    assert term.names[np.argmax(term.value(scores))] == largest
 
 
 def values(constraint, y, groups, weight, scores):

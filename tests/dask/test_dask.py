@@ -221,17 +221,17 @@ def test_bad_collections(rows):
         fitted.predict(X)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")},
-            r"pairs of rows.*surrogate='quadratic'.*fairconstrained\.FairLogisticClassifier",
-        ),
-        ({"loss": PairwiseLoss("logistic")}, r"pairs of rows.*PairwiseLoss, loss='quadratic'"),
-        ({"loss": "partial_auc"}, "not a sum over rows.*TopPairs"),
-    ],
-)
+NEED_ALL_ROWS = [
+    (
+        {"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")},
+        r"pairs of rows.*surrogate='quadratic'.*fairconstrained\.FairLogisticClassifier",
+    ),
+    ({"loss": PairwiseLoss("logistic")}, r"pairs of rows.*PairwiseLoss, loss='quadratic'"),
+    ({"loss": "partial_auc"}, "not a sum over rows.*TopPairs"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), NEED_ALL_ROWS)
 def test_options_that_need_all_rows_raise(rows, options, message):
     X, y, groups, _ = rows
     dX, dy, dgroups = arrays(X, y, groups)

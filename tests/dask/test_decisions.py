@@ -238,28 +238,28 @@ def given():
     return FairLogisticClassifier().fit(X, y, sensitive_features=groups), X, y, weight
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda y: y.astype(str), r"y has the label '0', which is not among the classes \[0, 1\]"),
-        (lambda y: 2 * y - 1, r"y has the label -1, which is not among the classes \[0, 1\]"),
-        (lambda y: da.where(AT_700, np.nan, y), "y has missing"),
-    ],
-)
+OTHER_LABELS = [
+    (lambda y: y.astype(str), r"y has the label '0', which is not among the classes \[0, 1\]"),
+    (lambda y: 2 * y - 1, r"y has the label -1, which is not among the classes \[0, 1\]"),
+    (lambda y: da.where(AT_700, np.nan, y), "y has missing"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), OTHER_LABELS)
 def test_labels_are_those_of_the_fit(given, change, message):
     model, X, y, _ = given
     with pytest.raises(ValueError, match=message):
         model.score(X, change(y))
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (np.nan, "sample_weight contains NaN or infinity"),
-        (np.inf, "sample_weight contains NaN or infinity"),
-        (-1.0, "Negative values in data passed to `sample_weight`"),
-    ],
-)
+WRONG_WEIGHTS = [
+    (np.nan, "sample_weight contains NaN or infinity"),
+    (np.inf, "sample_weight contains NaN or infinity"),
+    (-1.0, "Negative values in data passed to `sample_weight`"),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), WRONG_WEIGHTS)
 def test_weights_are_finite_and_not_negative(given, value, message):
     model, X, y, weight = given
     with pytest.raises(ValueError, match=message):

@@ -53,18 +53,18 @@ def test_features_and_groups_are_those_of_the_estimator(X, hidden):
         assert_array_equal(*map(np.asarray, dense))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (FRAME.assign(a=[1.0, np.nan, 2.0]), "contains NaN"),
-        (FRAME.assign(a=[1.0, np.inf, 2.0]), "contains infinity"),
-        (FRAME[["b", "sex", "a"]], "feature names should match"),
-        (FRAME.drop(columns="b"), "feature names should match"),
-        (FRAME.assign(a=["x", "y", "z"]), "'a'"),
-        (FRAME.assign(a=pd.to_datetime(["2020-01-01"] * 3)), "dates or times"),
-        (FRAME.assign(a=[1e200, 0.0, 1.0]), "'a'"),
-    ],
-)
+WRONG_ROWS = [
+    (FRAME.assign(a=[1.0, np.nan, 2.0]), "contains NaN"),
+    (FRAME.assign(a=[1.0, np.inf, 2.0]), "contains infinity"),
+    (FRAME[["b", "sex", "a"]], "feature names should match"),
+    (FRAME.drop(columns="b"), "feature names should match"),
+    (FRAME.assign(a=["x", "y", "z"]), "'a'"),
+    (FRAME.assign(a=pd.to_datetime(["2020-01-01"] * 3)), "dates or times"),
+    (FRAME.assign(a=[1e200, 0.0, 1.0]), "'a'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG_ROWS)
 def test_errors_are_those_of_rows_in_memory(wrong, message):
     _, _, reader = reader_of(FRAME)
     with pytest.raises(ValueError, match=message):
@@ -93,7 +93,6 @@ assert not wrong, wrong
 def test_workers_do_not_import_scikit_learn(tmp_path):
     """Preparing a partition of numbers, making its shard and a round."""
     cloudpickle = pytest.importorskip("cloudpickle")
-    pytest.importorskip("distributed")
     from fairconstrained.dask._rows import packed
     from fairconstrained.shards.sums import statistics
 

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 import fairconstrained as fc
-from fairconstrained.functions import Sigmoid
 
 N = 200
 X, Y, GROUPS = fc.make_biased_classification(N, 4, gap=0.4, random_state=0)
@@ -114,7 +113,7 @@ def test_features_that_are_not_checked_end_the_fit():
         fit(X)
 
 
-class Undefined(Sigmoid):
+class Undefined(fc.functions.Sigmoid):
     def value(self, t):
         return np.full_like(t, np.nan)
 
@@ -154,14 +153,14 @@ def test_constant_columns_of_a_sparse_matrix():
     assert np.isfinite(clf.coef_).all() and np.isfinite(clf.feature_scale_).all()
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (X[:, 0].argsort() // 2 / 7, r"100 groups of 200 rows, 2\.0 rows.*pd\.cut"),
-        ([f"p{k // 4}" for k in range(N)], r"50 groups of 200 rows, 4\.0 .*merge groups"),
-        (np.column_stack([np.arange(N) % 5, np.arange(N) // 10]), r"pd\.cut"),
-    ],
-)
+MANY_GROUPS = [
+    (X[:, 0].argsort() // 2 / 7, r"100 groups of 200 rows, 2\.0 rows.*pd\.cut"),
+    ([f"p{k // 4}" for k in range(N)], r"50 groups of 200 rows, 4\.0 .*merge groups"),
+    (np.column_stack([np.arange(N) % 5, np.arange(N) // 10]), r"pd\.cut"),
+]
+
+
+@pytest.mark.parametrize(("groups", "message"), MANY_GROUPS)
 def test_many_groups_warn(groups, message):
     with pytest.warns(fc.InputWarning, match=message):
         fit(groups=groups, kappa=1.0, max_iter=1, tol=10.0)

@@ -143,8 +143,6 @@ def test_certain_probabilities_are_groups(data):
 
 @pytest.mark.parametrize("clf", MODELS, ids=lambda clf: f"{type(clf).__name__}")
 def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
-    if isinstance(clf, fc.FairBoostingClassifier):
-        pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     X, y, groups, P = data
     clf.fit(X, y, sensitive_features=pd.DataFrame(P, columns=["a", "b"]))
     decided = clf.predict(X)
@@ -241,21 +239,21 @@ def test_a_proxy_that_knows_nothing_is_warned_of():
 SURE = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
 
 
-@pytest.mark.parametrize(
-    ("P", "columns", "options", "message"),
-    [
-        ([[0.5, 0.6]], ["a", "b"], {}, "sum to 1"),
-        ([[1.5, -0.5]], ["a", "b"], {}, "probabilities >= 0"),
-        ([[1.0]], ["a"], {}, "at least two groups"),
-        ([[0.5, 0.5]], None, {}, "as many names in columns"),
-        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"known": ["a", "c"]}, "known must have"),
-        (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
-        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
-        (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
-        ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "2 columns of the name 'a'"),
-        ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"given": [[1], [2]]}, "pass known"),
-    ],
-)
+NO_PROBABILITIES = [
+    ([[0.5, 0.6]], ["a", "b"], {}, "sum to 1"),
+    ([[1.5, -0.5]], ["a", "b"], {}, "probabilities >= 0"),
+    ([[1.0]], ["a"], {}, "at least two groups"),
+    ([[0.5, 0.5]], None, {}, "as many names in columns"),
+    ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"known": ["a", "c"]}, "known must have"),
+    (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
+    (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
+    (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
+    ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "2 columns of the name 'a'"),
+    ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"given": [[1], [2]]}, "pass known"),
+]
+
+
+@pytest.mark.parametrize(("P", "columns", "options", "message"), NO_PROBABILITIES)
 def test_what_are_no_probabilities_is_refused(P, columns, options, message):
     with pytest.raises(ValueError, match=message):
         fc.GroupProbabilities(P, columns, **options)
@@ -276,15 +274,14 @@ def test_what_needs_the_group_of_every_row_is_refused(data):
         rate_gaps(y, y, sensitive_features=fc.with_strata(some, groups))
 
 
-@pytest.mark.parametrize(
-    ("package", "clf"),
-    [
-        ("lightgbm", fc.FairBoostingClassifier(early_stopping=True, random_state=0)),
-        ("torch", fc.FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=20, random_state=0)),
-    ],
-)
-def test_rows_for_validation_have_no_copy_among_the_others(data, package, clf):
-    pytest.importorskip(package)
+STOPPING = [
+    fc.FairBoostingClassifier(early_stopping=True, random_state=0),
+    fc.FairNetworkClassifier(hidden_layer_sizes=(4,), max_epochs=20, random_state=0),
+]
+
+
+@pytest.mark.parametrize("clf", STOPPING)
+def test_rows_for_validation_have_no_copy_among_the_others(data, clf):
     X, y, _, P = data
     fit = clf.bind(X, y, sensitive_features=fc.GroupProbabilities(P, ["a", "b"]))
     trained, others = (np.unique(rows.positions) for rows in fit.split)

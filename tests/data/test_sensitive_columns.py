@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import fairconstrained as fc
-from fairconstrained.functions.losses import Logistic
 
 FEATURES = list("abc")
 
@@ -44,10 +43,11 @@ def model():
     return fitted(TABLE, sensitive_columns=["sex"])
 
 
+WAYS = ["sex", ["sex"], ("sex",), pd.Index(["sex"]), 1, [1], [-3], np.array([1])]
+
+
 @pytest.mark.cases(8)
-@pytest.mark.parametrize(
-    "way", ["sex", ["sex"], ("sex",), pd.Index(["sex"]), 1, [1], [-3], np.array([1])], ids=repr
-)
+@pytest.mark.parametrize("way", WAYS, ids=repr)
 def test_equivalent_arguments(model, way):
     clf = fitted(TABLE, sensitive_columns=way)
     assert_same(clf, model)
@@ -221,7 +221,7 @@ def test_the_objective_is_that_of_the_expanded_features(table):
     plain = fc.FairLogisticClassifier(None, alpha=1e-9).fit(crossed, y)
     assert_allclose(fit.objective_, plain.objective_, rtol=1e-4)
     margins = (2.0 * y - 1.0) * fit.decision_function(X)
-    assert_allclose(fit.objective_, Logistic().value(margins).mean(), rtol=1e-5)
+    assert_allclose(fit.objective_, fc.functions.Logistic().value(margins).mean(), rtol=1e-5)
     assert fit.objective_ < 0.98 * fc.FairLogisticClassifier(None).fit(numbers, y).objective_
 
 

@@ -10,18 +10,17 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 from scipy import sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+import fairconstrained as fc
 from fairconstrained.datasets import _fetch as datasets
-from fairconstrained.datasets import (
-    fetch_a9a,
-    fetch_adult,
-    fetch_bank,
-    fetch_communities,
-    fetch_compas,
-    fetch_law_school,
-    fetch_mslr,
-)
 
-FETCHERS = [fetch_a9a, fetch_adult, fetch_bank, fetch_communities, fetch_compas, fetch_law_school]
+FETCHERS = [
+    fc.datasets.fetch_a9a,
+    fc.datasets.fetch_adult,
+    fc.datasets.fetch_bank,
+    fc.datasets.fetch_communities,
+    fc.datasets.fetch_compas,
+    fc.datasets.fetch_law_school,
+]
 N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
 
 
@@ -42,25 +41,25 @@ def openml(monkeypatch):
 # Real data: sizes and rates are those of the README in the data folder, measured independently.
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "options", "shape", "rate"),
-    [
-        (fetch_a9a, {}, (32561, 123), 0.2408),
-        (fetch_a9a, {"subset": "test"}, (16281, 123), 0.2362),
-        (fetch_a9a, {"subset": "all"}, (48842, 123), 0.2393),
-        (fetch_adult, {}, (48842, 14), 0.2393),
-        (fetch_adult, {"subset": "train"}, (32561, 14), 0.2408),
-        (fetch_adult, {"subset": "test"}, (16281, 14), 0.2362),
-        (fetch_bank, {}, (45211, 16), 0.1170),
-        (fetch_bank, {"version": "full"}, (45211, 16), 0.1170),
-        (fetch_bank, {"version": "additional"}, (41188, 20), 0.1127),
-        (fetch_communities, {}, (1994, 99), 0.2924),
-        (fetch_communities, {"drop_missing": False}, (1994, 122), 0.2924),
-        (fetch_compas, {}, (6172, 9), 0.4551),
-        (fetch_compas, {"filtered": False}, (7214, 9), 0.4507),
-        (fetch_law_school, {}, (20798, 11), 0.8897),
-    ],
-)
+SIZES_AND_RATES = [
+    (fc.datasets.fetch_a9a, {}, (32561, 123), 0.2408),
+    (fc.datasets.fetch_a9a, {"subset": "test"}, (16281, 123), 0.2362),
+    (fc.datasets.fetch_a9a, {"subset": "all"}, (48842, 123), 0.2393),
+    (fc.datasets.fetch_adult, {}, (48842, 14), 0.2393),
+    (fc.datasets.fetch_adult, {"subset": "train"}, (32561, 14), 0.2408),
+    (fc.datasets.fetch_adult, {"subset": "test"}, (16281, 14), 0.2362),
+    (fc.datasets.fetch_bank, {}, (45211, 16), 0.1170),
+    (fc.datasets.fetch_bank, {"version": "full"}, (45211, 16), 0.1170),
+    (fc.datasets.fetch_bank, {"version": "additional"}, (41188, 20), 0.1127),
+    (fc.datasets.fetch_communities, {}, (1994, 99), 0.2924),
+    (fc.datasets.fetch_communities, {"drop_missing": False}, (1994, 122), 0.2924),
+    (fc.datasets.fetch_compas, {}, (6172, 9), 0.4551),
+    (fc.datasets.fetch_compas, {"filtered": False}, (7214, 9), 0.4507),
+    (fc.datasets.fetch_law_school, {}, (20798, 11), 0.8897),
+]
+
+
+@pytest.mark.parametrize(("fetcher", "options", "shape", "rate"), SIZES_AND_RATES)
 def test_sizes_and_rates(data_folder, fetcher, options, shape, rate):
     bunch = fetcher(**options)
     assert bunch.data.shape == shape
@@ -85,7 +84,7 @@ def test_sizes_and_rates(data_folder, fetcher, options, shape, rate):
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("fetcher", [fetch_compas, fetch_a9a])
+@pytest.mark.parametrize("fetcher", [fc.datasets.fetch_compas, fc.datasets.fetch_a9a])
 def test_return_X_y(data_folder, fetcher):
     bunch = fetcher()
     X, y = fetcher(return_X_y=True)
@@ -98,7 +97,7 @@ def test_return_X_y(data_folder, fetcher):
 
 def test_adult(data_folder):
     raw = pd.read_csv(data_folder / "adult.csv.gz")
-    bunch = fetch_adult()
+    bunch = fc.datasets.fetch_adult()
     assert_array_equal(bunch.split, raw["split"])
     assert_array_equal(bunch.target, raw["income"] == ">50K")
     assert list(bunch.sensitive_features.columns) == ["sex", "race"]
@@ -106,14 +105,14 @@ def test_adult(data_folder):
     assert "?" not in bunch.data["workclass"].cat.categories
     # Numbers stay numbers, and parts have the levels of all rows.
     assert bunch.data["education-num"].dtype.kind == "i"
-    test = fetch_adult(subset="test")
+    test = fc.datasets.fetch_adult(subset="test")
     assert (test.split == "test").all()
     part = bunch.data[bunch.split == "test"].reset_index(drop=True)
     assert_frame_equal(test.data, part)
 
 
 def test_a9a(data_folder):
-    bunch = fetch_a9a()
+    bunch = fc.datasets.fetch_a9a()
     assert sp.issparse(bunch.data) and bunch.data.format == "csr"
     expected, labels = load_svmlight_file(data_folder / "a9a.svmlight.gz", n_features=123)
     assert abs(bunch.data - expected).nnz == 0
@@ -122,25 +121,25 @@ def test_a9a(data_folder):
     assert bunch.sensitive_features.name == "sex"
 
 
+SHARES_OF_GROUPS = [
+    (fc.datasets.fetch_adult, {}, "sex", "Male", 0.6685),
+    (fc.datasets.fetch_a9a, {}, None, "Male", 0.6692),
+    (fc.datasets.fetch_a9a, {"subset": "test"}, None, "Male", 0.6670),
+    (fc.datasets.fetch_bank, {"version": "full"}, "age", "25-60", 0.9558),
+    (fc.datasets.fetch_bank, {"version": "full"}, "marital", "single", 0.2829),
+    (fc.datasets.fetch_bank, {"version": "additional"}, "age", "25-60", 0.9520),
+    (fc.datasets.fetch_bank, {"version": "additional"}, "marital", "single", 0.2809),
+    (fc.datasets.fetch_compas, {}, "race", "Caucasian", 2103 / 6172),
+    (fc.datasets.fetch_compas, {}, "race", "African-American", 3175 / 6172),
+    (fc.datasets.fetch_compas, {"filtered": False}, "sex", "Male", 0.8066),
+    (fc.datasets.fetch_law_school, {}, "race", "White", 0.8410),
+    (fc.datasets.fetch_law_school, {}, "male", 1, 0.5614),
+    (fc.datasets.fetch_communities, {}, None, "high", 0.4865),
+]
+
+
 @pytest.mark.cases(14)
-@pytest.mark.parametrize(
-    ("fetcher", "options", "column", "group", "share"),
-    [
-        (fetch_adult, {}, "sex", "Male", 0.6685),
-        (fetch_a9a, {}, None, "Male", 0.6692),
-        (fetch_a9a, {"subset": "test"}, None, "Male", 0.6670),
-        (fetch_bank, {"version": "full"}, "age", "25-60", 0.9558),
-        (fetch_bank, {"version": "full"}, "marital", "single", 0.2829),
-        (fetch_bank, {"version": "additional"}, "age", "25-60", 0.9520),
-        (fetch_bank, {"version": "additional"}, "marital", "single", 0.2809),
-        (fetch_compas, {}, "race", "Caucasian", 2103 / 6172),
-        (fetch_compas, {}, "race", "African-American", 3175 / 6172),
-        (fetch_compas, {"filtered": False}, "sex", "Male", 0.8066),
-        (fetch_law_school, {}, "race", "White", 0.8410),
-        (fetch_law_school, {}, "male", 1, 0.5614),
-        (fetch_communities, {}, None, "high", 0.4865),
-    ],
-)
+@pytest.mark.parametrize(("fetcher", "options", "column", "group", "share"), SHARES_OF_GROUPS)
 def test_shares_of_groups(data_folder, fetcher, options, column, group, share):
     groups = fetcher(**options).sensitive_features
     groups = groups if column is None else groups[column]
@@ -148,7 +147,7 @@ def test_shares_of_groups(data_folder, fetcher, options, column, group, share):
 
 
 def test_bank(data_folder):
-    data = fetch_bank().data
+    data = fc.datasets.fetch_bank().data
     assert "unknown" in data["job"].cat.categories
     assert not data.isna().any(axis=None)
     assert data["duration"].dtype.kind == "i"
@@ -156,10 +155,10 @@ def test_bank(data_folder):
 
 def test_communities(data_folder):
     raw = pd.read_csv(data_folder / "communities.csv.gz")
-    bunch = fetch_communities()
+    bunch = fc.datasets.fetch_communities()
     assert_array_equal(bunch.target, raw["ViolentCrimesPerPop"] > 0.28)
     assert not bunch.data.isna().any(axis=None)
-    everything = fetch_communities(drop_missing=False).data
+    everything = fc.datasets.fetch_communities(drop_missing=False).data
     assert everything["OtherPerCap"].isna().sum() == 1
     assert everything["PolicCars"].isna().sum() == 1675
     assert {dtype.kind for dtype in everything.dtypes} == {"f"}
@@ -184,20 +183,20 @@ def test_file_with_another_separator(monkeypatch, tmp_path):
     pd.DataFrame({"age": [30], "y": ["no"]}).to_csv(file, sep=";", index=False)
     monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path))
     with pytest.raises(ValueError, match=r"bank-full.csv.gz must be comma-separated.*'age;y'"):
-        fetch_bank()
+        fc.datasets.fetch_bank()
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "options", "message"),
-    [
-        (fetch_adult, {"subset": "both"}, r"'subset' parameter .*'train'.* Got 'both'"),
-        (fetch_a9a, {"subset": None}, r"'subset' parameter .* Got None"),
-        (fetch_bank, {"version": 2}, r"'version' parameter .*'additional'.* Got 2"),
-        (fetch_adult, {"return_X_y": "yes"}, "'return_X_y' parameter .* Got 'yes'"),
-        (fetch_compas, {"filtered": None}, "'filtered' parameter .* Got None"),
-        (fetch_communities, {"drop_missing": 2}, "'drop_missing' parameter .* Got 2"),
-    ],
-)
+INVALID_OPTIONS = [
+    (fc.datasets.fetch_adult, {"subset": "both"}, r"'subset' parameter .*'train'.* Got 'both'"),
+    (fc.datasets.fetch_a9a, {"subset": None}, r"'subset' parameter .* Got None"),
+    (fc.datasets.fetch_bank, {"version": 2}, r"'version' parameter .*'additional'.* Got 2"),
+    (fc.datasets.fetch_adult, {"return_X_y": "yes"}, "'return_X_y' parameter .* Got 'yes'"),
+    (fc.datasets.fetch_compas, {"filtered": None}, "'filtered' parameter .* Got None"),
+    (fc.datasets.fetch_communities, {"drop_missing": 2}, "'drop_missing' parameter .* Got 2"),
+]
+
+
+@pytest.mark.parametrize(("fetcher", "options", "message"), INVALID_OPTIONS)
 def test_invalid_options_raise(fetcher, options, message):
     with pytest.raises(ValueError, match=message):
         fetcher(**options)
@@ -232,7 +231,7 @@ def adult_like(test_first):
 @pytest.mark.parametrize("test_first", [True, False])
 def test_openml_adult(openml, test_first):
     openml.answer = adult_like(test_first)
-    bunch = fetch_adult(data_home="cache")
+    bunch = fc.datasets.fetch_adult(data_home="cache")
     assert openml.asked == {"name": "adult", "version": 2, "data_home": "cache", "as_frame": True}
     assert_array_equal(bunch.data["capital-gain"], np.arange(N_TRAIN + N_TEST))
     assert (bunch.target.name, bunch.target.sum()) == ("income", TRAIN_POSITIVES + TEST_POSITIVES)
@@ -240,7 +239,7 @@ def test_openml_adult(openml, test_first):
     assert bunch.data["workclass"].isna().sum() == len(range(0, N_TRAIN + N_TEST, 7))
     assert list(bunch.data["sex"].cat.categories) == ["Female", "Male"]
     assert list(bunch.sensitive_features.columns) == ["sex", "race"]
-    test = fetch_adult(subset="test")
+    test = fc.datasets.fetch_adult(subset="test")
     assert_array_equal(test.data["capital-gain"], np.arange(N_TRAIN, N_TRAIN + N_TEST))
 
 
@@ -249,7 +248,7 @@ def test_openml_adult_with_unknown_order(openml):
     openml.answer.target = openml.answer.target.sort_values(ignore_index=True)
     said = r"32561 training rows, 7841 of them positive.*found 48842"
     with pytest.raises(ValueError, match=said):
-        fetch_adult()
+        fc.datasets.fetch_adult()
 
 
 def test_openml_bank_has_column_names(openml):
@@ -259,7 +258,7 @@ def test_openml_bank_has_column_names(openml):
     openml.answer = SimpleNamespace(
         data=pd.DataFrame(table), target=pd.Series(pd.Categorical(["1", "2"]), name="Class")
     )
-    bunch = fetch_bank()
+    bunch = fc.datasets.fetch_bank()
     assert openml.asked == {"data_id": 1461, "data_home": None, "as_frame": True}
     names = "age job marital education default balance housing loan contact day month duration "
     names += "campaign pdays previous poutcome"
@@ -281,12 +280,12 @@ def test_openml_communities(openml):
     )
     rate = pd.Series(np.arange(10) / 10, name="ViolentCrimesPerPop")
     openml.answer = SimpleNamespace(data=frame, target=rate)
-    bunch = fetch_communities()
+    bunch = fc.datasets.fetch_communities()
     assert openml.asked == {"name": "us_crime", "version": 1, "data_home": None, "as_frame": True}
     assert bunch.feature_names == ["racepctblack"]
     assert bunch.target.tolist() == [0] * 7 + [1] * 3
     assert bunch.sensitive_features.tolist() == ["low"] * 7 + ["high"] * 3
-    assert fetch_communities(drop_missing=False).data["OtherPerCap"].dtype.kind == "f"
+    assert fc.datasets.fetch_communities(drop_missing=False).data["OtherPerCap"].dtype.kind == "f"
 
 
 def test_openml_a9a(openml):
@@ -296,7 +295,7 @@ def test_openml_a9a(openml):
     data[:, 71] = (~male)[:, None]
     data[:, 72] = male[:, None]
     openml.answer = SimpleNamespace(data=data.tocsr(), target=label.astype(object))
-    bunch = fetch_a9a(subset="all")
+    bunch = fc.datasets.fetch_a9a(subset="all")
     assert openml.asked == {"name": "a9a", "version": 1, "data_home": None, "as_frame": False}
     assert bunch.data.shape == (len(label), 123)
     assert bunch.target[:N_TRAIN].sum() == TRAIN_POSITIVES
@@ -304,13 +303,17 @@ def test_openml_a9a(openml):
     assert bunch.feature_names[-1] == "x123"
     openml.answer.data = sp.csr_matrix((len(label), 123))
     with pytest.raises(ValueError, match="features 72"):
-        fetch_a9a()
+        fc.datasets.fetch_a9a()
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "options"),
-    [(fetch_compas, {}), (fetch_law_school, {}), (fetch_bank, {"version": "additional"})],
-)
+NOT_ON_OPENML = [
+    (fc.datasets.fetch_compas, {}),
+    (fc.datasets.fetch_law_school, {}),
+    (fc.datasets.fetch_bank, {"version": "additional"}),
+]
+
+
+@pytest.mark.parametrize(("fetcher", "options"), NOT_ON_OPENML)
 def test_not_on_openml(openml, fetcher, options):
     advice = r"OpenML has no usable copy.*\.csv\.gz.*FAIRCONSTRAINED_DATA.*https://"
     with pytest.raises(FileNotFoundError, match=advice):
@@ -325,7 +328,7 @@ def test_no_network(monkeypatch):
     monkeypatch.delenv("FAIRCONSTRAINED_DATA", raising=False)
     monkeypatch.setattr(datasets, "fetch_openml", unreachable)
     with pytest.raises(OSError, match="no route") as caught:
-        fetch_adult()
+        fc.datasets.fetch_adult()
     assert "FAIRCONSTRAINED_DATA" in caught.value.__notes__[0]
 
 
@@ -337,9 +340,9 @@ def test_folder_and_openml_give_equal_data(data_folder, openml, monkeypatch):
     raw[text] = raw[text].astype("category")
     target = raw.pop("income").rename("class")
     openml.answer = SimpleNamespace(data=raw, target=target)
-    from_openml = fetch_adult()
+    from_openml = fc.datasets.fetch_adult()
     monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(data_folder))
-    from_folder = fetch_adult()
+    from_folder = fc.datasets.fetch_adult()
     assert_frame_equal(from_openml.data, from_folder.data)
     assert_series_equal(from_openml.target, from_folder.target)
     assert_frame_equal(from_openml.sensitive_features, from_folder.sensitive_features)
@@ -352,7 +355,7 @@ def test_mslr(tmp_path):
     path = tmp_path / "train.txt"
     lines = [f"{k % 3} qid:{k // 4} 1:{k}.5 132:{k} 136:0\n" for k in range(10)]
     path.write_text("".join(lines))
-    bunch = fetch_mslr(path)
+    bunch = fc.datasets.fetch_mslr(path)
     assert bunch.data.shape == (10, len(bunch.feature_names)) == (10, 136)
     assert_array_equal(bunch.data[:, 0].toarray()[:, 0], np.arange(10) + 0.5)
     assert bunch.target.tolist() == [0, 1, 2] * 3 + [0]
@@ -365,7 +368,7 @@ def test_mslr_of_another_form(tmp_path, line):
     path = tmp_path / "train.txt"
     path.write_text(line + "\n")
     with pytest.raises(ValueError, match=r"query|137 features|convert") as caught:
-        fetch_mslr(path)
+        fc.datasets.fetch_mslr(path)
     assert "path=" in caught.value.__notes__[0] and "LETOR" in caught.value.__notes__[0]
     with pytest.raises(FileNotFoundError, match=r"path: there is no file.*https://"):
-        fetch_mslr(tmp_path / "absent.txt")
+        fc.datasets.fetch_mslr(tmp_path / "absent.txt")

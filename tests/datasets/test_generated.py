@@ -6,15 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairRanker, make_biased_ranking
-from fairconstrained.datasets import make_biased_classification
-from fairconstrained.metrics import query_parity_difference
+import fairconstrained as fc
 
 
 @pytest.mark.parametrize("generated", [None, 600])
 def test_every_query_has_enough_documents_of_each_kind(generated):
     options = {"min_positives": 6, "n_generated": generated, "random_state": 1}
-    X, y, query, groups = make_biased_ranking(40, 5, **options)
+    X, y, query, groups = fc.make_biased_ranking(40, 5, **options)
     assert X.shape == (len(y), 5)
     assert_array_equal(np.unique(query), np.arange(40))
     assert np.all(np.diff(query) >= 0)
@@ -24,7 +22,7 @@ def test_every_query_has_enough_documents_of_each_kind(generated):
 
 
 def test_the_share_of_positives_is_as_asked_for():
-    _, y, _, groups = make_biased_ranking(
+    _, y, _, groups = fc.make_biased_ranking(
         400, 6, positives=0.3, min_positives=1, n_documents=80, random_state=0
     )
     assert y.mean() == pytest.approx(0.3, abs=0.02)
@@ -33,8 +31,8 @@ def test_the_share_of_positives_is_as_asked_for():
 
 def test_context_is_the_group_and_the_means_of_the_query():
     options = {"max_documents": 20, "random_state": 3}
-    plain, y, query, groups = make_biased_ranking(10, 4, **options)
-    X, *others = make_biased_ranking(10, 4, context=True, **options)
+    plain, y, query, groups = fc.make_biased_ranking(10, 4, **options)
+    X, *others = fc.make_biased_ranking(10, 4, context=True, **options)
     for one, other in zip(others, (y, query, groups), strict=True):
         assert_array_equal(one, other)
     assert X.shape[1] == 9
@@ -47,10 +45,10 @@ def test_context_is_the_group_and_the_means_of_the_query():
 def test_rankers_without_constraints_differ_more_where_weights_depend_on_the_group():
     gaps = []
     for effect in (0.0, 0.7):
-        X, y, query, groups = make_biased_ranking(80, 4, group_effect=effect, random_state=0)
-        scores = FairRanker(constraint=None).fit(X, y, query=query).predict(X)
+        X, y, query, groups = fc.make_biased_ranking(80, 4, group_effect=effect, random_state=0)
+        scores = fc.FairRanker(constraint=None).fit(X, y, query=query).predict(X)
         members = {"query": query, "sensitive_features": groups}
-        gaps.append(query_parity_difference(y, scores, quantile=0.9, **members))
+        gaps.append(fc.metrics.query_parity_difference(y, scores, quantile=0.9, **members))
     assert gaps[1] > gaps[0] + 0.1
 
 
@@ -62,28 +60,33 @@ BAD |= {"context": "yes", "random_state": "a"}
 @pytest.mark.parametrize(("argument", "value"), BAD.items())
 def test_bad_arguments_are_named(argument, value):
     with pytest.raises(ValueError, match=rf"'{argument}' parameter|{argument} must"):
-        make_biased_ranking(**{"n_queries": 20, "n_features": 3, argument: value})
+        fc.make_biased_ranking(**{"n_queries": 20, "n_features": 3, argument: value})
 
 
 def test_too_few_queries_is_an_error_that_has_their_number():
     with pytest.raises(ValueError, match=r"n_queries=20: only \d+ of 20 generated queries"):
-        make_biased_ranking(20, 3, n_documents=10, n_generated=20, random_state=0)
+        fc.make_biased_ranking(20, 3, n_documents=10, n_generated=20, random_state=0)
     with pytest.raises(ValueError, match=r"only 0 of .* Raise n_generated or n_documents"):
-        make_biased_ranking(20, 3, n_documents=2, min_positives=30, random_state=0)
+        fc.make_biased_ranking(20, 3, n_documents=2, min_positives=30, random_state=0)
 
 
 def group_rates(positive, groups):
     return np.bincount(groups, weights=positive) / np.bincount(groups)
 
 
+RATES_OF_GAPS = [
+    (0.2, [0.4, 0.6]),
+    (0.6, [0.2, 0.5, 0.8]),
+    (0.3, [0.35, 0.45, 0.55, 0.65]),
+    (0.0, [0.5, 0.5]),
+]
+
+
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(
-    ("gap", "rates"),
-    [(0.2, [0.4, 0.6]), (0.6, [0.2, 0.5, 0.8]), (0.3, [0.35, 0.45, 0.55, 0.65]), (0.0, [0.5, 0.5])],
-)
+@pytest.mark.parametrize(("gap", "rates"), RATES_OF_GAPS)
 def test_bayes_classifier_has_the_given_gap(gap, rates, sparse):
     options = {"sparse": sparse, "return_coef": True, "random_state": 0}
-    X, _, groups, coef = make_biased_classification(
+    X, _, groups, coef = fc.make_biased_classification(
         200_000, gap=gap, n_groups=len(rates), **options
     )
     # Five standard deviations of a rate over a group of at least 50,000 are 0.011.
@@ -91,7 +94,7 @@ def test_bayes_classifier_has_the_given_gap(gap, rates, sparse):
 
 
 def test_labels_follow_the_model():
-    X, y, groups, coef = make_biased_classification(
+    X, y, groups, coef = fc.make_biased_classification(
         200_000, gap=0.5, class_sep=3.0, flip_y=0.1, return_coef=True, random_state=1
     )
     expected = 0.1 + 0.8 / (1 + np.exp(-3.0 * (X @ coef)))
@@ -113,7 +116,7 @@ def test_labels_follow_the_model():
 def test_any_valid_arguments_give_finite_data(
     n_samples, n_features, n_groups, gap, flip_y, sparse, seed
 ):
-    X, y, groups = make_biased_classification(
+    X, y, groups = fc.make_biased_classification(
         n_samples,
         n_features,
         n_groups=n_groups,

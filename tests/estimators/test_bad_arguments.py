@@ -15,7 +15,6 @@ from _support.bad_values import GROUPS, N, X, Y
 
 import fairconstrained as fc
 from fairconstrained import metrics, solvers
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 
 LIGHTGBM, TORCH = (importlib.util.find_spec(name) for name in ("lightgbm", "torch"))
 MODEL = fc.FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
@@ -73,12 +72,6 @@ def thresholds(name, value):
 
 def fair(kind):
     return lambda name, value: fitted(kind, name, value, sensitive_features=GROUPS)
-
-
-def of(kind, own):
-    """Return the values for every parameter of a classifier, of its own and of all."""
-    table = bad.FAIR | own
-    return {key: table[key] for key in inspect.signature(kind).parameters if key in table}
 
 
 def path(name, value):
@@ -140,26 +133,28 @@ OF_LABELS = (
 )  # fmt: skip
 UNLABELLED = {"impact_ratios", "score_impact_ratios"}  # labels may be None
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
+ESTIMATORS = [getattr(fc, name) for name in fc.__all__ if hasattr(getattr(fc, name), "fit")]
+NOT_INSTALLED = {"FairBoostingClassifier": LIGHTGBM, "FairNetworkClassifier": TORCH}
+CALLS = {
+    "NeymanPearsonClassifier": lambda *bad: fitted(fc.NeymanPearsonClassifier, *bad),
+    "FairRanker": ranker,
+    "FairThresholds": thresholds,
+}
+OF_ROWS = {
+    "FairLogisticClassifier": ROWS,
+    "FairLogisticClassifierCV": ROWS,
+    "NeymanPearsonClassifier": {k: v for k, v in ROWS.items() if k != "sensitive_features"},
+    "FairRanker": bad.OF_RANKERS,
+}
 TABLES = {
-    "FairLogisticClassifier": (fair(fc.FairLogisticClassifier), bad.FAIR | ROWS),
-    "FairHingeClassifier": (fair(fc.FairHingeClassifier), bad.FAIR),
-    "FairLogisticClassifierCV": (
-        fair(fc.FairLogisticClassifierCV),
-        {k: v for k, v in (bad.FAIR | ROWS | bad.OWN_CV).items() if k != "kappa"},  # not in fit
-    ),
-    "NeymanPearsonClassifier": (
-        lambda name, value: fitted(fc.NeymanPearsonClassifier, name, value),
-        bad.NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
-    ),
     **{
-        kind.__name__: (fair(kind), of(kind, own))
-        for kind, own, installed in (
-            (fc.FairBoostingClassifier, bad.TREES, LIGHTGBM),
-            (fc.FairNetworkClassifier, bad.NETWORK, TORCH),
+        kind.__name__: (
+            CALLS.get(kind.__name__, fair(kind)),
+            bad.of_estimator(kind) | OF_ROWS.get(kind.__name__, {}),
         )
-        if installed
+        for kind in ESTIMATORS
+        if NOT_INSTALLED.get(kind.__name__, True)
     },
-    "FairRanker": (ranker, bad.RANKER | bad.OF_RANKERS),
     "FairRanker.score": (
         calling(of_ranker().score, X=X, y=Y, query=QUERY),
         {**bad.OF_RANKERS, "y": [*bad.LABELS, Y + 5]},
@@ -177,7 +172,6 @@ TABLES = {
             **bad.OF_RANKERS,
         },
     ),
-    "FairThresholds": (thresholds, bad.THRESHOLDS),
     "predict": (predicted("predict"), {"X": [*bad.MATRIX, X[:, :2]]}),
     "predict_proba": (predicted("predict_proba"), {"X": bad.MATRIX}),
     "decision_function": (predicted("decision_function"), {"X": bad.MATRIX}),
@@ -186,8 +180,8 @@ TABLES = {
         path,
         {
             "estimator": ["a", None, 3, fc.FairLogisticClassifier, fc.NeymanPearsonClassifier()],
-            "kappas": bad.OWN_CV["kappas"],
-            "n_kappas": bad.OWN_CV["n_kappas"],
+            "kappas": bad.NUMBERS,
+            "n_kappas": [1, *bad.COUNT, None],
             "min_ratio": [*bad.OPEN_SHARE, None],
             **ROWS,
             "X_val": ["a", 3, X[:, 0], np.full((N, 3), bad.NAN), X[:, :2]],
@@ -250,7 +244,7 @@ TABLES = {
     **{
         title: (
             solver(kind),
-            {k: bad.OF_SOLVERS[k] for k in kind().get_params(False) if k in bad.OF_SOLVERS},
+            {key: bad.OF_SOLVERS[key] for key in kind().get_params(deep=False)},
         )
         for title, kind in solvers.SOLVERS.items()
     },
@@ -259,7 +253,7 @@ TABLES = {
             constraint(kind),
             {name: bad.OF_CONSTRAINTS[name] for name in kind().get_params(deep=False)},
         )
-        for kind in CLASSIFIER_CONSTRAINTS.values()
+        for kind in fc.constraints.CLASSIFIER_CONSTRAINTS.values()
     },
     **{
         name: (
@@ -299,15 +293,6 @@ def test_the_error_names_the_argument(k):
             assert len(said) > 20 and not isinstance(raised.value, UnicodeError), case
 
 
-def test_every_parameter_of_the_estimators_is_in_the_tables():
-    public = [getattr(fc, name) for name in fc.__all__]
-    estimators = [kind for kind in public if hasattr(kind, "fit")]
-    for kind in estimators:
-        if kind.__name__ in TABLES or (LIGHTGBM and TORCH):
-            named = {*TABLES[kind.__name__][1], "beta", "kappa"}
-            assert set(inspect.signature(kind).parameters) <= named, kind
-
-
 @pytest.mark.parametrize("name", sorted(OPTIONAL))
 def test_groups_that_may_be_left_out(name):
     measure, predictions = getattr(metrics, name), (X[:, 0] > 0) * 1
@@ -315,8 +300,3 @@ def test_groups_that_may_be_left_out(name):
     one_group = measure(Y, predictions, sensitive_features=np.zeros(N))
     assert np.ravel(all_rows).tolist() == np.ravel(one_group).tolist()
     assert np.max(all_rows) == max(np.mean(predictions[k == Y] != k) for k in (0, 1))
-
-
-def test_every_parameter_of_the_solvers_is_in_the_tables():
-    for kind in solvers.SOLVERS.values():
-        assert set(kind().get_params(deep=False)) <= set(bad.OF_SOLVERS)

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 
 import fairconstrained as fc
 from fairconstrained import solvers
-from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.estimators.solving import data_pass_limit
 from fairconstrained.solvers.base import Iterate, Start
 
@@ -121,7 +120,7 @@ def flat_rows():
 
 def weakly_fitted(solver="auto", surrogate="sigmoid", **options):
     X, y, groups = flat_rows()
-    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
+    constraint = fc.constraints.WeakPartialDemographicParity(0.05, surrogate=surrogate)
     classifier = fc.FairLogisticClassifier(constraint, solver=solver, random_state=0, **options)
     return classifier.fit(X, y, sensitive_features=groups)
 
@@ -129,7 +128,7 @@ def weakly_fitted(solver="auto", surrogate="sigmoid", **options):
 def best_of_many_starts(surrogate):
     """Return the least objective from constants."""
     X, y, groups = flat_rows()
-    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate)
+    constraint = fc.constraints.WeakPartialDemographicParity(0.05, surrogate=surrogate)
     fit = fc.FairLogisticClassifier(constraint).bind(X, y, None, groups)
     smooth, unit = fit.problem.smoothed(1e-3), fit.model.offset()
     starts = [Start(level * unit) for level in np.linspace(-2.0, 2.0, 5)]

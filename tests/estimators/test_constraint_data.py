@@ -1,7 +1,5 @@
 """Constraints on rows of their own, which need no labels where the constraint needs none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from _support.registry_of_objects import CONSTRAINTS, distinct, label
@@ -12,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairconstrained as fc
-from fairconstrained.constraints import Churn
 
 X, Y, GROUPS = fc.make_biased_classification(1200, 5, gap=0.5, random_state=0)
 X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
@@ -34,15 +31,15 @@ def test_the_training_rows_passed_again_change_nothing(name: str) -> None:
     assert_allclose(again, clf.fit(Z, LATER, sensitive_features=SEX).coef_, atol=1e-4)
 
 
+EVERY_MODEL = [
+    fc.FairLogisticClassifier,
+    pytest.param(fc.FairBoostingClassifier, marks=pytest.mark.slow),
+    pytest.param(fc.FairNetworkClassifier, marks=pytest.mark.slow),
+]
+
+
 @ON_SCORES
-@pytest.mark.parametrize(
-    "make",
-    [
-        fc.FairLogisticClassifier,
-        pytest.param(fc.FairBoostingClassifier, marks=pytest.mark.slow),
-        pytest.param(fc.FairNetworkClassifier, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("make", EVERY_MODEL)
 def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
     clf = make(kappa=0.03, random_state=0).fit(X, Y, constraint_data=ASKED)
     assert gap_of(clf.predict_proba(Z)[:, 1]) == pytest.approx(clf.gap_, abs=1e-6)
@@ -68,7 +65,7 @@ def test_decisions_on_these_rows_and_their_certificate() -> None:
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
 @pytest.mark.parametrize("constraint", distinct(CONSTRAINTS), ids=label)
 def test_constraints_that_need_no_labels_do_not_look_at_them(constraint) -> None:
-    if isinstance(constraint, Churn):  # `bind` takes decisions of a model in place of labels
+    if isinstance(constraint, fc.Churn):  # `bind` takes decisions of a model in place of labels
         return
     if constraint.needs_queries or constraint.needs_labels:
         asked = (Z, LATER if constraint.needs_queries else None, SEX)
@@ -99,16 +96,16 @@ def test_paths_searches_and_pipelines() -> None:
     assert_allclose(grid.best_estimator_.coef_[0], path.coefs[0], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ((Z, SEX), r"must be \(X, y, groups\).* Got 2 parts\."),
-        ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
-        ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
-        ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),
-        ((Z, None, None), "needs groups: pass them as the third part of constraint_data"),
-    ],
-)
+WRONG_ROWS = [
+    ((Z, SEX), r"must be \(X, y, groups\).* Got 2 parts\."),
+    ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
+    ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
+    ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),
+    ((Z, None, None), "needs groups: pass them as the third part of constraint_data"),
+]
+
+
+@pytest.mark.parametrize(("asked", "message"), WRONG_ROWS)
 def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fc.FairLogisticClassifier().fit(X, Y, constraint_data=asked)
@@ -124,7 +121,6 @@ def test_rankers_have_constraints_without_queries_on_them() -> None:
 
 
 def test_estimators_on_dask_collections_refuse_them() -> None:
-    pytest.importorskip("dask")
     from fairconstrained.dask import FairLogisticClassifier as OnDask
 
     with pytest.raises(ValueError, match="constraint_data is for rows in memory"):

@@ -50,45 +50,45 @@ def test_an_empty_list_is_an_error(nothing):
         fitted(nothing)
 
 
-@pytest.mark.parametrize(
-    ("constraint", "name", "said"),
-    [
-        ("disparate_impact", "constraint__kappa", "Invalid parameter .kappa. for Disparate"),
-        (None, "constraint__ratio", "constraint=None is not a constraint"),
-        ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
-        (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
-        (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
-        (["demographic_parity"], "constraint__0__c", "Invalid parameter .c. for Demographic"),
-        ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
-    ],
-)
+INVALID_PARAMETERS = [
+    ("disparate_impact", "constraint__kappa", "Invalid parameter .kappa. for Disparate"),
+    (None, "constraint__ratio", "constraint=None is not a constraint"),
+    ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
+    (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
+    (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
+    (["demographic_parity"], "constraint__0__c", "Invalid parameter .c. for Demographic"),
+    ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "name", "said"), INVALID_PARAMETERS)
 def test_invalid_parameters(constraint, name, said):
     with pytest.raises(ValueError, match=said):
         fc.FairLogisticClassifier(constraint).set_params(**{name: 0.1})
 
 
+WITH_THEIR_OWN = [
+    ("disparate_impact", "constraint__ratio"),
+    ("demographic_parity", "goal='fairness'"),
+    ("minority_rate", "constraint__c"),
+    (fc.DemographicParity(0.2), "constraint__kappa"),
+    (fc.DemographicParity(ratio=0.8), "constraint__ratio"),
+    (BalancedRate(1.2), "constraint__r"),
+    (["disparate_impact", fc.DemographicParity(0.2)], "constraint__0__ratio"),
+]
+
+
 @pytest.mark.cases(7)
-@pytest.mark.parametrize(
-    ("constraint", "own"),
-    [
-        ("disparate_impact", "constraint__ratio"),
-        ("demographic_parity", "goal='fairness'"),
-        ("minority_rate", "constraint__c"),
-        (fc.DemographicParity(0.2), "constraint__kappa"),
-        (fc.DemographicParity(ratio=0.8), "constraint__ratio"),
-        (BalancedRate(1.2), "constraint__r"),
-        (["disparate_impact", fc.DemographicParity(0.2)], "constraint__0__ratio"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("constraint", "own"), WITH_THEIR_OWN, ids=repr)
 def test_an_unused_kappa_warns(constraint, own):
     with pytest.warns(fc.InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
         fitted(constraint, kappa=0.2, goal="fairness" if "goal" in own else "accuracy")
 
 
-@pytest.mark.parametrize(
-    "constraint", ["disparate_impact", fc.DemographicParity(0.2), None, BalancedRate(1.2)], ids=repr
-)
+WITHOUT_WARNING = ["disparate_impact", fc.DemographicParity(0.2), None, BalancedRate(1.2)]
+
+
+@pytest.mark.parametrize("constraint", WITHOUT_WARNING, ids=repr)
 def test_the_default_kappa_and_none_do_not_warn(constraint):
     fitted(constraint)
     fitted(constraint, kappa=None)

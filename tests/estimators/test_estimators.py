@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
-from fairconstrained.domains import L1Ball
+import fairconstrained as fc
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 
 DIFFERENCES = {
@@ -22,12 +21,12 @@ DIFFERENCES = {
 }
 
 
-DATA = X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, random_state=0)
+DATA = X, Y, GROUPS = fc.make_biased_classification(400, 5, gap=0.4, random_state=0)
 
 
 def fitted(data, sample_weight=None, **options):
     X, y, groups = data
-    classifier = FairLogisticClassifier(**{"kappa": 0.02, **options})
+    classifier = fc.FairLogisticClassifier(**{"kappa": 0.02, **options})
     return classifier.fit(X, y, sample_weight, sensitive_features=groups)
 
 
@@ -62,7 +61,7 @@ def test_the_scale_of_features():
     scale = fitted((X, y, groups)).feature_scale_
     assert_allclose(scale[5:], [4.0, 7.0, 1.0, np.sqrt(np.mean(rare[rare > 0.0] ** 2))])
     assert_allclose(fitted((sp.csr_array(X), y, groups)).feature_scale_, scale)
-    inside = fitted((X, y, groups), domain=L1Ball(2.0))
+    inside = fitted((X, y, groups), domain=fc.domains.L1Ball(2.0))
     assert_array_equal(inside.feature_scale_, np.ones(9))
 
 
@@ -71,7 +70,7 @@ def test_the_scale_of_features():
 @pytest.mark.parametrize("n_groups", [2, 3, 7])
 def test_decision_gap_is_what_fairlearn_measures(constraint, n_groups):
     options = {"n_groups": n_groups, "gap": 0.5, "random_state": n_groups}
-    X, y, groups = data = make_biased_classification(700, 5, **options)
+    X, y, groups = data = fc.make_biased_classification(700, 5, **options)
     classifier = fitted(data, constraint=constraint, kappa=0.1)
     gap = DIFFERENCES[constraint](y, classifier.predict(X), sensitive_features=groups)
     assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
@@ -84,7 +83,7 @@ def test_unconstrained_is_logistic_regression(alpha, fit_intercept):
     X, y, _ = DATA
     X = StandardScaler().fit_transform(X)
     options = {"alpha": alpha, "fit_intercept": fit_intercept}
-    ours = FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
+    ours = fc.FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
     theirs = LogisticRegression(C=1 / (len(y) * alpha), tol=1e-10, max_iter=1000)
     theirs.set_params(fit_intercept=fit_intercept).fit(X, y)
     assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
@@ -113,18 +112,18 @@ def test_the_tolerance_is_kept():
 
 def test_a_warm_start_survives_another_problem():
     classifier = fitted(DATA, warm_start=True)
-    X, y, groups = make_biased_classification(800, 6, n_groups=5, gap=0.5, random_state=2)
+    X, y, groups = fc.make_biased_classification(800, 6, n_groups=5, gap=0.5, random_state=2)
     classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
     assert classifier.coef_.shape == (1, 6) and classifier.result_.converged
     classifier.set_params(constraint=None, fit_intercept=False).fit(X, y)
     assert classifier.intercept_ == 0.0 and classifier.result_.converged
-    classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
+    classifier.set_params(constraint="equalized_odds", domain=fc.domains.L1Ball(1.0), kappa=0.1)
     classifier.fit(X, y, sensitive_features=groups)
     assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
 
 
 def test_fit_changes_no_object():
-    constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
+    constraint, solver = fc.DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
     said = repr((constraint, solver))
     classifier = fitted(DATA, constraint=constraint, kappa=0.3, solver=solver, max_iter=7)
     assert repr((constraint, solver)) == said and constraint.kappa is None

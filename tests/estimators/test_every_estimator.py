@@ -31,7 +31,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 import fairconstrained as fc
-from fairconstrained.constraints import BoundedGroupLoss
 
 # A classifier inside of another one cannot see the columns that the other takes out.
 WITH_COLUMNS = [name for name in MODELS if name not in {*WITHOUT_GROUPS, "thresholds, fair model"}]
@@ -311,7 +310,7 @@ IMPOSSIBLE = {
 def test_a_bound_that_cannot_be_met_is_given_with_the_figure_that_exceeds_it(name):
     make, options = IMPOSSIBLE[name]
     X, y, given = OF_CLASSIFIERS
-    model = quietly(make(BoundedGroupLoss(0.01), **options).fit, X, y, **given)
+    model = quietly(make(fc.BoundedGroupLoss(0.01), **options).fit, X, y, **given)
     assert model.bound_met_ is False and model.bound_violation_ > 0.01
     if name == "thresholds":
         return

@@ -8,13 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, CONSTRAINTS, BoundedGroupLoss
+import fairconstrained as fc
 from fairconstrained.constraints.losses import measured_from
-from fairconstrained.metrics import group_rates
 
-GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
-X, Y, GROUPS = make_biased_classification(500, 4, gap=0.3, random_state=0)
+GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.62)}
+X, Y, GROUPS = fc.make_biased_classification(500, 4, gap=0.3, random_state=0)
 NAMES = np.where(Y > 0, "accept", "reject")  # the favourable one comes first
 
 
@@ -37,9 +35,9 @@ def assert_mirrored(by_number, by_name):
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_every_constraint_protects_the_favourable_label(name):
-    assert_mirrored(*both(FairLogisticClassifier, GIVEN.get(name, name)))
+    assert_mirrored(*both(fc.FairLogisticClassifier, GIVEN.get(name, name)))
 
 
 BOTH = [(name, one) for name in EVERY for one in ("score", "decision")]
@@ -78,8 +76,8 @@ def test_paths_and_their_validation():
     seen, later = slice(0, 300), slice(300, None)
 
     def path(labels, **options):
-        clf = FairLogisticClassifier("equal_opportunity", **options)
-        return fairness_path(
+        clf = fc.FairLogisticClassifier("equal_opportunity", **options)
+        return fc.fairness_path(
             clf, X[seen], labels[seen], sensitive_features=GROUPS[seen], n_kappas=4,
             X_val=X[later], y_val=labels[later], sensitive_features_val=GROUPS[later],
         )  # fmt: skip
@@ -89,12 +87,12 @@ def test_paths_and_their_validation():
 
 
 def test_the_text_names_a_favourable_string_that_was_not_chosen():
-    clf = FairLogisticClassifier()
+    clf = fc.FairLogisticClassifier()
     assert "favourable" not in repr(clf)
     assert "favourable" not in repr(clf.fit(X, Y, sensitive_features=GROUPS))
     assert repr(clf.fit(X, NAMES, sensitive_features=GROUPS)).count("favourable") == 1
     assert "'reject'" in repr(clf)
-    chosen = FairLogisticClassifier(pos_label="accept").fit(X, NAMES, sensitive_features=GROUPS)
+    chosen = fc.FairLogisticClassifier(pos_label="accept").fit(X, NAMES, sensitive_features=GROUPS)
     assert "favourable" not in repr(chosen)
 
 
@@ -126,13 +124,13 @@ def test_predictions_are_cut_at_the_threshold(name):
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The same class is predicted")  # 0.05 is small for group AUC
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_every_constraint_refers_to_the_threshold(name):
     constraint = GIVEN.get(name, name)
-    clf = FairLogisticClassifier(constraint, 0.05, threshold=0.3)
+    clf = fc.FairLogisticClassifier(constraint, 0.05, threshold=0.3)
     clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.violation_ <= 1e-4
-    bare = constraint if name in GIVEN else CONSTRAINTS[name](
+    bare = constraint if name in GIVEN else fc.constraints.CONSTRAINTS[name](
         **({} if name in ("disparate_impact", "minority_rate") else {"kappa": 0.05})
     )  # fmt: skip
     if bare.bound_to_training_rows or name in ("roc_parity", "minority_rate"):
@@ -147,7 +145,7 @@ def test_every_constraint_refers_to_the_threshold(name):
 
 def test_the_solution_is_that_of_a_general_solver():
     x, signs, cut, alpha = X[:, :2], np.where(Y > 0, 1.0, -1.0), logit(0.25), 1e-3
-    clf = FairLogisticClassifier(kappa=0.02, threshold=0.25, alpha=alpha, tol=1e-6)
+    clf = fc.FairLogisticClassifier(kappa=0.02, threshold=0.25, alpha=alpha, tol=1e-6)
     clf.fit(x, Y, sensitive_features=GROUPS)
     scale = clf.feature_scale_
 
@@ -183,20 +181,20 @@ def test_bounds_on_decisions_hold_at_the_threshold(name, constraint):
     assert not clf.decision_search_.constant
     assert clf.decision_gap_ <= 0.1
     if name != "network":
-        table = group_rates(Y, clf.predict(X), sensitive_features=GROUPS).iloc[:-1]
+        table = fc.metrics.group_rates(Y, clf.predict(X), sensitive_features=GROUPS).iloc[:-1]
         gaps = np.ptp(table[COMPARED[constraint]], axis=0)
         assert gaps.max() == pytest.approx(clf.decision_gap_)
 
 
 def test_warm_starts_and_paths_have_the_threshold():
-    clf = FairLogisticClassifier(kappa=0.03, threshold=0.3, warm_start=True)
+    clf = fc.FairLogisticClassifier(kappa=0.03, threshold=0.3, warm_start=True)
     first = clf.fit(X, Y, sensitive_features=GROUPS)
     coef, passes = first.coef_.copy(), first.result_.data_passes
     again = clf.fit(X, Y, sensitive_features=GROUPS)
     assert again.result_.data_passes < passes
     assert_allclose(again.coef_, coef, atol=1e-2)
-    path = fairness_path(
-        FairLogisticClassifier(threshold=0.3), X, Y, sensitive_features=GROUPS,
+    path = fc.fairness_path(
+        fc.FairLogisticClassifier(threshold=0.3), X, Y, sensitive_features=GROUPS,
         kappas=[0.1, 0.03], X_val=X, y_val=Y, sensitive_features_val=GROUPS,
     )  # fmt: skip
     assert_allclose(path.coefs[1], coef[0], atol=1e-2)
@@ -207,7 +205,7 @@ def test_warm_starts_and_paths_have_the_threshold():
 
 def test_group_interactions_have_the_threshold_in_every_group():
     table = np.column_stack([X, GROUPS])
-    clf = FairLogisticClassifier(
+    clf = fc.FairLogisticClassifier(
         threshold=0.3, sensitive_columns=[-1], group_interactions=True, enforce="decision"
     ).fit(table, Y)
     assert clf.decision_gap_ == pytest.approx(rate_gap(clf, table, GROUPS))
@@ -215,8 +213,8 @@ def test_group_interactions_have_the_threshold_in_every_group():
 
 
 def test_a_threshold_needs_an_intercept():
-    clf = FairLogisticClassifier(threshold=0.3, fit_intercept=False)
+    clf = fc.FairLogisticClassifier(threshold=0.3, fit_intercept=False)
     with pytest.raises(ValueError, match="needs an intercept"):
         clf.fit(X, Y, sensitive_features=GROUPS)
-    half = FairLogisticClassifier(threshold=0.5, fit_intercept=False)
+    half = fc.FairLogisticClassifier(threshold=0.5, fit_intercept=False)
     assert half.fit(X, Y, sensitive_features=GROUPS).threshold_ == 0.5

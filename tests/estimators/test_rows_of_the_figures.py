@@ -22,10 +22,11 @@ def gap_of(values, groups):
     return abs(values[groups == 0].mean() - values[groups == 1].mean())
 
 
+ENFORCED = [("score", None), ("decision", None), ("decision", 0.5)]
+
+
 @pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("enforce", "confidence"), [("score", None), ("decision", None), ("decision", 0.5)]
-)
+@pytest.mark.parametrize(("enforce", "confidence"), ENFORCED)
 @pytest.mark.parametrize("name", STOPPING)
 def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, confidence):
     X, y, groups = ROWS
@@ -55,7 +56,6 @@ def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, con
 
 @pytest.mark.parametrize("options", [{"early_stopping": True}, {"constraint_fraction": 0.3}])
 def test_gaps_of_rankers_are_those_of_all_queries(options):
-    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
     X, y, query, groups = fc.make_biased_ranking(20, 4, random_state=0)
     trees = fc.BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1, **options)
     ranker = fc.FairRanker(QueryParity(0.1, average=True), model=trees, random_state=0)
@@ -96,7 +96,6 @@ def divided(held, **arrays):
 
 
 def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
-    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
     X, y, query, groups = fc.make_biased_ranking(60, 4, random_state=0)
     arrays = {"X": X, "y": y, "query": query, "sensitive_features": groups}
     ranker = fc.FairRanker(model=fc.BoostedScores(min_child_samples=5, **SHORT)).fit(**arrays)
@@ -109,16 +108,15 @@ def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():
         both.fit(**divided(held, **arrays))
 
 
-@pytest.mark.parametrize(
-    ("without", "options", "said"),
-    [
-        ("X_val", {}, "need X_val and y_val"),
-        ("sensitive_features_val", {}, "sensitive_features_val is missing"),
-        ("", {"early_stopping": False}, "X_val: validation rows choose when training stops"),
-    ],
-)
+MESSAGES = [
+    ("X_val", {}, "need X_val and y_val"),
+    ("sensitive_features_val", {}, "sensitive_features_val is missing"),
+    ("", {"early_stopping": False}, "X_val: validation rows choose when training stops"),
+]
+
+
+@pytest.mark.parametrize(("without", "options", "said"), MESSAGES)
 def test_messages(without, options, said):
-    pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
     X, y, groups = ROWS
     arguments = divided(np.arange(300), X=X, y=y, sensitive_features=groups) | {without: None}
     arguments.pop("", None)

@@ -8,11 +8,10 @@ from _support.classifiers import SINGLE
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fairconstrained as fc
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, Churn, Coverage
 
 LONGER = {"hidden_layer_sizes": (16,), "max_epochs": 200, "early_stopping": False}
-GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.65), "coverage": Coverage(0.2)}
-GIVEN["churn"] = Churn(kappa=0.5)
+GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.65), "coverage": fc.Coverage(0.2)}
+GIVEN["churn"] = fc.Churn(kappa=0.5)
 
 
 NO_FIXED_POINT = "coverage", "error_rate_parity", "predictive_parity", "weak_partial_dp"
@@ -37,7 +36,7 @@ def test_the_share_of_the_rows_is_selected(name, share):
     assert clf.decision_gap_ == pytest.approx(abs(rates[0] - rates[1]))
 
 
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_every_constraint_holds_or_is_reported(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -74,9 +74,12 @@ def test_constraints_of_two_classes(name):
         fitted(name)
 
 
-@pytest.mark.parametrize("option", [
+OPTIONS_OF_TWO_CLASSES = [
     {"loss": "hinge"}, {"loss": "auc"}, {"threshold": 0.3}, {"confidence": 0.9},
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS_OF_TWO_CLASSES)
 def test_options_of_two_classes(option):
     enforce = "decision" if "confidence" in option else "score"
     with pytest.raises(ValueError, match=rf"{next(iter(option))}=.* is for two classes"):

@@ -90,8 +90,6 @@ REPEATED = {
 @pytest.mark.cases(len(REPEATED))
 @pytest.mark.parametrize("name", REPEATED)
 def test_weights_are_repetitions(name):
-    if name == "network":
-        pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
     weighted = REPEATED[name]()
     rows, given = [X, Y], {"sensitive_features": GROUPS}
     if isinstance(weighted, fc.FairRanker):
@@ -111,12 +109,11 @@ def test_weights_are_repetitions(name):
         assert_allclose(*(scores(rows[0]) for scores in both), atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"cv": 0.3, "kappa": 1.0}, {"per_group": True},
-     {"confidence": 0.5, "kappa": 0.3}],
-    ids=str,
-)  # fmt: skip
+OF_THRESHOLDS = [{"cv": 0.3, "kappa": 1.0}, {"per_group": True},
+{"confidence": 0.5, "kappa": 0.3}]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OF_THRESHOLDS, ids=str)
 def test_rows_of_weight_zero_are_absent_from_thresholds(options):
     kept = np.arange(len(Y)) % 16 < 8
     left_out = fc.FairThresholds(LogisticRegression(), random_state=0, **{"cv": 2, **options})
@@ -233,11 +230,12 @@ def test_two_classes(name, lost):
     assert model.bound_met_
 
 
+OF_THREE_CLASSES = [{}, {"enforce": "decision"}, {"class_weight": "balanced"}]
+
+
 @CONSTANT_OR_EARLY
 @pytest.mark.parametrize("lost", [0, 1, 2])
-@pytest.mark.parametrize(
-    "options", [{}, {"enforce": "decision"}, {"class_weight": "balanced"}], ids=str
-)
+@pytest.mark.parametrize("options", OF_THREE_CLASSES, ids=str)
 def test_three_classes(options, lost):
     model = fc.FairLogisticClassifier(kappa=0.3, **options)
     model.fit(X, OF_THREE, 1.0 * (lost != OF_THREE), sensitive_features=GROUPS)

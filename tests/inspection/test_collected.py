@@ -42,15 +42,15 @@ def test_the_other_class_as_the_positive_one_mirrors_all_outputs():
     assert one.outputs[""].probability == pytest.approx(1.0 - other.outputs[""].probability)
 
 
-@pytest.mark.parametrize(
-    ("decided", "scores", "threshold"),
-    [
-        ([True, True], [-1.0, 2.0], np.nextafter(-1.0, -2.0)),
-        ([False, False], [-1.0, 2.0], 2.0),
-        ([True, False], [-1.0, 2.0], np.nan),
-        ([True, False], None, np.nan),
-    ],
-)
+THRESHOLDS = [
+    ([True, True], [-1.0, 2.0], np.nextafter(-1.0, -2.0)),
+    ([False, False], [-1.0, 2.0], 2.0),
+    ([True, False], [-1.0, 2.0], np.nan),
+    ([True, False], None, np.nan),
+]
+
+
+@pytest.mark.parametrize(("decided", "scores", "threshold"), THRESHOLDS)
 def test_thresholds(decided, scores, threshold):
     scores = None if scores is None else np.array(scores)
     output = Outputs(None, [0, 1], np.array(decided).astype(int), None, scores, positive=1)

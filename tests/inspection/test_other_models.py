@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fairconstrained as fc
-from fairconstrained.metrics import group_rates
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 matplotlib.use("Agg")
@@ -71,7 +70,7 @@ NO_LABELS = {
 @pytest.mark.parametrize("values", NO_LABELS)
 def test_predictions_that_are_no_labels_are_refused_in_the_words_of_group_rates(door, values):
     with pytest.raises(ValueError, match=r".") as of_metric:
-        group_rates(Y, NO_LABELS[values], sensitive_features=Z)
+        fc.metrics.group_rates(Y, NO_LABELS[values], sensitive_features=Z)
     with pytest.raises(ValueError, match=r"predictions of SimpleNamespace") as of_door:
         OF_LABELS[door](plain(NO_LABELS[values]), X, Y, Z)
     assert str(of_metric.value) in str(of_door.value)
@@ -153,7 +152,7 @@ def test_models_of_fairlearn(of_fairlearn, kind, piped):
         model = of_fairlearn[kind].fit(X, Y, sensitive_features=Z)
     given = {} if kind == "grid" else {"random_state": 0}
     given |= {"sensitive_features": Z} if kind == "thresholds" else {}
-    expected = group_rates(Y, model.predict(X, **given), sensitive_features=Z)
+    expected = fc.metrics.group_rates(Y, model.predict(X, **given), sensitive_features=Z)
     if piped:
         model = make_pipeline(FunctionTransformer(), model)
     groups = fc.fairness_report(model, X, Y, Z).groups[expected.columns]

@@ -26,17 +26,17 @@ def test_clopper_pearson_equals_scipy(n):
         assert (low[0], high[0]) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
+OF_NEWCOMBE = [
+    ((56, 70), (48, 80), 0.0524, 0.3339),
+    ((6, 7), (2, 7), 0.0582, 0.8062),
+    ((0, 10), (0, 20), -0.1611, 0.2775),
+    ((0, 10), (0, 10), -0.2775, 0.2775),
+    ((10, 10), (0, 20), 0.6791, 1.0),
+]
+
+
 # Newcombe (1998), table II, method 10: cases (a), (c), (f), (g), (h).
-@pytest.mark.parametrize(
-    ("first", "second", "low", "high"),
-    [
-        ((56, 70), (48, 80), 0.0524, 0.3339),
-        ((6, 7), (2, 7), 0.0582, 0.8062),
-        ((0, 10), (0, 20), -0.1611, 0.2775),
-        ((0, 10), (0, 10), -0.2775, 0.2775),
-        ((10, 10), (0, 20), 0.6791, 1.0),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "low", "high"), OF_NEWCOMBE)
 def test_newcombe_gives_the_published_values(first, second, low, high):
     (k, n), (m, size) = first, second
     interval = intervals.newcombe(np.array([k / n, m / size]), np.array([n, size]), 0.95)

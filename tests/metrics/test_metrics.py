@@ -3,21 +3,20 @@
 import inspect
 import pickle
 import warnings
-from itertools import combinations
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from _support.labelled_rows import by_formula
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.stats import ks_2samp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import confusion_matrix, ndcg_score, precision_score, roc_auc_score
 
 import fairconstrained as fc
-from fairconstrained import metrics
-from fairconstrained.constraints import CalibrationParity
+from fairconstrained import constraints, metrics
 from fairconstrained.metrics.ranking import query_gaps
 
 rows = st.tuples(
@@ -39,6 +38,16 @@ OF_GROUPS = [  # test_ranking_metrics.py has those within queries
 each = pytest.mark.parametrize("metric", OF_GROUPS, ids=lambda one: one.__name__)
 
 
+KINDS = {
+    "partial_demographic_parity": constraints.PartialDemographicParity,
+    "weak_partial_demographic_parity": constraints.WeakPartialDemographicParity,
+    "roc_parity": partial(constraints.PartialDemographicParity, ranks=(0.0, 1.0)),
+    "group_auc": constraints.GroupAUCParity,
+    "inter_group_auc": constraints.InterGroupAUCParity,
+    "intra_group_auc": constraints.IntraGroupAUCParity,
+}
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.__name__)
 def test_metrics_are_pickled_and_say_what_they_take_and_return(metric) -> None:
     assert pickle.loads(pickle.dumps(metric)) is metric
@@ -54,32 +63,6 @@ def columns(table):
     return np.array(y), np.array(groups), np.array(scores), np.array(weight)
 
 
-def share(condition, weight):
-    return weight[condition].sum() / weight.sum()
-
-
-def in_range(scores, weight, ranks):
-    """Return the rows whose rank, the share of weight above them, is in the range."""
-    rank = np.array([share(scores > one, weight) for one in scores])
-    inside = (rank >= ranks[0] - 1e-12) & (rank < ranks[1] - 1e-12)
-    if not inside.any():  # equal scores bridge the range: those of the highest rank below it
-        inside = rank == rank[rank < ranks[0]].max()
-    return inside
-
-
-def gap_between(a, b, thresholds):
-    """Return the largest gap of Pr(s > theta) of two lists of (score, weight)."""
-    return max(abs(share(a[0] > theta, a[1]) - share(b[0] > theta, b[1])) for theta in thresholds)
-
-
-def by_pairs(table, measure):
-    """Return the largest measure of two groups with positive weight."""
-    y, groups, scores, weight = columns(table)
-    names = np.unique(groups[weight > 0])
-    parts = [(scores[r], weight[r], y[r]) for r in ((groups == k) & (weight > 0) for k in names)]
-    return max((measure(a, b) for a, b in combinations(parts, 2)), default=0.0)
-
-
 def call(metric, table, **options):
     y, groups, scores, weight = columns(table)
     with warnings.catch_warnings():
@@ -87,78 +70,21 @@ def call(metric, table, **options):
         return metric(y, scores, sensitive_features=groups, sample_weight=weight, **options)
 
 
-@given(table=tables, ranks=RANKS)
-def test_partial_parity_matches_its_definition(table, ranks):
-    thresholds = np.unique([row[2] for row in table])
-
-    def measure(*groups):
-        inside = [in_range(scores, weight, ranks) for scores, weight, _ in groups]
-        parts = [(g[0][rows], g[1][rows]) for g, rows in zip(groups, inside, strict=True)]
-        return gap_between(*parts, thresholds)
-
-    found = call(metrics.partial_demographic_parity_difference, table, ranks=ranks)
-    assert found == pytest.approx(by_pairs(table, measure), abs=1e-9)
-
-
+@each
 @given(table=tables, ranks=RANKS, threshold=st.sampled_from([-1.0, 0.0, 0.5]))
-def test_weak_partial_parity_matches_its_definition(table, ranks, threshold):
-    def measure(*groups):
-        rates = [np.clip(share(s > threshold, w), *ranks) for s, w, _ in groups]
-        return abs(rates[0] - rates[1]) / (ranks[1] - ranks[0])
-
-    metric = metrics.weak_partial_demographic_parity_difference
-    found = call(metric, table, ranks=ranks, threshold=threshold)
-    assert found == pytest.approx(by_pairs(table, measure), abs=1e-9)
-
-
-@given(table=tables)
-def test_roc_parity_is_the_kolmogorov_smirnov_distance(table):
-    even = [(*row[:3], 1.0) for row in table]
-    found = call(metrics.roc_parity_difference, even)
-    expected = by_pairs(even, lambda a, b: ks_2samp(a[0], b[0]).statistic)
-    assert found == pytest.approx(expected, abs=1e-12)
-    weighted = by_pairs(table, lambda a, b: gap_between(a, b, np.unique([r[2] for r in table])))
-    assert call(metrics.roc_parity_difference, table) == pytest.approx(weighted, abs=1e-12)
-
-
-def probability(first, second):
-    """Return the weight of pairs in which the first is above, ties counted half."""
-    (s, a), (t, b) = first, second
-    signs = np.sign(s[:, None] - t)
-    return float(a @ (0.5 * (signs + 1.0)) @ b / (a.sum() * b.sum()))
-
-
-def halves(group):
-    scores, weight, y = group
-    return [(scores[y == k], weight[y == k]) for k in (1, 0)]
-
-
-def comparable(table):
-    """Return the rows of the groups that have both labels with positive weight."""
-    there = {(row[1], row[0]) for row in table if row[3] > 0}
-    return [row for row in table if {(row[1], 0), (row[1], 1)} <= there]
-
-
-@given(table=tables)
-def test_pairwise_metrics_equal_double_sums(table):
-    def group(a, b):
-        return abs(probability(a[:2], b[:2]) - 0.5)
-
-    def inter(a, b):
-        (up, down), (its_up, its_down) = halves(a), halves(b)
-        return abs(probability(up, its_down) - probability(its_up, down))
-
-    def intra(a, b):
-        return abs(probability(*halves(a)) - probability(*halves(b)))
-
-    assert call(metrics.group_auc_difference, table) == pytest.approx(by_pairs(table, group))
-    both = comparable(table)
-    for metric, measure in (
-        (metrics.inter_group_auc_difference, inter),
-        (metrics.intra_group_auc_difference, intra),
-    ):
-        expected = by_pairs(both, measure) if both else 0.0
-        assert call(metric, table) == pytest.approx(expected, abs=1e-12)
+def test_metrics_are_what_the_formulas_of_the_constraints_say_of_decisions(
+    metric, table, ranks, threshold
+):
+    known = columns([row for row in table if row[3] > 0.0])
+    given, taken = {"ranks": ranks, "threshold": threshold}, inspect.signature(metric).parameters
+    given = {name: value for name, value in given.items() if name in taken}
+    y, groups, scores, weight = known[0] * 2 - 1, known[1], known[2], known[3]
+    constraint = KINDS[metric.__name__.removesuffix("_difference")](kappa=0.1)
+    if "ranks" in given:
+        constraint.set_params(ranks=ranks)
+    scores = scores - given.get("threshold", 0.0)
+    gap = by_formula(constraint, y, groups, weight, scores, decisions=True).gap
+    assert call(metric, table, **given) == pytest.approx(np.nan_to_num(gap), abs=1e-9)
 
 
 @given(table=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
@@ -209,9 +135,10 @@ def test_weights_equal_repeated_rows(metric, table):
         assert call(metric, whole) == pytest.approx(call(metric, repeated), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "name", ["group_rates", "rate_gaps", "class_error_rates", "neyman_pearson_error"]
-)
+OF_PREDICTIONS = ["group_rates", "rate_gaps", "class_error_rates", "neyman_pearson_error"]
+
+
+@pytest.mark.parametrize("name", OF_PREDICTIONS)
 def test_metrics_of_predictions_take_labels_only(name):
     metric, groups = getattr(metrics, name), {"sensitive_features": list("aabb")}
     for scores in ([0.1, 0.9, 0.4, 0.6], np.array([0.1, 0.9, 0.4, 0.6], dtype=object)):
@@ -267,7 +194,9 @@ def test_predictive_parity_is_the_gap_of_precisions():
 
 def test_the_gap_is_that_of_the_constraint():
     report = fc.FairnessReport.from_predictions(Y, DECIDED, y_score=P, **MEMBERS)
-    term = CalibrationParity(kappa=0.05).bind(np.where(Y > 0, 1, -1), GROUPS, np.ones(len(Y)))
+    term = constraints.CalibrationParity(kappa=0.05).bind(
+        np.where(Y > 0, 1, -1), GROUPS, np.ones(len(Y))
+    )
     row = report.gaps.loc["calibration"]
     assert row["gap"] == pytest.approx(term.gap(MODEL.decision_function(X)).max(), abs=1e-9)
     assert 0.0 <= row["low"] <= row["gap"] <= row["high"]

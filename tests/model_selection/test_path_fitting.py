@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 import fairconstrained as fc
 from fairconstrained import constraints
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
 
 DATA = X, Y, GROUPS = fc.make_biased_classification(1000, 6, gap=0.4, random_state=0)
@@ -59,7 +58,7 @@ def test_it_begins_where_the_constraint_stops_binding():
 
 
 # Constraints that have no kappa say so; the others all have a path.
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_constraint_that_has_a_kappa_has_a_path(name):
     X, y, groups = (part[:200] for part in DATA)
@@ -68,7 +67,7 @@ def test_every_constraint_that_has_a_kappa_has_a_path(name):
         path = path_of(estimator, (X, y, groups), n_kappas=3, min_ratio=0.5)
     except ValueError as error:
         assert "does not take its tolerance" in str(error) or "needs" in str(error)
-        parameters = CLASSIFIER_CONSTRAINTS[name]().get_params()
+        parameters = fc.constraints.CLASSIFIER_CONSTRAINTS[name]().get_params()
         assert "kappa" not in parameters or name == "disparate_impact"
         return
     single = fc.FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)

@@ -15,7 +15,6 @@ OTHERS = fc.make_biased_ranking(20, 4, n_documents=30, random_state=1)
 
 
 def test_points_of_networks_meet_their_bounds_and_are_fitted_estimators():
-    pytest.importorskip("torch", reason="PyTorch is not installed")
     later = {"X_val": X[700:], "y_val": Y[700:], "sensitive_features_val": GROUPS[700:]}
     rows = {"X": X[:700], "y": Y[:700], "sensitive_features": GROUPS[:700]}
     path = fc.fairness_path(NETWORK, **rows, n_kappas=4, **later)

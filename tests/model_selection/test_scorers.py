@@ -93,15 +93,15 @@ def test_an_unknown_label():
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "greater_is_better"),
-    [
-        (name, greater_is_better)
-        for ending, greater_is_better in GREATER_IS_BETTER.items()
-        for name in dir(theirs)
-        if name.endswith(ending)
-    ],
-)
+DIRECTIONS = [
+    (name, greater_is_better)
+    for ending, greater_is_better in GREATER_IS_BETTER.items()
+    for name in dir(theirs)
+    if name.endswith(ending)
+]
+
+
+@pytest.mark.parametrize(("name", "greater_is_better"), DIRECTIONS)
 def test_the_direction_is_inferred_for_fairlearn(name, greater_is_better):
     scorer = fc.make_fairness_scorer(getattr(theirs, name))
     assert scorer.greater_is_better is greater_is_better
@@ -206,14 +206,14 @@ def test_scores_of_rankers_are_those_of_the_metrics():
     assert ndcg == mean_ndcg(RELEVANT, scores, query=QUERY, k=5)
 
 
-@pytest.mark.parametrize(
-    ("metric", "said"),
-    [
-        (mean_ndcg, "has no queries"),
-        (query_parity_difference, "has no queries"),
-        (theirs.demographic_parity_difference, "FairRanker predicts scores"),
-    ],
-)
+OF_LABELS = [
+    (mean_ndcg, "has no queries"),
+    (query_parity_difference, "has no queries"),
+    (theirs.demographic_parity_difference, "FairRanker predicts scores"),
+]
+
+
+@pytest.mark.parametrize(("metric", "said"), OF_LABELS)
 def test_metrics_of_labels_and_missing_queries_are_refused(metric, said):
     with pytest.raises(ValueError, match=said):
         fc.make_fairness_scorer(metric)(RANKER, DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
@@ -236,17 +236,17 @@ def results(gaps=GAPS):
     return {"mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]), "mean_test_gap": gaps}
 
 
+LIMITS = [
+    (0.5, {}, GAPS, 0),
+    (0.05, {}, GAPS, 2),  # of equals the fairer one
+    (0.05, {}, -GAPS, 2),  # the sign does not matter
+    (0.8, {"at_least": True}, RATIOS, 2),
+    (0.2, {"at_least": True}, RATIOS, 0),
+]
+
+
 @pytest.mark.cases(5)
-@pytest.mark.parametrize(
-    ("limit", "options", "gaps", "best"),
-    [
-        (0.5, {}, GAPS, 0),
-        (0.05, {}, GAPS, 2),  # of equals the fairer one
-        (0.05, {}, -GAPS, 2),  # the sign does not matter
-        (0.8, {"at_least": True}, RATIOS, 2),
-        (0.2, {"at_least": True}, RATIOS, 0),
-    ],
-)
+@pytest.mark.parametrize(("limit", "options", "gaps", "best"), LIMITS)
 def test_the_best_within_the_limit(limit, options, gaps, best):
     assert fc.best_score_within("gap", limit, **options)(results(gaps)) == best
 

@@ -1,7 +1,5 @@
 """Modules of PyTorch as models of flat weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -117,20 +115,20 @@ def test_the_module_alone_gives_the_scores(model, w, X):
     assert_allclose(scores, model.forward(w)[0], atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"module": lambda n: torch.nn.Linear(n, 2)}, ValueError, "one output per row"),
-        ({"module": lambda n: 3}, TypeError, "returns int"),
-        ({"module": torch.nn.Linear(3, 1)}, ValueError, r"module must be .* got the module Linear"),
-        ({"module": torch.nn.Linear}, ValueError, r"module must be .* raises: .*out_features"),
-        ({"module": lambda n: torch.nn.Linear(n + 1, 1)}, ValueError, "module must .* of . feat"),
-        ({"module": lambda n: torch.nn.Flatten(0)}, ValueError, "module must .* has none"),
-        ({"activation": "step"}, ValueError, "activation='step' is unknown"),
-        ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),
-        ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),
-    ],
-)
+WRONG_MODULES = [
+    ({"module": lambda n: torch.nn.Linear(n, 2)}, ValueError, "one output per row"),
+    ({"module": lambda n: 3}, TypeError, "returns int"),
+    ({"module": torch.nn.Linear(3, 1)}, ValueError, r"module must be .* got the module Linear"),
+    ({"module": torch.nn.Linear}, ValueError, r"module must be .* raises: .*out_features"),
+    ({"module": lambda n: torch.nn.Linear(n + 1, 1)}, ValueError, "module must .* of . feat"),
+    ({"module": lambda n: torch.nn.Flatten(0)}, ValueError, "module must .* has none"),
+    ({"activation": "step"}, ValueError, "activation='step' is unknown"),
+    ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),
+    ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), WRONG_MODULES)
 def test_modules_that_are_no_networks_raise(X, options, error, message):
     with pytest.raises(error, match=message):
         TorchModel.standardized(X, np.ones(N_ROWS), **options)

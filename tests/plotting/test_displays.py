@@ -1,7 +1,5 @@
 """Displays of paths and of convergence, and arguments of displays that are not valid."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -272,10 +270,10 @@ TABLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "value"),
-    [(call, name, value) for call, name, values in TABLES for value in values],
-)
+WRONG_ARGUMENTS = [(call, name, value) for call, name, values in TABLES for value in values]
+
+
+@pytest.mark.parametrize(("call", "name", "value"), WRONG_ARGUMENTS)
 def test_the_error_names_the_argument(call, name, value):
     with pytest.raises((ValueError, TypeError)) as found:
         call(name, value)

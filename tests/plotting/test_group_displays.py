@@ -11,9 +11,7 @@ from fairlearn.metrics import MetricFrame, selection_rate
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
-from fairconstrained import FairLogisticClassifier
-from fairconstrained.constraints import PartialDemographicParity
-from fairconstrained.metrics import roc_parity_difference
+import fairconstrained as fc
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
 
 DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
@@ -24,7 +22,7 @@ X, Y, GROUPS = three_groups()
 
 @pytest.fixture(scope="module")
 def model():
-    return FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    return fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
@@ -88,8 +86,8 @@ def test_shade_covers_the_ranks(rng):
 
 
 def test_ranks_of_the_constraint_are_the_default():
-    constraint = PartialDemographicParity(0.2, ranks=(0.1, 0.4), n_ranks=3)
-    model = FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
+    constraint = fc.constraints.PartialDemographicParity(0.2, ranks=(0.1, 0.4), n_ranks=3)
+    model = fc.FairLogisticClassifier(constraint).fit(X, Y, sensitive_features=GROUPS)
     for kind in (ScoreDensityDisplay, GroupRateDisplay):
         display = draw(kind.from_estimator(model, X, Y, sensitive_features=GROUPS))
         assert display.ranks == (0.1, 0.4)
@@ -107,7 +105,7 @@ def test_distance_from_the_diagonal_equals_roc_parity_difference(model, rng):
     common = {"sensitive_features": GROUPS[two], "sample_weight": weight}
     display = GroupRateDisplay.from_predictions(Y[two], scores, **common)
     (curve,) = display.curves.values()
-    distance = roc_parity_difference(Y[two], scores, **common)
+    distance = fc.metrics.roc_parity_difference(Y[two], scores, **common)
     assert np.abs(curve.x - curve.y).max() == pytest.approx(distance)
     assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (0.0, 0.0, 1.0, 1.0)
     assert np.all(np.diff(curve.x) >= 0.0) and np.all(np.diff(curve.y) >= 0.0)

@@ -1,7 +1,5 @@
 """Evaluations own and share their forward passes; problems need abilities of their terms."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -11,13 +9,9 @@ from _support.small_problems import data
 from _support.toy_terms import CellMeansAlone
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import DemographicParity
-from fairconstrained.exceptions import IncompatibleSolverError
-from fairconstrained.functions.losses import Logistic
+import fairconstrained as fc
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.solvers import SOLVERS, available_solvers
 from fairconstrained.terms.cell_means import average
 
 
@@ -80,8 +74,8 @@ def test_gradients_of_some_constraints_are_those_of_unit_multipliers(problem, w)
 
 
 def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
-    X, y, groups = make_biased_classification(300, gap=0.3, random_state=0)
-    problem = FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, None, groups).problem
+    X, y, groups = fc.make_biased_classification(300, gap=0.3, random_state=0)
+    problem = fc.FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, None, groups).problem
     w, rng = np.linspace(-1.0, 1.0, problem.n_variables), np.random.default_rng(0)
     at, multipliers = problem.at(w), np.zeros(problem.n_constraints)
     for _ in range(4):
@@ -102,8 +96,8 @@ def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
 def whole():
     X, y, groups, weight = data()
     model = LinearModel(X)
-    rates = CellMeansAlone(DemographicParity(0.1).bind(y, groups, weight))
-    objective = CompositeFunction(model, average(Logistic(), y, weight))
+    rates = CellMeansAlone(fc.DemographicParity(0.1).bind(y, groups, weight))
+    objective = CompositeFunction(model, average(fc.functions.Logistic(), y, weight))
     return Problem(objective, (CompositeFunction(model, rates),))
 
 
@@ -124,8 +118,8 @@ def test_transforms_that_need_more_name_the_ability(whole):
 
 
 def test_solvers_that_draw_batches_need_batchable_terms(whole):
-    names = available_solvers(whole)
+    names = fc.solvers.available_solvers(whole)
     assert {"augmented-lagrangian", "ssg", "3s-econ", "plada"} <= set(names)
     assert not [name for name in names if "stochastic" in name]
-    with pytest.raises(IncompatibleSolverError, match="draws batches of rows"):
-        SOLVERS["ssg-stochastic"]().minimize(whole)
+    with pytest.raises(fc.IncompatibleSolverError, match="draws batches of rows"):
+        fc.solvers.SOLVERS["ssg-stochastic"]().minimize(whole)

@@ -12,15 +12,12 @@ from _support.toy_terms import Identity
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 
-from fairconstrained import NeymanPearsonClassifier
+import fairconstrained as fc
 from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
-from fairconstrained.exceptions import InfeasibleConstraintWarning
-from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem import kkt
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import AugmentedLagrangian, Status
 from fairconstrained.terms.cell_means import CellMeans, average
 
 
@@ -29,7 +26,7 @@ def problem_of(domain, bounds=(1.0, 2.0), rows=((1.0, 1.0), (1.0, 0.0))):
     model = LinearModel(np.eye(2), fit_intercept=False)
     head = {"combination": np.array(rows), "offset": np.array(bounds)}
     affine = CellMeans(sp.csr_array(np.eye(2)), Identity(), **head)
-    objective = CompositeFunction(model, average(Quadratic(), np.ones(2), np.ones(2)))
+    objective = CompositeFunction(model, average(fc.functions.Quadratic(), np.ones(2), np.ones(2)))
     return Problem(objective, (CompositeFunction(model, affine),), domain)
 
 
@@ -145,9 +142,9 @@ def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
 
 
 def test_the_least_violation_of_an_infeasible_problem_in_few_passes():
-    result = AugmentedLagrangian().minimize(contradiction(L2Ball(1.0)))
+    result = fc.solvers.AugmentedLagrangian().minimize(contradiction(L2Ball(1.0)))
     second = 0.5 * (np.sqrt(2.0 - 0.25) - 0.5)  # the violations are equal: w_1 = w_2 + 1/2
-    assert result.status is Status.INFEASIBLE
+    assert result.status is fc.solvers.Status.INFEASIBLE
     assert_allclose(result.w, [second + 0.5, second], atol=1e-3)
     assert result.violation == pytest.approx(1.5 - second, abs=1e-4)
     assert result.data_passes <= 150
@@ -155,9 +152,9 @@ def test_the_least_violation_of_an_infeasible_problem_in_few_passes():
 
 def test_a_hinge_loss_that_a_radius_does_not_allow_is_recognised_at_the_first_width():
     X, y = load_iris(return_X_y=True)
-    clf = NeymanPearsonClassifier(0, 0.05, surrogate="hinge", radius=0.2)
-    with pytest.warns(InfeasibleConstraintWarning, match="the least violation is"):
+    clf = fc.NeymanPearsonClassifier(0, 0.05, surrogate="hinge", radius=0.2)
+    with pytest.warns(fc.InfeasibleConstraintWarning, match="the least violation is"):
         result = clf.fit(X, y).result_
-    assert result.status is Status.INFEASIBLE
+    assert result.status is fc.solvers.Status.INFEASIBLE
     assert result.violation > 0.1
     assert result.data_passes <= 600

@@ -10,11 +10,8 @@ from _support.toy_terms import RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from fairconstrained.constraints import DemographicParity, EqualizedOdds
-from fairconstrained.domains import L2Ball
+import fairconstrained as fc
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
@@ -83,7 +80,7 @@ def test_flags_say_what_the_parts_are():
 
 def test_decided_constraints_are_those_of_the_predictions():
     rows = data()
-    problem, w = problem_of(rows, DemographicParity(0.05)), np.array([1.0, -0.5, 0.2, 0.1])
+    problem, w = problem_of(rows, fc.DemographicParity(0.05)), np.array([1.0, -0.5, 0.2, 0.1])
     decisions = (rows[0] @ w[:3] + w[3] > 0).astype(float)
     masks = [rows[2] == k for k in np.unique(rows[2])]
     rates = [np.average(decisions[mask], weights=rows[3][mask]) for mask in masks]
@@ -115,7 +112,7 @@ class CountingModel(LinearModel):
 
 def test_one_forward_and_one_backward_pass_for_hundreds_of_constraints():
     rows = data(n_rows=400, n_groups=20)
-    constraints = DemographicParity(0.05), EqualizedOdds(0.1)
+    constraints = fc.DemographicParity(0.05), fc.EqualizedOdds(0.1)
     problem = problem_of(rows, *constraints, make=CountingModel)
     assert problem.n_constraints == 3 * 20 * 19
     at = problem.at(np.ones(4))
@@ -229,8 +226,8 @@ def test_terms_may_own_variables(rng):
     first = CompositeFunction(model, RateAboveThreshold(cells), auxiliary=slice(4, 7))
     term = RateAboveThreshold(cells[:1], kappa=0.1)
     second = CompositeFunction(model, term, auxiliary=slice(7, 8))
-    objective = CompositeFunction(model, average(Logistic(), y, weight))
-    problem = Problem(objective, (first, second), LeadingDomain(L2Ball(1.0), 4))
+    objective = CompositeFunction(model, average(fc.functions.Logistic(), y, weight))
+    problem = Problem(objective, (first, second), LeadingDomain(fc.domains.L2Ball(1.0), 4))
     assert problem.n_variables == 8
     assert_array_equal(problem.start(), [0.0] * 4 + [0.7] * 4)
     w, multipliers = rng.normal(size=8), rng.uniform(size=4)
@@ -245,7 +242,7 @@ def test_terms_may_own_variables(rng):
 @pytest.mark.parametrize("level", [0.3, np.linspace(-0.2, 0.3, 6)], ids=["number", "array"])
 def test_affine_functions_may_be_added_to_outputs(rng, level):
     """Of three groups and of a part of the penalty alone: values, gradients, largest, gaps."""
-    plain = problem_of(data(), DemographicParity(0.05))
+    plain = problem_of(data(), fc.DemographicParity(0.05))
     part, slope = plain.constraints[0], rng.normal(size=4)
     moved = replace(part.shifted(level), slope=slope)
     problem = plain.with_constraints([moved, CompositeFunction(penalty=L2(0.1), level=-0.2)])
@@ -267,7 +264,7 @@ def test_terms_may_take_scores_of_several_classes(rng, fit_intercept):
     X = data()[0]
     labels = np.arange(40) % 3
     model = LinearModel(X, fit_intercept, n_outputs=3)
-    term = class_losses(Sigmoid(), labels, np.ones(40), [0, 1, 2], [0.4] * 3)
+    term = class_losses(fc.functions.Sigmoid(), labels, np.ones(40), [0, 1, 2], [0.4] * 3)
     objective = CompositeFunction(penalty=Proximity(np.ones(model.n_parameters), 0.1))
     problem = Problem(objective, (CompositeFunction(model, term),))
     w = rng.normal(size=problem.n_variables)

@@ -14,8 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fairconstrained as fc
-from fairconstrained.metrics import mean_ndcg, rate_gaps
-from fairconstrained.plotting import GroupMetricsDisplay
 
 
 class ByRule(ClassifierMixin, BaseEstimator):
@@ -61,7 +59,7 @@ def test_the_measures_are_those_of_each_model(models):
         assert row["accuracy"] == pytest.approx(np.mean(decisions == y))
         assert row["accuracy_low"] < row["accuracy"] < row["accuracy_high"]
         assert row["selection_rate"] == pytest.approx(decisions.mean())
-        gaps = rate_gaps(y, decisions, sensitive_features=groups)
+        gaps = fc.metrics.rate_gaps(y, decisions, sensitive_features=groups)
         for rate in ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy"):
             for ending, column in {"": "gap", "_low": "low", "_high": "high"}.items():
                 assert row[f"{rate}_gap{ending}"] == pytest.approx(gaps.loc[rate, column])
@@ -116,7 +114,7 @@ def test_rows_of_unknown_groups_count_in_the_ndcg_of_all_rows(rng):
     options = {"query": QUERY, "groups_missing": "ignore_in_constraint"}
     found = fc.compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, **options)
     assert found.groups["rows"].sum() == groups.notna().sum()
-    expected = mean_ndcg(RELEVANT, RANKERS["after"].predict(DOCUMENTS), query=QUERY)
+    expected = fc.metrics.mean_ndcg(RELEVANT, RANKERS["after"].predict(DOCUMENTS), query=QUERY)
     assert found.summary["ndcg"].iloc[0] == pytest.approx(expected)
     with pytest.raises(ValueError, match="missing"):
         fc.compare_rankers(RANKERS["after"], DOCUMENTS, RELEVANT, groups, query=QUERY)
@@ -142,16 +140,17 @@ def test_classifiers_are_refused():
         fc.compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
+REPORTS_OF_CLASSIFIERS = [
+    lambda model: fc.fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
+    lambda model: fc.compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
+    lambda model: fc.plotting.GroupMetricsDisplay.from_estimator(
+        model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    "report",
-    [
-        lambda model: fc.fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
-        lambda model: fc.compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
-        lambda model: GroupMetricsDisplay.from_estimator(
-            model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
-        ),
-    ],
-    ids=["fairness_report", "compare", "GroupMetricsDisplay"],
+    "report", REPORTS_OF_CLASSIFIERS, ids=["fairness_report", "compare", "GroupMetricsDisplay"]
 )
 def test_reports_of_classifiers_refuse_rankers(report):
     with pytest.raises(ValueError, match=r"FairRanker ranks the rows.*use compare_rankers"):

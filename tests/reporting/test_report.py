@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
 from fairconstrained.metrics import group_rates, impact_ratios, score_impact_ratios
-from fairconstrained.reporting.report import fairness_report
 
 HOSTILE = '<script>alert("x")</script> & co'
 VOID = {"meta", "img", "link", "br", "hr", "input"}
@@ -52,7 +51,7 @@ class Page(HTMLParser):
 
 
 def test_values_on_the_training_rows_equal_those_of_the_fit(model):
-    report = fairness_report(model, X, Y, GROUPS)
+    report = fc.fairness_report(model, X, Y, GROUPS)
     row = report.to_frame("constraints").loc["demographic_parity"]
     assert row["tolerance"] == pytest.approx(0.05)
     assert row["scores"] == pytest.approx(model.gap_)
@@ -71,7 +70,7 @@ def test_several_constraints_some_of_them_not_measurable():
     several = ["demographic_parity", "partial_dp", "roc_parity", reference]
     names = ["demographic_parity", "partial_dp", "roc_parity", "minority_rate"]
     clf = fc.FairLogisticClassifier(several, kappa=0.2).fit(X, Y, sensitive_features=GROUPS)
-    report = fairness_report(clf, X, Y, GROUPS)
+    report = fc.fairness_report(clf, X, Y, GROUPS)
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
     assert (table["verdict"] == "not measured").tolist() == [False, False, False, True]
@@ -79,7 +78,7 @@ def test_several_constraints_some_of_them_not_measurable():
     assert "; 1 of 4 could not be measured." in report.verdict.sentence
 
     other = LogisticRegression().fit(X, Y)  # it has chosen no ranks and no thresholds
-    report = fairness_report(other, X, Y, GROUPS, constraint=several)
+    report = fc.fairness_report(other, X, Y, GROUPS, constraint=several)
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
     assert (table["verdict"].iloc[1:] == "not measured").all()
@@ -91,26 +90,26 @@ def test_several_constraints_some_of_them_not_measurable():
 def test_constraints_without_a_bound_are_not_called_met():
     two = ["demographic_parity", "equal_opportunity"]
     clf = fc.FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
-    verdict = fairness_report(clf, X, Y, GROUPS).verdict
+    verdict = fc.fairness_report(clf, X, Y, GROUPS).verdict
     assert verdict.state == "no bound"
     assert verdict.sentence == "No bound is set for the 2 constraints."  # fmt: skip
     two = ["partial_dp", "roc_parity"]
     other = LogisticRegression().fit(X, Y)
-    verdict = fairness_report(other, X, Y, GROUPS, constraint=two).verdict
+    verdict = fc.fairness_report(other, X, Y, GROUPS, constraint=two).verdict
     assert (verdict.state, verdict.sentence) == (
         "not measured", "None of the 2 constraints could be measured on these rows.",
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("gap", "n", "verdict"),
-    [
-        (0.00, 4000, "holds (95% confidence)"),
-        (0.20, 4000, "does not hold (95% confidence)"),
-        (0.06, 100, "not met on these rows (inconclusive at 95%)"),
-        (0.04, 100, "met on these rows (inconclusive at 95%)"),
-    ],
-)
+VERDICTS = [
+    (0.00, 4000, "holds (95% confidence)"),
+    (0.20, 4000, "does not hold (95% confidence)"),
+    (0.06, 100, "not met on these rows (inconclusive at 95%)"),
+    (0.04, 100, "met on these rows (inconclusive at 95%)"),
+]
+
+
+@pytest.mark.parametrize(("gap", "n", "verdict"), VERDICTS)
 def test_verdicts(gap, n, verdict, model):
     class Fixed(fc.FairLogisticClassifier):
         """A classifier whose scores are its only feature."""
@@ -124,7 +123,7 @@ def test_verdicts(gap, n, verdict, model):
     rate = np.where(groups == 0, 0.5, 0.5 + gap)
     place = np.tile(np.arange(n // 2) / (n // 2), 2)
     decided = (place < rate - 1e-9).astype(float)
-    report = fairness_report(fixed, decided[:, None], np.arange(n) % 2, groups)
+    report = fc.fairness_report(fixed, decided[:, None], np.arange(n) % 2, groups)
     assert report.constraints["decisions"].iloc[0] == pytest.approx(gap)
     assert report.constraints["verdict"].iloc[0] == verdict
 
@@ -138,7 +137,7 @@ def test_model_without_scores():
         def predict(self, X):
             return np.full(len(X), self.classes_[1])
 
-    page = fairness_report(Yes().fit(X, Y), X, Y, GROUPS).to_html()
+    page = fc.fairness_report(Yes().fit(X, Y), X, Y, GROUPS).to_html()
     assert "Score distribution" not in page and "Calibration" not in page
     assert "True positive rate" in page and Page(page).tags.count("svg") > 4
 
@@ -146,7 +145,7 @@ def test_model_without_scores():
 def test_report_shows_the_bounds_on_predictions_and_population():
     clf = fc.FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
     clf.fit(X, Y, sensitive_features=GROUPS)
-    asked = fairness_report(clf, X, Y, GROUPS).model["value"]
+    asked = fc.fairness_report(clf, X, Y, GROUPS).model["value"]
     assert asked["confidence"] == "0.5"
     assert asked["bound"] == "met"
     assert f"{clf.decision_search_.accuracy:.4f}" in asked["accuracy, training rows"]
@@ -154,7 +153,7 @@ def test_report_shows_the_bounds_on_predictions_and_population():
 
 
 def test_page_is_self_contained_and_escaped(model, tmp_path):
-    report = fairness_report(model, X, Y, GROUPS)
+    report = fc.fairness_report(model, X, Y, GROUPS)
     text = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
     page = Page(text)
@@ -164,7 +163,7 @@ def test_page_is_self_contained_and_escaped(model, tmp_path):
 
 
 def test_notebooks_show_a_fragment(model):
-    text = fairness_report(model, X, Y, GROUPS)._repr_html_()
+    text = fc.fairness_report(model, X, Y, GROUPS)._repr_html_()
     assert text.startswith("<div") and "<html" not in text
     assert Page(text).tags.count("svg") > 10
 
@@ -172,7 +171,7 @@ def test_notebooks_show_a_fragment(model):
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_target_and_favourable_label_are_named(pos_label):
     model, labels = fc.FairLogisticClassifier(pos_label=pos_label), pd.Series(1 - Y, name="default")
-    report = fairness_report(model.fit(X, labels, sensitive_features=GROUPS), X, labels, GROUPS)
+    report = fc.fairness_report(model.fit(X, labels, sensitive_features=GROUPS), X, labels, GROUPS)
     assert report.title.endswith(f"the positive class is default = {pos_label}")
     meaning = (
         f"The favourable label is default = {pos_label}: rows that are predicted so are selected, "
@@ -191,21 +190,21 @@ def test_columns_that_give_the_group_away_are_named():
     table = table.assign(code=np.where(GROUPS == "a", 3.0, 5.0), size=np.arange(600.0))
     table["mostly"] = np.where(np.arange(600) % 50 == 0, 4.0, table["code"])
     model = LogisticRegression(max_iter=10000).fit(table, Y)
-    report = fairness_report(model, table, Y, GROUPS)
+    report = fc.fairness_report(model, table, Y, GROUPS)
     (note,) = (one for one in report.notes if one.startswith("The group can be guessed"))
     assert "accuracy above 0.95 from each of these columns of X alone: code (1.000), mostl" in note
     assert list(report.to_dict()["proxies"]) == ["code", "mostly"]
     assert note in report.to_html()
     for rows in (table.to_numpy(), sp.csr_array(table)):
         fitted = LogisticRegression(max_iter=10000).fit(rows, Y)
-        found = fairness_report(fitted, rows, Y, GROUPS).to_dict()["proxies"]
+        found = fc.fairness_report(fitted, rows, Y, GROUPS).to_dict()["proxies"]
         assert list(found) == ["column 3", "column 5"]
 
 
 def test_constraints_of_one_name_are_all_shown():
     both = [fc.DemographicParity(0.02), fc.DemographicParity(0.2, against="overall")]
     clf = fc.FairLogisticClassifier(both).fit(X, Y, sensitive_features=GROUPS)
-    report = fairness_report(clf, X, Y, GROUPS)
+    report = fc.fairness_report(clf, X, Y, GROUPS)
     names = ["demographic_parity", "demographic_parity (2)"]
     table = report.to_frame("constraints")
     assert table.index.tolist() == names
@@ -220,7 +219,7 @@ def test_unknown_values_of_one_attribute_are_said_of_it():
     groups.loc[::4, "a"] = None
     options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
     clf = fc.FairLogisticClassifier(kappa=0.1, **options).fit(X, Y, sensitive_features=groups)
-    notes = fairness_report(clf, X, Y, groups).notes
+    notes = fc.fairness_report(clf, X, Y, groups).notes
     assert "a is unknown for 150 rows. They are in none of its groups." in notes
     assert not any("rates of all rows" in note for note in notes)
 
@@ -228,7 +227,7 @@ def test_unknown_values_of_one_attribute_are_said_of_it():
 def test_sentences_use_the_effective_sample_size():
     weight = np.where(np.arange(600) % 3 == 0, 10.0, 1.0)
     model = fc.FairLogisticClassifier(kappa=0.05).fit(X, Y, weight, sensitive_features=GROUPS)
-    report = fairness_report(model, X, Y, GROUPS, sample_weight=weight)
+    report = fc.fairness_report(model, X, Y, GROUPS, sample_weight=weight)
     table = group_rates(Y, model.predict(X), sensitive_features=GROUPS, sample_weight=weight)
     for text in (report.to_markdown(), report.to_html()):
         assert "rows of tolerance" not in text and "would have to change" not in text

@@ -41,14 +41,14 @@ def test_the_verdict_is_about_the_last_model(models):
     assert "at most 5 allowed" in last.verdict.sentence
 
 
-@pytest.mark.parametrize(
-    ("tolerance", "state", "words"),
-    [
-        (0.9, "holds", "Met on these rows"),
-        (0.001, "not met", "Not met on these rows"),
-        (None, "met", "On new rows at most"),
-    ],
-)
+VERDICTS = [
+    (0.9, "holds", "Met on these rows"),
+    (0.001, "not met", "Not met on these rows"),
+    (None, "met", "On new rows at most"),
+]
+
+
+@pytest.mark.parametrize(("tolerance", "state", "words"), VERDICTS)
 def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
     found = report(models["after"], constraint=fc.DemographicParity(0.05))
     row = found.constraints.iloc[0]

@@ -83,10 +83,16 @@ def test_values_and_derivatives_are_those_of_the_plain_problem(
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight if weighted else None))
 
 
+LAYOUT_OF_THE_FEATURES = [
+    np.asarray,
+    np.asfortranarray,
+    pd.DataFrame,
+    lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+]
+
+
 @pytest.mark.parametrize(
-    "container",
-    [np.asarray, np.asfortranarray, pd.DataFrame, lambda X: np.repeat(X, 2, axis=1)[:, ::2]],
-    ids=["by rows", "by columns", "frame", "strided"],
+    "container", LAYOUT_OF_THE_FEATURES, ids=["by rows", "by columns", "frame", "strided"]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, container, dtype):
@@ -95,17 +101,16 @@ def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, container
     assert_same(*both(monkeypatch, classifier, container(X), y, groups, weight))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"solver": "ipc"},
-        {"max_iter": 5},
-        {"enforce": "decision"},
-        {"threshold": SelectionRate(0.3)},
-        {"constraint": "roc_parity"},
-    ],
-    ids=str,
-)
+NEED_SCORES = [
+    {"solver": "ipc"},
+    {"max_iter": 5},
+    {"enforce": "decision"},
+    {"threshold": SelectionRate(0.3)},
+    {"constraint": "roc_parity"},
+]
+
+
+@pytest.mark.parametrize("options", NEED_SCORES, ids=str)
 def test_fits_that_need_scores_keep_them(many, options):
     X, y, groups, _ = drawn_rows()
     fit = FairLogisticClassifier(**options).bind(X, y, None, groups)

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import CONSTRAINTS, PartialDemographicParity
+import fairconstrained as fc
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.rows import Unconstrained, bound_parts
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards import scores as sharded_scores
@@ -26,9 +24,9 @@ N_ROWS = 3000
 
 def bound(constraint, *, container=np.asarray, dtype=float, solver="auto"):
     """Return a fit to rows in memory."""
-    X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
+    X, y, groups = fc.make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, N_ROWS)
-    classifier = FairLogisticClassifier(constraint, 0.05, solver=solver)
+    classifier = fc.FairLogisticClassifier(constraint, 0.05, solver=solver)
     return classifier.bind(container(np.asarray(X, dtype)), y, weight, groups)
 
 
@@ -47,7 +45,7 @@ def in_shards(fit, n_shards=3, n_threads=1):
         for rows in np.array_split(shuffled, n_shards)
     ]
     sharded = ShardedLinearModel.of(model, LocalShards(shards, n_threads), totals)
-    loss = resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
+    loss = fc.objectives.resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
     objective = CompositeFunction(sharded, loss, fit.problem.objective.penalty)
     free = Problem(objective, domain=fit.problem.domain)
     parts = bound_parts(fit.constraints, sharded, of_atoms, Unconstrained(free).weighted_scores)
@@ -79,8 +77,8 @@ def approximate(request, monkeypatch):
 RANKS = {"partial_dp", "weak_partial_dp"}
 EXACT = sorted(
     name
-    for name in set(CONSTRAINTS) - PAIRS - RANKS - {"churn"}
-    if not CONSTRAINTS[name]().needs_queries
+    for name in set(fc.constraints.CONSTRAINTS) - PAIRS - RANKS - {"churn"}
+    if not fc.constraints.CONSTRAINTS[name]().needs_queries
 )
 
 
@@ -99,7 +97,7 @@ def test_values_gradients_and_solutions_are_those_of_one_table(name):
 
 
 def test_automatic_ranks_come_from_the_distribution_of_the_scores(approximate):
-    fit = bound(PartialDemographicParity())
+    fit = bound(fc.constraints.PartialDemographicParity())
     problem = in_shards(fit)
     assert problem.constraints[0].term.ranks == fit.problem.constraints[0].term.ranks
     assert_same(fit, problem, approximate=approximate)
@@ -109,7 +107,7 @@ def test_automatic_ranks_come_from_the_distribution_of_the_scores(approximate):
 def test_quadratic_surrogates_of_pairs_are_sums_and_others_have_no_gradient(name, approximate):
     fit = bound(name)
     assert_same(fit, in_shards(fit), approximate=approximate)
-    problem = in_shards(bound(type(CONSTRAINTS[name]())(surrogate="sigmoid")))
+    problem = in_shards(bound(type(fc.constraints.CONSTRAINTS[name]())(surrogate="sigmoid")))
     with pytest.raises(TypeError, match="not a sum over rows"):
         problem.at(problem.start()).gradient(np.ones(problem.n_constraints))
 
@@ -154,7 +152,7 @@ def test_deterministic_solvers_take_rows_in_shards(solver):
 @pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "equalized_odds", "group_auc"])
 def test_rows_of_the_jacobian_are_those_of_one_table_and_one_round(name):
     given = {"ranks": (0.1, 0.6), "n_ranks": 7} if name == "partial_dp" else {}
-    fit = bound(CONSTRAINTS[name](**given))
+    fit = bound(fc.constraints.CONSTRAINTS[name](**given))
     problem = in_shards(fit)
     w = np.random.default_rng(2).normal(scale=0.3, size=problem.n_variables)
     here, there = fit.problem.at(w), problem.at(w)
@@ -179,7 +177,7 @@ NAMES = ["demographic_parity", "equalized_odds", "error_rate_parity", "intersect
 
 def problems(name, n_shards=3):
     """Return a problem with its rows in memory and in shards, and two models."""
-    fit = bound(CONSTRAINTS[name]())
+    fit = bound(fc.constraints.CONSTRAINTS[name]())
     random = np.random.default_rng(4)
     ends = random.normal(scale=0.5, size=(2, fit.model.n_parameters))
     return fit, in_shards(fit, n_shards), *ends
@@ -227,7 +225,7 @@ def test_statistics_of_distributions_are_exact_for_few_rows(
 ):
     monkeypatch.setattr(sharded_scores, "_FEW_ROWS", few_rows)
     given = {"ranks": (0.1, 0.6), "n_ranks": 3} if name == "partial_dp" else {}
-    fit = bound(CONSTRAINTS[name](**given))
+    fit = bound(fc.constraints.CONSTRAINTS[name](**given))
     sharded = in_shards(fit)
     random = np.random.default_rng(4)
     w, direction = random.normal(scale=0.5, size=(2, fit.model.n_parameters))

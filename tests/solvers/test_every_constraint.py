@@ -1,35 +1,27 @@
 """Solvers on every constraint, on pairs of rows and on networks."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from _support.pairs import data
+from _support.labelled_rows import data
 from _support.problems import classification
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fairconstrained as fc
 from fairconstrained import solvers
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.solving import data_pass_limit
-from fairconstrained.functions.losses import Hinge, Logistic, Loss
-from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.models import Model
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import PartialAUC
-from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT, estimate_multipliers, objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.terms.cell_means import average
 
 
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
-    problem = classification(fc.EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
+    problem = classification(fc.EqualizedOdds(0.02, surrogate=fc.functions.Ramp()), n_groups=3)
     rough = solvers.PLADA(max_iter=20, polish=False).minimize(problem)
     fine = solvers.PLADA(max_iter=20).minimize(problem)
     assert not rough.converged
@@ -41,25 +33,27 @@ def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
 
 def test_the_pass_limit_of_polishing_is_not_that_of_the_run(monkeypatch) -> None:
     monkeypatch.setattr(solvers.base, "_MOST_PASSES", 3)
-    problem = classification(fc.EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
+    problem = classification(fc.EqualizedOdds(0.02, surrogate=fc.functions.Ramp()), n_groups=3)
     result = solvers.PLADA(max_iter=20).minimize(problem, max_data_passes=1000)
     assert result.data_passes < 100
     assert result.status is solvers.Status.ITERATION_LIMIT
 
 
+PROBLEMS_WITHOUT = [
+    ("group_auc", "quadratic", 700, 10, 50),
+    ("group_auc", "quadratic", 60, 3, 150),
+    ("intra_group_auc", "quadratic", 60, 3, 150),
+    ("roc_parity", "sigmoid", 60, 3, 400),
+    ("roc_parity", "ramp", 60, 3, 1100),
+    ("weak_partial_dp", "ramp", 60, 3, 1100),
+    ("equalized_odds", "ramp", 856, 10, 500),
+]
+
+
 @pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.ConstantDecisionWarning")
 @pytest.mark.parametrize(
-    ("constraint", "surrogate", "n_rows", "n_features", "most"),
-    [
-        ("group_auc", "quadratic", 700, 10, 50),
-        ("group_auc", "quadratic", 60, 3, 150),
-        ("intra_group_auc", "quadratic", 60, 3, 150),
-        ("roc_parity", "sigmoid", 60, 3, 400),
-        ("roc_parity", "ramp", 60, 3, 1100),
-        ("weak_partial_dp", "ramp", 60, 3, 1100),
-        ("equalized_odds", "ramp", 856, 10, 500),
-    ],
+    ("constraint", "surrogate", "n_rows", "n_features", "most"), PROBLEMS_WITHOUT
 )
 def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
@@ -116,78 +110,27 @@ def test_every_solver_on_a_constraint(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
-@pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("constraint", fc.constraints.CLASSIFIER_CONSTRAINTS)
 @pytest.mark.parametrize("name", solvers.SOLVERS)
 def test_every_solver_on_every_constraint(name: str, constraint: str, surrogate: str) -> None:
     assert relative_loss(name, constraint, surrogate) <= 0.02
 
 
-@dataclass(frozen=True, eq=False)
-class TanhNetwork(Model):
-    r"""Scores :math:`\tanh(X W + 1 b^\top) a + c` of one hidden layer.
-
-    The parameters are W (n_features, n_hidden), b, a (n_hidden,) and c, in this order.
-    """
-
-    X: np.ndarray
-    n_hidden: int = 4
-
-    @property
-    def n_rows(self):
-        return len(self.X)
-
-    @property
-    def n_parameters(self):
-        return (self.X.shape[1] + 2) * self.n_hidden + 1
-
-    def _split(self, w):
-        n, h = self.X.shape[1], self.n_hidden
-        inner, shift, outer, offset = np.split(w, np.cumsum([n * h, h, h]))
-        return inner.reshape(n, h), shift, outer, offset
-
-    def start(self, random_state):
-        """Return random weights: at zero the gradient of the inner layer vanishes."""
-        w = random_state.standard_normal(self.n_parameters)
-        w[: self.X.shape[1] * self.n_hidden] /= np.sqrt(self.X.shape[1])
-        w[-1] = 0.0
-        return w
-
-    def forward(self, w):
-        inner, shift, outer, offset = self._split(w)
-        units = np.tanh(self.X @ inner + shift)
-        return units @ outer + offset, partial(self._back, units, outer)
-
-    def _back(self, units, outer, v):
-        back = np.outer(v, outer) * (1.0 - units**2)
-        return np.concatenate([(self.X.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]])
-
-    def batch(self, rows):
-        return replace(self, X=self.X[rows])
-
-    def on(self, X):
-        return replace(self, X=X)
-
-    def offset(self):
-        return np.eye(self.n_parameters)[-1]
-
-
-def network_problem(loss: Loss, surrogate: str | Ramp) -> Problem:
+def network_problem(loss: str, surrogate: str | fc.functions.Ramp) -> Problem:
     """Return the training of a network on labels that no linear score separates."""
     X, y, groups = fc.make_biased_classification(300, 3, gap=0.4, class_sep=1.0, random_state=0)
-    signs = np.where((y > 0) ^ (np.abs(X[:, 2]) > 1.2), 1.0, -1.0)
-    weight, model = np.ones(len(y)), TanhNetwork(X)
-    parity = fc.DemographicParity(0.05, surrogate=surrogate).bind(signs, groups, weight)
-    penalty = Leading(L2(1e-3), model.n_parameters)
-    objective = CompositeFunction(model, average(loss, signs, weight), penalty)
-    return Problem(objective, (CompositeFunction(model, parity),))
+    y = (y > 0) ^ (np.abs(X[:, 2]) > 1.2)
+    layers = {"hidden_layer_sizes": (4,), "activation": "tanh", "alpha": 1e-3, "loss": loss}
+    network = fc.FairNetworkClassifier(kappa=0.05, surrogate=surrogate, **layers)
+    return network.bind(X, y, None, groups).problem
 
 
 NETWORKS = {
-    "smooth": lambda: network_problem(Logistic(), "sigmoid"),
-    "hinge and ramp": lambda: network_problem(Hinge(), Ramp()),
+    "smooth": lambda: network_problem("logistic", "sigmoid"),
+    "hinge and ramp": lambda: network_problem("hinge", fc.functions.Ramp()),
 }
-
-
+if find_spec("torch") is None:  # the extra "torch"
+    NETWORKS.clear()
 USABLE = {name: solvers.available_solvers(make()) for name, make in NETWORKS.items()}
 
 
@@ -247,7 +190,7 @@ def test_the_others_refuse(name: str, solver: str) -> None:
 def test_partial_auc_is_solved_by_rounding_and_by_subgradients():
     X, y, _ = fc.make_biased_classification(300, 3, class_sep=2.0, random_state=1)
     auc = PartialAUC((0.0, 0.4)).bind(2.0 * y - 1.0, np.ones(len(y)))
-    problem = Problem(CompositeFunction(LinearModel(X), auc, L2(1e-2)))
+    problem = Problem(CompositeFunction(LinearModel(X), auc, fc.penalties.L2(1e-2)))
     assert not problem.smooth
     results = [solvers.SOLVERS[name]().minimize(problem) for name in ("smoothing", "ssg")]
     assert results[0].converged

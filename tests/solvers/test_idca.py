@@ -1,7 +1,5 @@
 """IDCA with its oracles, and the near-stationarity of points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, reference

@@ -6,17 +6,14 @@ solutions of its trust region subproblem by SciPy. Mini-batch SSG is a baseline 
 algorithm as well, and has no `paper()`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from _support.papers import EXACT, STEPS, jacobian, points, same, worst
 from _support.problems import PROBLEMS, classification, toy_of_ipc
 from scipy.optimize import LinearConstraint, minimize
 
+import fairconstrained as fc
 from fairconstrained import DemographicParity, make_biased_classification, solvers
-from fairconstrained.domains import L2Ball
-from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.solvers.base import Start
 
 
@@ -33,10 +30,11 @@ def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
     return total / weight if weight else z
 
 
+OF_IPC = [("toy", 20.0), ("box", None), ("demographic parity", 1.0)]
+
+
 @pytest.mark.cases(1)
-@pytest.mark.parametrize(
-    ("name", "rho"), [("toy", 20.0), ("box", None), ("demographic parity", 1.0)]
-)
+@pytest.mark.parametrize(("name", "rho"), OF_IPC)
 def test_ipc_is_algorithm_1_with_algorithm_2(name, rho) -> None:
     """Steps are 2 / (mu (k + 2)): with a small rho^, rounding errors grow in the whole space."""
     problem = toy_of_ipc() if name == "toy" else PROBLEMS[name]()
@@ -160,7 +158,7 @@ def algorithm_2_of_idca(problem, largest, v, epsilon, T):
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kappa", [0.02, 0.1])
 def test_idca_is_algorithm_1_with_algorithm_2(kappa) -> None:
-    problem = classification(DemographicParity(kappa, surrogate=Ramp()))
+    problem = classification(DemographicParity(kappa, surrogate=fc.functions.Ramp()))
     w, expected, on_constraints = problem.start(), [], []
     for _ in range(STEPS):
         w, steps = algorithm_2_of_idca(problem, majorant_of_parity(kappa, w), w, 1e-3, 30)
@@ -192,7 +190,7 @@ def algorithm_3_of_idca(problem, tolerances):
 
 @pytest.mark.parametrize("name", ["zero gap", "infeasible start", "ball"])
 def test_ssg_is_algorithm_3_of_idca(name) -> None:
-    ball = classification(DemographicParity(0.0), domain=L2Ball(0.3))
+    ball = classification(DemographicParity(0.0), domain=fc.domains.L2Ball(0.3))
     problem = ball if name == "ball" else PROBLEMS[name]()
     expected, on_constraints = algorithm_3_of_idca(problem, [1e-3] * STEPS)
     solver = solvers.SwitchingSubgradient.paper(max_iter=STEPS, check_every=1)
@@ -201,9 +199,10 @@ def test_ssg_is_algorithm_3_of_idca(name) -> None:
     assert 10 <= on_constraints < STEPS
 
 
-@pytest.mark.parametrize(
-    ("name", "c"), [("zero gap", 0.2), ("demographic parity", 2.0), ("infeasible start", 0.2)]
-)
+DIMINISHING = [("zero gap", 0.2), ("demographic parity", 2.0), ("infeasible start", 0.2)]
+
+
+@pytest.mark.parametrize(("name", "c"), DIMINISHING)
 def test_ssg_with_a_diminishing_tolerance_judges_points_by_that_of_their_step(name, c) -> None:
     """The answer is one of the first points, which the last tolerance c / 50 would exclude."""
     problem = PROBLEMS[name]()

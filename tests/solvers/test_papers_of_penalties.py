@@ -1,7 +1,5 @@
 """Penalty and multiplier methods: `paper()` against transcriptions, and their parts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,10 +9,8 @@ from _support.papers import EXACT, STEPS, jacobian, points, same, unconstrained,
 from _support.problems import PROBLEMS, classification, rate_between, reference
 from scipy.optimize import minimize
 
+import fairconstrained as fc
 from fairconstrained import DemographicParity, solvers
-from fairconstrained.constraints import ROCParity
-from fairconstrained.domains import Box
-from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -28,7 +24,7 @@ from fairconstrained.solvers.primal_dual import constraint_features
 @pytest.mark.parametrize("nu", [1e-5, 1e-2])
 def test_3s_econ_d_is_equation_2_with_all_rows(nu) -> None:
     """Of the paper's widths, the larger one gives penalties between 0 and beta."""
-    problem = classification(DemographicParity(0.0), loss=Hinge())
+    problem = classification(DemographicParity(0.0), loss=fc.functions.Hinge())
     x, expected, used = problem.start(), [], []
     for _ in range(STEPS):
         at = problem.at(x)
@@ -117,16 +113,16 @@ def algorithm_1_of_plada(problem, w, eta, *, exact):
     return visited, np.array(used)
 
 
+OF_PLADA = [
+    ("two constraints", 1e-3, True),
+    ("demographic parity", 0.1, True),
+    ("two constraints", 0.3, False),
+    ("L2 ball", 0.3, False),
+]
+
+
 @pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("name", "eta", "exact"),
-    [
-        ("two constraints", 1e-3, True),
-        ("demographic parity", 0.1, True),
-        ("two constraints", 0.3, False),
-        ("L2 ball", 0.3, False),
-    ],
-)
+@pytest.mark.parametrize(("name", "eta", "exact"), OF_PLADA)
 def test_plada_is_algorithm_1(name, eta, exact) -> None:
     problem = PROBLEMS[name]()
     first = unconstrained(problem) if exact else problem.start()
@@ -184,7 +180,7 @@ def test_regularization_is_subgradient_descent_on_the_sum() -> None:
 
 
 def test_multiplier_model_of_the_paper_draws_100_constraints_with_their_features() -> None:
-    problem = classification(ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 60)))
+    problem = classification(fc.constraints.ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 60)))
     m, w = problem.n_constraints, problem.start() + 0.5
     features = np.random.RandomState(1).standard_normal((m, 3))
     solver = solvers.LagrangianDescentAscent.paper(features, max_iter=1, check_every=1)
@@ -259,7 +255,7 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     """Minimise x subject to 1 - x <= 0: the Lagrangian is bilinear, its saddle point (1, 1)."""
     slope = CompositeFunction(slope=np.ones(1))
     falling = CompositeFunction(slope=-np.ones(1), level=1.0)
-    problem = Problem(slope, (falling,), Box(-5.0, 5.0), n_variables=1)
+    problem = Problem(slope, (falling,), fc.domains.Box(-5.0, 5.0), n_variables=1)
     solver = LagrangianDescentAscent(0.5, 0.5, extrapolation=1.0, max_iter=500, polish=False)
     extrapolated = solver.minimize(problem)
     plain = solver.set_params(extrapolation=0.0).minimize(problem)

@@ -1,7 +1,5 @@
 """Runs of solvers: their trace, limits, clock, callbacks, states, warm starts and arguments."""
 
-from __future__ import annotations
-
 from itertools import islice
 from types import SimpleNamespace
 

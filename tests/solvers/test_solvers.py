@@ -1,7 +1,5 @@
 """Every solver on every problem, against scipy, and what SQP does besides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache, partial
 
@@ -13,7 +11,6 @@ from numpy.testing import assert_allclose
 import fairconstrained as fc
 from fairconstrained import constraints, solvers
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.domains import Box, L2Ball
 from fairconstrained.problem import Problem
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers.base import Start
@@ -26,8 +23,8 @@ EXACT = {"idca": 1e-3, "exact-penalty": 1e-3}
 EXACT |= dict.fromkeys(("ipc", "augmented-lagrangian", "sqp", "smoothing"), 1e-4)
 INFEASIBLE = {
     "contradiction": rate_between(0.6, 0.2),
-    "ball": rate_between(0.97, 0.99, L2Ball(0.5)),
-    "box": rate_between(0.97, 0.99, Box(-0.2, 0.2)),
+    "ball": rate_between(0.97, 0.99, fc.domains.L2Ball(0.5)),
+    "box": rate_between(0.97, 0.99, fc.domains.Box(-0.2, 0.2)),
 }
 SLOW = ("3s-econ-stochastic", "plada-stochastic", "idca-stochastic", "ssg-stochastic", "ipp-conex")
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in solvers.SOLVERS]
@@ -259,10 +256,10 @@ def test_inside_of_a_ball_steps_are_those_of_the_whole_space() -> None:
     problem, solver = classification(fc.DemographicParity(0.05)), solvers.SQP(memory=30)
     free = solver.minimize(problem)
     norm = float(np.linalg.norm(free.w))
-    wide = solver.minimize(replace(problem, domain=L2Ball(2.0 * norm)))
+    wide = solver.minimize(replace(problem, domain=fc.domains.L2Ball(2.0 * norm)))
     assert wide.converged and wide.data_passes == free.data_passes
     assert_allclose(wide.w, free.w)
-    narrow = solver.minimize(replace(problem, domain=L2Ball(0.5 * norm)))
+    narrow = solver.minimize(replace(problem, domain=fc.domains.L2Ball(0.5 * norm)))
     assert narrow.converged and narrow.objective > free.objective
     assert np.linalg.norm(narrow.w) == pytest.approx(0.5 * norm, rel=1e-6)
 

@@ -1,7 +1,5 @@
 """Mini-batches: of rows, of whole queries with the constraints that they determine, and passes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from _support.problems import PROBLEMS, QuadraticForm, classification, reference

@@ -1,7 +1,5 @@
 """Terms of several classes: log odds, losses, and terms of every class's log odds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

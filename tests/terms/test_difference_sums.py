@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import fairconstrained as fc
 from fairconstrained.constraints import DemographicParity, ROCParity
 from fairconstrained.functions.base import Indicator, PlusParabola, Rounded
-from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.solvers import IDCA
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.terms.difference_sums import Ranked, difference_sums, pair_sum
 from fairconstrained.terms.ordered_pairs import OrderedPairs, PairNames
@@ -39,7 +38,7 @@ class Wave(Sigmoid):
 
 
 FUNCTIONS = [*SCALAR_FUNCTIONS, Sigmoid(6.0), Sigmoid(0.01), Algebraic(), Wave()]
-FUNCTIONS.append(PlusParabola(Rounded(Hinge(), 0.2), 0.2))
+FUNCTIONS.append(PlusParabola(Rounded(fc.functions.Hinge(), 0.2), 0.2))
 
 
 def both(function, spread, seed, n=700, m=90, middle=0.0):
@@ -187,7 +186,7 @@ GRID = [-1.5, -0.5, 0.0, 0.5, 1.5]
 
 def test_idca_converges_on_the_ramp():
     problem = classification(ROCParity(0.03, thresholds=GRID, surrogate="ramp"))
-    solver = IDCA(max_iter=60)
+    solver = fc.solvers.IDCA(max_iter=60)
     result = solver.minimize(problem)
     assert result.converged
     assert result.violation <= solver.tol

@@ -5,13 +5,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from _support.pairs import METRICS, data, mean_over_pairs, numbers
+from _support import labelled_rows
 from _support.registry_of_objects import OBJECTIVES
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+from benchmarks.fuzz.formulas import mean_loss, pair_mean
 from fairconstrained import constraints
 from fairconstrained.data.labels import pairs_within
 from fairconstrained.exceptions import VacuousConstraintWarning
@@ -22,49 +23,24 @@ from fairconstrained.objectives import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.difference_sums import Ranked, pair_sum
 
-KINDS = tuple(METRICS)
+KINDS = (
+    constraints.GroupAUCParity,
+    constraints.InterGroupAUCParity,
+    constraints.IntraGroupAUCParity,
+)
 PARITIES = pytest.mark.parametrize("kind", KINDS)
 EXACT = (Hinge(), SquaredHinge(), Indicator())
 KINKED = (Ramp(0.7321), PositivePart(0.3, 0.7321))  # differences of scores seldom hit these kinks
 ROUNDED = tuple(kinked.smoothed(0.3) for kinked in KINKED)
 
 
-def ties_half(t):
-    return 0.5 * (np.sign(t) + 1.0)
+numbers = st.integers(-6, 6).map(lambda k: k / 2)  # ties, and differences of exactly one
 
 
-def by_definition(kind, against, phi, y, groups, weight, scores):
-    """Return what every gap is called and its value, from the definition."""
-
-    def p(first, second):
-        return mean_over_pairs(phi, scores, weight, first, second)
-
-    def both(rows_of_groups):
-        return rows_of_groups & (y > 0), rows_of_groups & (y < 0)
-
-    def mean_auc(names, reverse):
-        sizes = [weight[groups == k].sum() for k in names]
-        cells = [both(groups == k) for k in names]
-        return np.average([p(*(c[::-1] if reverse else c)) for c in cells], weights=sizes)
-
-    names = np.unique(groups).tolist()
-    if against == "pairs" or len(names) == 2:
-        sides = [([a], [b], a, b) for a, b in permutations(names, 2)]
-    else:
-        rest = [[b for b in names if b != a] for a in names]
-        sides = [([a], b, a, "others") for a, b in zip(names, rest, strict=True)]
-        sides += [(b, [a], "others", a) for a, b in zip(names, rest, strict=True)]
-    out = {}
-    for first, second, a, b in sides:
-        one, other = np.isin(groups, first), np.isin(groups, second)
-        (up, down), (its_up, its_down) = both(one), both(other)
-        if kind is constraints.GroupAUCParity:
-            out[f"Pr({a} > {b}) - 1/2"] = p(one, other) - 0.5
-        elif kind is constraints.InterGroupAUCParity:
-            out[f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"] = p(up, its_down) + p(down, its_up) - 1.0
-        else:
-            out[f"AUC({a}) - AUC({b})"] = mean_auc(first, False) + mean_auc(second, True) - 1.0
-    return out
+def data(seed, n_groups=3, n_rows=36):
+    """Return labels, groups, weights and scores with ties; every group has both labels."""
+    *rows, scores = labelled_rows.data(seed, n_groups, n_rows)
+    return *rows, scores.round(1)
 
 
 @pytest.mark.parametrize("function", [*EXACT, *KINKED, *ROUNDED, Logistic(), Sigmoid()], ids=repr)
@@ -77,41 +53,13 @@ def test_pair_sum_is_the_double_sum(function, x, y):
     value, slopes = pair_sum(function, Ranked(s, a), Ranked(t, b))
     difference = s[:, None] - t
     phi = function.value(difference)
-    if isinstance(function, Indicator):
-        phi = ties_half(difference)
+    if isinstance(function, Indicator):  # ties count half
+        phi = 0.5 * (np.sign(difference) + 1.0)
     assert_allclose(value, a @ phi @ b, rtol=1e-10, atol=1e-10)
     slope = a[:, None] * function.derivative(difference, phi) * b
     on_first, on_second = slopes()
     assert_allclose(on_first, slope.sum(axis=1), rtol=1e-10, atol=1e-10)
     assert_allclose(on_second, -slope.sum(axis=0), rtol=1e-10, atol=1e-10)
-
-
-@PARITIES
-@pytest.mark.parametrize("against", ["pairs", "overall"])
-@pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
-@given(seed=st.integers(0, 2**32 - 1), n_groups=st.integers(2, 5))
-def test_values_and_names_are_the_definition(kind, against, surrogate, seed, n_groups):
-    y, groups, weight, scores = data(seed, n_groups, 6 * n_groups)
-    term = kind(2.5, surrogate=surrogate, against=against).bind(y, groups, weight)
-    phi = {"quadratic": lambda t: 0.5 * (1 + t) ** 2, "sigmoid": lambda t: 1 / (1 + np.exp(-t))}
-    expected = by_definition(kind, against, phi[surrogate], y, groups, weight, scores)
-    gaps = dict(zip(term.names, term.gap(scores), strict=True))
-    assert gaps == pytest.approx({f"{k} <= 2.5": v for k, v in expected.items()}, abs=1e-10)
-    assert_allclose(term.value(scores), term.gap(scores) - 2.5, atol=1e-12)
-
-
-@PARITIES
-@pytest.mark.parametrize("against", ["pairs", "overall"])
-@given(seed=st.integers(0, 2**32 - 1))
-def test_zero_one_values_are_the_probabilities_with_ties_counted_half(kind, against, seed):
-    y, groups, weight, scores = data(seed)
-    zero_one = kind(0.1, against=against).bind(y, groups, weight).zero_one()
-    expected = by_definition(kind, against, ties_half, y, groups, weight, scores)
-    gaps = dict(zip(zero_one.names, zero_one.gap(scores), strict=True))
-    assert gaps == pytest.approx({f"{k} <= 0.1": v for k, v in expected.items()}, abs=1e-10)
-    if against == "pairs":
-        metric = METRICS[kind](y, scores, sensitive_features=groups, sample_weight=weight)
-        assert max(gaps.values()) == pytest.approx(metric, abs=1e-10)
 
 
 def every_draw(strata, sizes):
@@ -122,22 +70,22 @@ def every_draw(strata, sizes):
     return [np.array([i for part in draw for i in part]) for draw in draws], np.concatenate(counts)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(
-            lambda y, groups, weight, kind=kind, surrogate=surrogate: kind(
-                0.1, surrogate=surrogate
-            ).bind(y, groups, weight)
-            for kind in KINDS
-            for surrogate in ("quadratic", "sigmoid")
-        ),
-        *(
-            lambda y, groups, weight, loss=loss: PairwiseLoss(loss).bind(y, weight)
-            for loss in ("quadratic", "hinge", "squared_hinge", "logistic")
-        ),
-    ],
-)
+BY_STRATA = [
+    *(
+        lambda y, groups, weight, kind=kind, surrogate=surrogate: kind(
+            0.1, surrogate=surrogate
+        ).bind(y, groups, weight)
+        for kind in KINDS
+        for surrogate in ("quadratic", "sigmoid")
+    ),
+    *(
+        lambda y, groups, weight, loss=loss: PairwiseLoss(loss).bind(y, weight)
+        for loss in ("quadratic", "hinge", "squared_hinge", "logistic")
+    ),
+]
+
+
+@pytest.mark.parametrize("make", BY_STRATA)
 def test_batches_drawn_by_strata_are_unbiased(make, rng):
     """Over all equally likely draws value and gradient average to those on all rows."""
     y, groups = np.array([-1, 1, -1, 1] * 2 + [1]), np.array(list("aabb") * 2 + ["a"])
@@ -174,25 +122,16 @@ def test_a_group_without_a_class_is_named_and_left_out(kind):
     assert_array_equal(term.vjp(scores, np.ones(2))[0][~rest], 0.0)
 
 
-@pytest.mark.parametrize("loss", [Quadratic(), Hinge(), SquaredHinge(), Logistic()], ids=repr)
+OF_ALL_PAIRS = [one for one in OBJECTIVES if not isinstance(one, QueryPairLoss)]
+
+
+@pytest.mark.cases(len(OF_ALL_PAIRS))
+@pytest.mark.parametrize("objective", OF_ALL_PAIRS, ids=repr)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_auc_loss_is_the_mean_over_pairs(loss, seed):
-    y, _, weight, scores = data(seed)
-    value = PairwiseLoss(loss).bind(y, weight).value(scores)
-    assert_allclose(value, mean_over_pairs(loss.value, scores, weight, y > 0, y < 0), rtol=1e-10)
-
-
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 0.25), (0.25, 0.5), (0.5, 1.0), (0, 1)]))
-def test_partial_auc_is_the_mean_over_negatives_in_the_range(loss, seed, ranks):
-    """With equal weights and whole numbers of negatives it is the formula of the paper."""
-    rng = np.random.default_rng(seed)
-    y, scores = np.array([1] * 5 + [-1] * 8), rng.normal(size=13).round(1)
-    value = PartialAUC(ranks, loss=loss).bind(y, np.ones(13)).value(scores)
-    negatives = np.sort(scores[5:])[::-1]
-    chosen = negatives[int(ranks[0] * 8) : int(ranks[1] * 8)]
-    expected = loss.value(scores[:5, None] - chosen).mean()
-    assert_allclose(value, [expected], rtol=1e-10)
+def test_objectives_of_pairs_are_their_formulas(objective, seed):
+    y, _, weight, scores = labelled_rows.data(seed)  # without ties, which have no order
+    value = objective.bind(y, weight).value(scores)
+    assert_allclose(value, mean_loss(objective, scores, y, weight), rtol=1e-10)
 
 
 def test_only_losses_that_do_not_increase_have_a_partial_auc():
@@ -236,7 +175,7 @@ def gaps(phi, y, groups, weight, query, scores):
         cells = {(k, s): (query == q) & (groups == k) & (y == s) for k in names for s in (1, -1)}
         for a, b in permutations(names, 2):
             pairs = [(cells[a, 1], cells[b, -1]), (cells[b, 1], cells[a, -1])]
-            ends = [mean_over_pairs(phi, scores, weight, *pair) for pair in pairs]
+            ends = [pair_mean(phi, *((scores[k], weight[k]) for k in pair)) for pair in pairs]
             title = f"error({a}+, {b}- | query {q}) - error({b}+, {a}- | query {q}) <= 0.1"
             out[title] = ends[0] - ends[1]
     return out
@@ -275,7 +214,7 @@ def test_the_objective_is_its_definition(average):
     means, masses, phi = [], [], LOSSES["logistic"]().value
     for q in np.unique(query):
         first, second = ((query == q) & (y == label) for label in (1, -1))
-        means.append(mean_over_pairs(phi, scores, weight, first, second))
+        means.append(pair_mean(phi, *((scores[k], weight[k]) for k in (first, second))))
         masses.append(weight[first].sum() * weight[second].sum())
     expected = np.average(means, weights=masses if average == "pairs" else None)
     assert value == pytest.approx(expected, rel=1e-12)

@@ -180,13 +180,13 @@ def test_a_table_of_weights_is_pulled_back_row_by_row(scores, rng):
     assert pullback(table[:0])[0].shape == (0, N_ROWS)
 
 
-@pytest.mark.parametrize(
-    "bind",
-    [
-        *(c.bind for c in CONSTRAINTS if shardable(c.bind(Y, GROUPS, WEIGHT))),
-        *(lambda y, groups, weight, loss=loss: average(loss, y, weight) for loss in LOSSES),
-    ],
-)
+OF_ATOMS = [
+    *(c.bind for c in CONSTRAINTS if shardable(c.bind(Y, GROUPS, WEIGHT))),
+    *(lambda y, groups, weight, loss=loss: average(loss, y, weight) for loss in LOSSES),
+]
+
+
+@pytest.mark.parametrize("bind", OF_ATOMS)
 def test_a_term_on_one_row_per_atom_gives_the_term_on_all_rows(bind, scores, rng):
     """Atoms are the rows of one group and one label."""
     y = rng.permutation(Y)

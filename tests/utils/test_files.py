@@ -44,14 +44,14 @@ def test_a_full_disk_leaves_the_report_that_was_there(write, tmp_path, monkeypat
     assert os.listdir(tmp_path) == ["report.x"]
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "reason"),
-    [
-        ("none/report.html", FileNotFoundError, "No such file or directory"),
-        ("file/report.html", NotADirectoryError, "Not a directory"),
-        ("", IsADirectoryError, "Is a directory"),
-    ],
-)
+WRITTEN = [
+    ("none/report.html", FileNotFoundError, "No such file or directory"),
+    ("file/report.html", NotADirectoryError, "Not a directory"),
+    ("", IsADirectoryError, "Is a directory"),
+]
+
+
+@pytest.mark.parametrize(("name", "error", "reason"), WRITTEN)
 def test_one_sentence_says_what_failed(write, tmp_path, name, error, reason):
     (tmp_path / "file").touch()
     with pytest.raises(error) as failed:

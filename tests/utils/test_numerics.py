@@ -22,25 +22,24 @@ def test_they_are_those_of_numpy(n_rows: int, order: str, dtype: type) -> None:
         assert numerics.column_extremes(np.maximum, rows).dtype == dtype
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.array([3, 1, 3, 2]),
-        np.array([True, False, True]),
-        np.array([0.5, -1.0, 0.5], dtype=np.float32),
-        np.array([2.0, -1.0, 2.0], dtype=np.float16),
-        np.array([2, 250], dtype=np.uint8),
-        np.array([-128, 127, -128], dtype=np.int8),
-        np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64),
-        np.array([-(2**63), 5 - 2**63]),
-        np.array([10**6, -(10**6)]),
-        np.array(["yes", "no", "yes"]),
-        np.array(["yes", "no", "yes"], dtype=object),
-        np.array(["2020-01-02", "2020-01-01"], dtype="datetime64[D]"),
-        np.array([], dtype=int),
-    ],
-    ids=lambda values: str(values.dtype),
-)
+VALUES = [
+    np.array([3, 1, 3, 2]),
+    np.array([True, False, True]),
+    np.array([0.5, -1.0, 0.5], dtype=np.float32),
+    np.array([2.0, -1.0, 2.0], dtype=np.float16),
+    np.array([2, 250], dtype=np.uint8),
+    np.array([-128, 127, -128], dtype=np.int8),
+    np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64),
+    np.array([-(2**63), 5 - 2**63]),
+    np.array([10**6, -(10**6)]),
+    np.array(["yes", "no", "yes"]),
+    np.array(["yes", "no", "yes"], dtype=object),
+    np.array(["2020-01-02", "2020-01-01"], dtype="datetime64[D]"),
+    np.array([], dtype=int),
+]
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.dtype))
 def test_codes_are_those_of_numpy(values):
     distinct, codes = numerics.unique_codes(values)
     expected = np.unique(values, return_inverse=True)

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 import fairconstrained as fc
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
 from fairconstrained.utils.numerics import ROUNDING
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
@@ -57,15 +56,16 @@ def test_categories_of_another_table_are_those_of_fit(towns, labels):
         assert_allclose(found, clf.decision_function(other), rtol=0, atol=1e-12)
 
 
+CATEGORIES = [
+    (pd.Timestamp("2020-01-01") + pd.to_timedelta([0, 1], "D"), {}),
+    (pd.interval_range(0, 2), {}),
+    ([3, 10], {"categorical_features": None}),
+    ([3, 10], {"categorical_features": ["town"]}),
+]
+
+
 @pytest.mark.parametrize(
-    ("values", "options"),
-    [
-        (pd.Timestamp("2020-01-01") + pd.to_timedelta([0, 1], "D"), {}),
-        (pd.interval_range(0, 2), {}),
-        ([3, 10], {"categorical_features": None}),
-        ([3, 10], {"categorical_features": ["town"]}),
-    ],
-    ids=["times", "intervals", "numbers", "some columns"],
+    ("values", "options"), CATEGORIES, ids=["times", "intervals", "numbers", "some columns"]
 )
 def test_categories_that_the_booster_does_not_have_raise(towns, values, options):
     """LightGBM would take the codes of the new table, and all categories would be wrong."""
@@ -93,9 +93,10 @@ def test_the_bound_is_active_and_holds_to_the_tolerance(model):
     assert model.result_.converged and model.multipliers_.max() > 0.1
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"early_stopping": True}, {"enforce": "decision"}, {"goal": "fairness"}]
-)
+WITH_EMPTY_CELLS = [{}, {"early_stopping": True}, {"enforce": "decision"}, {"goal": "fairness"}]
+
+
+@pytest.mark.parametrize("options", WITH_EMPTY_CELLS)
 def test_a_cell_without_rows_is_warned_of_once(options):
     X, y, groups = rows(n_groups=3)
     y = np.where(groups == 2, 0, y)
@@ -156,25 +157,25 @@ def test_early_stopping_has_fewer_trees_and_the_bound_on_all_rows():
     assert loss["stopped"] < loss["all"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lightgbm_params": {"boosting": "dart"}}, "DART"),
-        ({"lightgbm_params": {"boosting_type": "rf"}}, "random forests"),
-        ({"lightgbm_params": {"objective": "binary"}}, "must not contain 'objective'"),
-        ({"lightgbm_params": {"app": "binary"}}, "must not contain 'app'"),
-        ({"lightgbm_params": {"lambda_l2": 1.0}}, "it is the parameter reg_lambda of Fair"),
-        ({"lightgbm_params": {"linear_tree": True}}, "constant values"),
-        ({"lightgbm_params": {"monotone_constraints": [1] * 5}}, "parameter monotone_constraints"),
-        ({"lightgbm_params": {"monotonic_cst": [1] * 5}}, "parameter monotone_constraints"),
-        ({"lightgbm_params": {"path_smoth": 5}}, "Did you mean 'path_smooth' or"),
-        ({"lightgbm_params": {"lambda_l3": 5}}, "'lambda_l2'"),
-        ({"categorical_features": ["town"]}, "X has no column 'town'"),
-        ({"categorical_features": [7]}, "X has no column 7"),
-        ({"categorical_features": [True]}, "mask of 1 columns; X has 5"),
-        ({"categorical_features": [0]}, "integers from 0"),
-    ],
-)
+BAD_PARAMETERS = [
+    ({"lightgbm_params": {"boosting": "dart"}}, "DART"),
+    ({"lightgbm_params": {"boosting_type": "rf"}}, "random forests"),
+    ({"lightgbm_params": {"objective": "binary"}}, "must not contain 'objective'"),
+    ({"lightgbm_params": {"app": "binary"}}, "must not contain 'app'"),
+    ({"lightgbm_params": {"lambda_l2": 1.0}}, "it is the parameter reg_lambda of Fair"),
+    ({"lightgbm_params": {"linear_tree": True}}, "constant values"),
+    ({"lightgbm_params": {"monotone_constraints": [1] * 5}}, "parameter monotone_constraints"),
+    ({"lightgbm_params": {"monotonic_cst": [1] * 5}}, "parameter monotone_constraints"),
+    ({"lightgbm_params": {"path_smoth": 5}}, "Did you mean 'path_smooth' or"),
+    ({"lightgbm_params": {"lambda_l3": 5}}, "'lambda_l2'"),
+    ({"categorical_features": ["town"]}, "X has no column 'town'"),
+    ({"categorical_features": [7]}, "X has no column 7"),
+    ({"categorical_features": [True]}, "mask of 1 columns; X has 5"),
+    ({"categorical_features": [0]}, "integers from 0"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_PARAMETERS)
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         fitted(data=DATA, **options)
@@ -217,10 +218,10 @@ def test_a_path_refits_the_same_trees():
         _ = path.coefs
 
 
-GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.5)}  # its kappa is a loss
+GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.5)}  # its kappa is a loss
 
 
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_bounds_on_predictions_hold_or_are_reported(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -238,7 +239,7 @@ def test_bounds_on_predictions_hold_or_are_reported(name):
 def test_reference_rows_take_part_in_growing_and_meet_the_bound():
     X, y, groups = rows(2400)
     seen, later = slice(0, 1600), slice(1600, None)
-    rule = MinorityRate(0.4, minority=0, reference=X[later], reference_groups=groups[later])
+    rule = fc.MinorityRate(0.4, minority=0, reference=X[later], reference_groups=groups[later])
     clf = fitted(rule, (X[seen], y[seen], groups[seen]))
     share = clf.predict_proba(X[later])[:, 1]
     assert share[groups[later] == 0].sum() / share.sum() >= 0.4 - 1e-3
@@ -269,17 +270,17 @@ def changes(scores_of, column):
     return np.diff(scores, axis=0)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"enforce": "decision"},
-        {"goal": "fairness"},
-        {"pos_label": 0, "monotone_constraints": [-1, 1, 0]},
-        {"constraint": None},
-        {"n_fitted_trees": None, "kappa": 0.01},
-    ],
-)
+MONOTONE = [
+    {},
+    {"enforce": "decision"},
+    {"goal": "fairness"},
+    {"pos_label": 0, "monotone_constraints": [-1, 1, 0]},
+    {"constraint": None},
+    {"n_fitted_trees": None, "kappa": 0.01},
+]
+
+
+@pytest.mark.parametrize("options", MONOTONE)
 def test_scores_are_monotone_and_meet_the_bound(risen, options):
     X, y, groups = risen
     options = {"monotone_constraints": [1, -1, 0], **options}
@@ -289,14 +290,14 @@ def test_scores_are_monotone_and_meet_the_bound(risen, options):
     assert clf.bound_met_ is not False and clf.result_.converged
 
 
-@pytest.mark.parametrize(
-    ("constraints", "said"),
-    [
-        ({"age": 1}, "monotone_constraints: X has no column 'age'"),
-        ({"b": 2}, "got 2 for 'b'"),
-        ({"c": 1}, "got 1 for 'c' of a categorical column"),
-    ],
-)
+NOT_MONOTONE = [
+    ({"age": 1}, "monotone_constraints: X has no column 'age'"),
+    ({"b": 2}, "got 2 for 'b'"),
+    ({"c": 1}, "got 1 for 'c' of a categorical column"),
+]
+
+
+@pytest.mark.parametrize(("constraints", "said"), NOT_MONOTONE)
 def test_monotone_constraints_that_cannot_be_used(risen, constraints, said):
     X, y, groups = risen
     table = pd.DataFrame(X, columns=list("abc")).assign(c=np.where(X[:, 2] > 0, "u", "v"))

@@ -6,22 +6,20 @@ from numpy.testing import assert_allclose
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from fairconstrained import FairHingeClassifier, FairLogisticClassifier, make_biased_classification
-from fairconstrained.objectives import OBJECTIVES, resolve_objective
-from fairconstrained.penalties import SCAD
+import fairconstrained as fc
 
-X, Y, GROUPS = make_biased_classification(300, 4, gap=0.3, random_state=0)
+X, Y, GROUPS = fc.make_biased_classification(300, 4, gap=0.3, random_state=0)
 
 
 def fitted(loss, **options):
-    return FairLogisticClassifier(None, loss=loss, **options).fit(X, Y)
+    return fc.FairLogisticClassifier(None, loss=loss, **options).fit(X, Y)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", fc.objectives.OBJECTIVES)
 def test_only_scores_that_are_log_odds_give_probabilities(name):
-    clf = FairLogisticClassifier(loss=name)
+    clf = fc.FairLogisticClassifier(loss=name)
     expected = name == "logistic"
-    assert resolve_objective("loss", name).gives_log_odds is expected
+    assert fc.objectives.resolve_objective("loss", name).gives_log_odds is expected
     for method in ("predict_proba", "predict_log_proba"):
         assert hasattr(clf, method) is expected
 
@@ -33,7 +31,7 @@ def test_the_missing_method_says_why():
 
 
 def test_a_loss_that_is_not_valid_is_reported_by_fit():
-    clf = FairLogisticClassifier(loss="nonsense")
+    clf = fc.FairLogisticClassifier(loss="nonsense")
     assert not hasattr(clf, "predict_proba")
     with pytest.raises(ValueError, match="nonsense"):
         clf.fit(X, Y, sensitive_features=GROUPS)
@@ -45,9 +43,9 @@ def test_no_export_of_a_loss_of_pairs():
 
 
 def test_it_is_linear_svc_without_a_constraint():
-    X, y, _ = make_biased_classification(600, 5, gap=0.4, random_state=0)
+    X, y, _ = fc.make_biased_classification(600, 5, gap=0.4, random_state=0)
     X = StandardScaler().fit_transform(X)
-    ours = FairHingeClassifier(None, alpha=0.01, fit_intercept=False, tol=3e-6).fit(X, y)
+    ours = fc.FairHingeClassifier(None, alpha=0.01, fit_intercept=False, tol=3e-6).fit(X, y)
     svc = LinearSVC(loss="hinge", C=1.0 / (0.01 * len(y)), fit_intercept=False, tol=1e-6)
     theirs = svc.set_params(max_iter=100_000).fit(X, y)
     assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)
@@ -55,8 +53,8 @@ def test_it_is_linear_svc_without_a_constraint():
 
 
 def test_scad_leaves_out_features():
-    X, y, groups = make_biased_classification(600, 5, gap=0.4, random_state=0)
+    X, y, groups = fc.make_biased_classification(600, 5, gap=0.4, random_state=0)
     noise = np.random.default_rng(0).standard_normal((600, 5))
-    classifier = FairHingeClassifier(alpha=SCAD(0.05))
+    classifier = fc.FairHingeClassifier(alpha=fc.penalties.SCAD(0.05))
     classifier.fit(np.hstack([X, noise]), y, sensitive_features=groups)
     assert np.abs(classifier.coef_[0, 5:]).max() < 1e-3 < 0.1 < np.abs(classifier.coef_).max()

@@ -8,8 +8,6 @@ from scipy.special import expit
 from sklearn.datasets import load_iris, make_blobs
 
 import fairconstrained as fc
-from fairconstrained.constraints import ROCParity
-from fairconstrained.datasets import make_biased_classification
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
@@ -111,7 +109,7 @@ def test_term_is_the_formula_and_its_gradient(function, rng):
 DOMAINS = {"box": lambda b: Box(-0.3 * b, 0.3 * b), "L1": L1Ball, "L2": lambda b: L2Ball(0.5 * b)}
 
 
-CONSTRAINTS = ["demographic_parity", ROCParity(thresholds=[-1.0, 0.0, 1.0])]
+CONSTRAINTS = ["demographic_parity", fc.constraints.ROCParity(thresholds=[-1.0, 0.0, 1.0])]
 
 
 class HalfSpace(Domain):
@@ -138,7 +136,7 @@ def fitted(X, y, groups, **options):
 @pytest.mark.parametrize("name", [*DOMAINS, "half space"])
 def test_a_scale_of_all_features_with_the_inverse_radius_changes_nothing(name, constraint, scale):
     make = {**DOMAINS, "half space": lambda b: HalfSpace(0.3 * b)}[name]
-    X, y, groups = make_biased_classification(300, 5, gap=0.4, class_sep=1.0, random_state=3)
+    X, y, groups = fc.make_biased_classification(300, 5, gap=0.4, class_sep=1.0, random_state=3)
     one = fitted(X, y, groups, constraint=constraint, domain=make(0.3), alpha=1e-3)
     options = {"domain": make(0.3 / scale), "alpha": 1e-3 * scale**2}
     other = fitted(X * scale, y, groups, constraint=constraint, **options)

@@ -1,7 +1,5 @@
 """FairNetworkClassifier: every constraint, certificates, scikit-learn's tools, export."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -12,8 +10,6 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import fairconstrained as fc
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
-from fairconstrained.solvers import PLADA, Solver
 from fairconstrained.solvers.base import Iterate
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -40,7 +36,7 @@ def clf():
 
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("early_stopping", [True, False])
-@pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("constraint", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_every_constraint_holds_or_a_warning_gives_the_figures(constraint, early_stopping):
     free, _ = fitted(None, early_stopping=early_stopping)
     clf, found = fitted(constraint, early_stopping=early_stopping)
@@ -54,7 +50,7 @@ def test_every_constraint_holds_or_a_warning_gives_the_figures(constraint, early
 
 OF_BATCHES = ["plada", "3s-econ", "ssg"]
 SOLVERS = OF_BATCHES + [f"{name}-stochastic" for name in OF_BATCHES]
-SOLVERS += ["lagrangian", "multiplier-model", "augmented-lagrangian", PLADA.network()]
+SOLVERS += ["lagrangian", "multiplier-model", "augmented-lagrangian", fc.solvers.PLADA.network()]
 
 
 @pytest.mark.cases(2)
@@ -146,7 +142,7 @@ def test_options_that_a_solver_does_not_take():
         fitted(learning_rate=0.1, solver="3s-econ")
 
 
-class StaysAtTheStart(Solver):
+class StaysAtTheStart(fc.solvers.Solver):
     """A method whose first iterate is the start."""
 
     def __init__(self, max_iter=1, tol=1e-4):
@@ -164,9 +160,9 @@ def test_a_start_that_is_chosen_says_what_that_means(clf):
     assert "those of the start" not in clf.result_.message
 
 
-@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
 def test_slopes_are_differences_of_values_that_pytorch_computes(name):
-    constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
+    constraint = fc.BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
     options = {"hidden_layer_sizes": (4,), "activation": "tanh", "alpha": 1e-3}
     clf, _ = fitted(constraint, kappa=0.05, early_stopping=False, **options)
     parts = clf.bind(X, Y, None, GROUPS).problem.constraints

@@ -7,15 +7,13 @@ from _support.certificates import residual
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from fairconstrained import FairLogisticClassifier, FairRanker, make_biased_ranking
-from fairconstrained.constraints import QueryParity
-from fairconstrained.metrics import mean_ndcg, query_parity_difference
+import fairconstrained as fc
 
-X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
+X, Y, QUERY, GROUPS = fc.make_biased_ranking(12, 3, n_documents=30, random_state=0)
 
 
 def fitted(*args, **options):
-    ranker = FairRanker(*args, **{"kappa": 0.25 if args else 0.1, **options})
+    ranker = fc.FairRanker(*args, **{"kappa": 0.25 if args else 0.1, **options})
     return ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
 
@@ -47,7 +45,7 @@ def test_the_constraints_hold_and_bind(ranker):
     assert ranker.violation_ <= 1e-4
     assert ranker.multipliers_.shape == (24,)
     assert ranker.multipliers_.max() > 1e-3
-    unconstrained = FairRanker(constraint=None).fit(X, Y, query=QUERY)
+    unconstrained = fc.FairRanker(constraint=None).fit(X, Y, query=QUERY)
     assert ranker.objective_ > unconstrained.objective_ + 1e-3
     assert np.isnan(unconstrained.gap_)
 
@@ -61,13 +59,13 @@ def test_gaps_are_those_of_loops_over_pairs(ranker):
     assert ranker.gap_ <= 0.1 + 1e-4
     largest = np.abs(errors[:, 0] - errors[:, 1]).max()
     assert ranker.decision_gap_ == pytest.approx(largest)
-    found = query_parity_difference(Y, scores, query=QUERY, sensitive_features=GROUPS)
+    found = fc.metrics.query_parity_difference(Y, scores, query=QUERY, sensitive_features=GROUPS)
     assert found == pytest.approx(largest)
 
 
 def test_the_certificate_is_recomputed_from_outside():
     """With a smooth loss: the Lagrangian, in the units of X, by loops."""
-    ranker = fitted(QueryParity(0.05, loss="logistic"), tol=1e-6)
+    ranker = fitted(fc.constraints.QueryParity(0.05, loss="logistic"), tol=1e-6)
     weights = ranker.coef_ * ranker.feature_scale_
 
     def logistic(t):
@@ -89,7 +87,7 @@ def test_the_certificate_is_recomputed_from_outside():
 
 
 def test_the_score_is_the_mean_ndcg(ranker):
-    expected = mean_ndcg(Y, ranker.predict(X), query=QUERY)
+    expected = fc.metrics.mean_ndcg(Y, ranker.predict(X), query=QUERY)
     assert ranker.score(X, Y, query=QUERY) == pytest.approx(expected)
     for y, query, named in ((Y[1:], QUERY, "y"), (Y, QUERY[1:], "query")):
         with pytest.raises(ValueError, match=f"^{named} has .* rows, X has"):
@@ -115,7 +113,7 @@ def test_rows_need_not_be_sorted_and_labels_may_be_anything(ranker, rng):
 
 def test_queries_are_needed(ranker):
     with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*metadata routing"):
-        FairRanker().fit(X, Y, sensitive_features=GROUPS)
+        fc.FairRanker().fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*metadata routing"):
         ranker.score(X, Y)
 
@@ -123,30 +121,30 @@ def test_queries_are_needed(ranker):
 def test_classifiers_do_not_take_queries():
     for options in ({"constraint": "query_parity"}, {"loss": "query_pairs"}):
         with pytest.raises(ValueError, match="use FairRanker"):
-            FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+            fc.FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_a_warm_start_takes_fewer_iterations():
-    ranker = fitted(QueryParity(0.1, loss="logistic"), warm_start=True, solver="ipc")
+    ranker = fitted(fc.constraints.QueryParity(0.1, loss="logistic"), warm_start=True, solver="ipc")
     first = ranker.result_.data_passes
     ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
     assert ranker.result_.converged
     assert ranker.result_.data_passes < first
 
 
-DOCUMENTS, RELEVANT, OF_DOCUMENTS, QUALITY = make_biased_ranking(25, 4, random_state=0)
-AVERAGE, ROWS = QueryParity(average=True), (DOCUMENTS, RELEVANT)
+DOCUMENTS, RELEVANT, OF_DOCUMENTS, QUALITY = fc.make_biased_ranking(25, 4, random_state=0)
+AVERAGE, ROWS = fc.constraints.QueryParity(average=True), (DOCUMENTS, RELEVANT)
 GIVEN = {"query": OF_DOCUMENTS, "sensitive_features": QUALITY}
 
 
 def fairest(constraint=AVERAGE, **options):
-    ranker = FairRanker(constraint, goal="fairness", random_state=0, **options)
+    ranker = fc.FairRanker(constraint, goal="fairness", random_state=0, **options)
     return ranker.fit(*ROWS, **GIVEN)
 
 
 def test_the_loss_allowed_is_spent_on_fairness():
-    free = FairRanker(None).fit(*ROWS, query=OF_DOCUMENTS)
-    unfair = FairRanker(AVERAGE, 1.0).fit(*ROWS, **GIVEN)
+    free = fc.FairRanker(None).fit(*ROWS, query=OF_DOCUMENTS)
+    unfair = fc.FairRanker(AVERAGE, 1.0).fit(*ROWS, **GIVEN)
     fair = fairest(max_loss_increase=0.02)
     assert fair.result_.converged
     assert_allclose(fair.objective_, 1.02 * free.objective_, rtol=2e-4)
@@ -156,7 +154,7 @@ def test_the_loss_allowed_is_spent_on_fairness():
 
 def test_a_constraint_for_every_query_gives_the_gap_of_the_worst():
     fair = fairest("query_parity", max_loss_increase=0.1)
-    free = FairRanker(None).fit(*ROWS, query=OF_DOCUMENTS)
+    free = fc.FairRanker(None).fit(*ROWS, query=OF_DOCUMENTS)
     problem = fair.bind(*ROWS, **GIVEN).problem
     assert fair.violation_ <= fair.tol
     assert fair.gap_ < problem.at(free.result_.w).gap - 0.05
