@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -51,6 +51,7 @@ class VacuousConstraintWarning(UserWarning):
     """
 
 
+_NAMED = 3  # cells in a warning
 _PASSED_OVER = ("fairconstrained", "sklearn")  # scikit-learn calls our estimators
 
 
@@ -64,6 +65,16 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def _package_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def of_no_rows(cells: Sequence[str]) -> str:
+    """Return what is said of cells without rows: a warning for all of them."""
+    named = ", ".join(f"'{cell}'" for cell in cells[:_NAMED])
+    if len(cells) == 1:
+        return f"the cell {named} has no rows; nothing is asked of it."
+    more = len(cells) - _NAMED
+    others = f" and {more} other{'s' * (more > 1)}" * (more > 0)
+    return f"the cells {named}{others} have no rows; nothing is asked of them."
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
+from fairconstrained.exceptions import of_no_rows
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.head import AffineHead
@@ -88,8 +89,6 @@ def with_rows(
 
     `lacking` has the event of which a group has no rows; `event` is that of `means`.
     """
-    for k, missed in lacking.items():
-        warn(f"the cell 'group {groups.labels[k]}{missed}' has no rows; nothing is asked of it.")
     present = [k for k in range(len(groups)) if k not in lacking]
     names = [str(groups.labels[k]) for k in present]
     if event is not None and len(names) < 2:
@@ -98,6 +97,7 @@ def with_rows(
             f"{', '.join(names) or 'none'}); there is nothing to compare."
         )
     if lacking:
+        warn(of_no_rows([f"group {groups.labels[k]}{missed}" for k, missed in lacking.items()]))
         position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
         position[present] = np.arange(len(present))
         codes = position[codes]
