@@ -46,11 +46,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first suitable one of "sqp" (logistic loss, constraints on rates with the
-        sigmoid or on logistic losses of groups, an L2 penalty or none, at least one constraint, at
-        most 100 columns, no `domain`), "augmented-lagrangian" (other smooth problems), "smoothing"
-        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
-        "ssg" (all problems); with goal="fairness" "exact-penalty". The user guide lists all names.
+        "auto" takes the first suitable one of "sqp" (smooth problems with a constraint and without
+        `domain`), "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and
+        other functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all
+        problems). The user guide lists all names.
         An object such as ``IPC(rho=0.01)`` has its own tolerance. Where the model that a solver
         finds violates the constraints, others are tried, unless it is an object with
         ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
@@ -118,10 +117,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     enforce : {"score", "decision"}, default="score"
         Which gap `kappa` bounds on the training rows: "score" bounds that of the surrogate, as in
         the papers, and "decision" that of the predictions. "decision" starts from the fit with
-        "score". It varies the tolerances and the scale of the surrogate and the intercept, and
-        takes the most accurate model that meets the bound (of equally accurate ones, that of least
-        loss); `class_weight` multiplies the weights of the accuracy. True and false positive rates
-        and error rates of fewer than 50 rows may meet a bound by chance. They are also estimated
+        "score". It minimises the share of errors with narrowing sigmoids in place of predictions,
+        and takes the most accurate model on the way that meets the bound (of equally accurate ones,
+        that of least loss); `class_weight` multiplies the weights of the accuracy. True and false
+        positive rates of few rows may meet a bound by chance. Below 3,000 they are also estimated
         from all rows of their group, weighted by the probability of the label, and a fifth of what
         exceeds the bound there is subtracted from the accuracy. The search takes several times as
         long as the fit; see `decision_search_`. `result_` then has the status, trace and
@@ -130,14 +129,14 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. Models are fitted to some of the rows with
         decreasing margins below the bound, and tested on the others, which are held out, by exact
-        tests (see :mod:`fairconstrained.decisions.population`). Available for constraints on rates
-        of predictions, on error rates and on score distributions.
+        tests (see :mod:`fairconstrained.decisions.population`). Available for most constraints on
+        rates of predictions and errors, and on score distributions.
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
         the rows, or fewer if fewer suffice for the test.
     bound : bool, default=True
-        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or,
-        of few rows, 16 passes or 20,000 rows read, if that is more.
+        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
+        16 passes of at most 20,000 rows in all, if that is more.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.

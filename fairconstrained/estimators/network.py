@@ -69,11 +69,9 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         See :class:`~fairconstrained.FairLogisticClassifier`; goal="fairness" starts at the
         unconstrained network.
     solver : str or Solver, default="auto"
-        "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. Names of
-        solvers that can train networks: "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic",
-        "plada", "plada-stochastic", "lagrangian", "multiplier-model", "augmented-lagrangian",
-        "exact-penalty" and "smoothing". An object such as ``PLADA.network()``, the setting of the
-        PLADA paper, keeps its own parameters.
+        "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. "ipc",
+        "idca", "idca-stochastic", "ipp-ssg" and "ipp-conex" cannot train networks. An object such
+        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters.
     beta : float or None, default=None
         The parameter `beta` of the solver, see :class:`~fairconstrained.FairLogisticClassifier`.
     batch_size : int or None, default=None
