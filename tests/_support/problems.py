@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import fairconstrained as fc
+from benchmarks.harness.paper_problems import simple_example
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.models.linear import LinearModel
@@ -14,26 +15,6 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix
-
-
-class QuadraticForm(fc.penalties.Penalty):
-    """p(w) = w' diag(d) w / 2 + offset, for the toy problem of IPC."""
-
-    convex = False
-
-    def __init__(self, diagonal, offset=0.0):
-        self.diagonal = diagonal
-        self.offset = offset
-
-    @property
-    def modulus(self):
-        return float(np.min(self.diagonal))
-
-    def value(self, w):
-        return float(0.5 * w @ (self.diagonal * w)) + self.offset
-
-    def gradient(self, w):
-        return self.diagonal * w
 
 
 def classification(
@@ -71,12 +52,7 @@ def rate_between(low: float, high: float, domain: Domain | None = None, function
 
 def toy_of_ipc() -> Problem:
     """Return E1: min x'Ax/2 s.t. x'Bx/2 <= 10, |x|_1 <= 1; its solutions are (0, +-1)."""
-    return Problem(
-        CompositeFunction(penalty=QuadraticForm(np.array([10.0, -1.0]))),
-        (CompositeFunction(penalty=QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
-        L1Ball(1.0),
-        n_variables=2,
-    )
+    return simple_example(small=True).problem
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {

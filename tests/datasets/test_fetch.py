@@ -1,5 +1,7 @@
 """Tests of fairconstrained.datasets."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,28 +43,14 @@ def openml(monkeypatch):
 # Real data: sizes and rates are those of the README in the data folder, measured independently.
 
 
-SIZES_AND_RATES = [
-    (fc.datasets.fetch_a9a, {}, (32561, 123), 0.2408),
-    (fc.datasets.fetch_a9a, {"subset": "test"}, (16281, 123), 0.2362),
-    (fc.datasets.fetch_a9a, {"subset": "all"}, (48842, 123), 0.2393),
-    (fc.datasets.fetch_adult, {}, (48842, 14), 0.2393),
-    (fc.datasets.fetch_adult, {"subset": "train"}, (32561, 14), 0.2408),
-    (fc.datasets.fetch_adult, {"subset": "test"}, (16281, 14), 0.2362),
-    (fc.datasets.fetch_bank, {}, (45211, 16), 0.1170),
-    (fc.datasets.fetch_bank, {"version": "full"}, (45211, 16), 0.1170),
-    (fc.datasets.fetch_bank, {"version": "additional"}, (41188, 20), 0.1127),
-    (fc.datasets.fetch_communities, {}, (1994, 99), 0.2924),
-    (fc.datasets.fetch_communities, {"drop_missing": False}, (1994, 122), 0.2924),
-    (fc.datasets.fetch_compas, {}, (6172, 9), 0.4551),
-    (fc.datasets.fetch_compas, {"filtered": False}, (7214, 9), 0.4507),
-    (fc.datasets.fetch_law_school, {}, (20798, 11), 0.8897),
-]
+# The names of functions follow "fetch_".
+FIGURES = json.loads(Path(__file__).with_name("figures_of_data.json").read_text())
 
 
-@pytest.mark.parametrize(("fetcher", "options", "shape", "rate"), SIZES_AND_RATES)
-def test_sizes_and_rates(data_folder, fetcher, options, shape, rate):
-    bunch = fetcher(**options)
-    assert bunch.data.shape == shape
+@pytest.mark.parametrize(("name", "options", "shape", "rate"), FIGURES["sizes and rates"])
+def test_sizes_and_rates(data_folder, name, options, shape, rate):
+    bunch = getattr(fc.datasets, f"fetch_{name}")(**options)
+    assert list(bunch.data.shape) == shape
     assert_allclose(bunch.target.mean(), rate, atol=5e-5)
     assert pd.api.types.is_integer_dtype(bunch.target)
     assert set(bunch.target) == {0, 1}
@@ -121,27 +109,12 @@ def test_a9a(data_folder):
     assert bunch.sensitive_features.name == "sex"
 
 
-SHARES_OF_GROUPS = [
-    (fc.datasets.fetch_adult, {}, "sex", "Male", 0.6685),
-    (fc.datasets.fetch_a9a, {}, None, "Male", 0.6692),
-    (fc.datasets.fetch_a9a, {"subset": "test"}, None, "Male", 0.6670),
-    (fc.datasets.fetch_bank, {"version": "full"}, "age", "25-60", 0.9558),
-    (fc.datasets.fetch_bank, {"version": "full"}, "marital", "single", 0.2829),
-    (fc.datasets.fetch_bank, {"version": "additional"}, "age", "25-60", 0.9520),
-    (fc.datasets.fetch_bank, {"version": "additional"}, "marital", "single", 0.2809),
-    (fc.datasets.fetch_compas, {}, "race", "Caucasian", 2103 / 6172),
-    (fc.datasets.fetch_compas, {}, "race", "African-American", 3175 / 6172),
-    (fc.datasets.fetch_compas, {"filtered": False}, "sex", "Male", 0.8066),
-    (fc.datasets.fetch_law_school, {}, "race", "White", 0.8410),
-    (fc.datasets.fetch_law_school, {}, "male", 1, 0.5614),
-    (fc.datasets.fetch_communities, {}, None, "high", 0.4865),
-]
-
-
 @pytest.mark.cases(14)
-@pytest.mark.parametrize(("fetcher", "options", "column", "group", "share"), SHARES_OF_GROUPS)
-def test_shares_of_groups(data_folder, fetcher, options, column, group, share):
-    groups = fetcher(**options).sensitive_features
+@pytest.mark.parametrize(
+    ("name", "options", "column", "group", "share"), FIGURES["shares of groups"]
+)
+def test_shares_of_groups(data_folder, name, options, column, group, share):
+    groups = getattr(fc.datasets, f"fetch_{name}")(**options).sensitive_features
     groups = groups if column is None else groups[column]
     assert_allclose((groups == group).mean(), share, atol=5e-5)
 

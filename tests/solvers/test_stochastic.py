@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, QuadraticForm, classification, reference
+from _support.problems import PROBLEMS, classification, reference
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.harness.paper_problems import QuadraticForm
 from fairconstrained import FairRanker, make_biased_ranking, solvers
 from fairconstrained.problem import CompositeFunction
 from fairconstrained.solvers.base import Start
