@@ -57,8 +57,7 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
     in [0, 1], so that kappa is a probability. It is not convex; its averages over all pairs are
     computed on a grid, in O(n log n).
 
-    Batches drawn by strata are unbiased, others consistent: see
-    :meth:`~fairconstrained.terms.pairs.PairMeans.batch`.
+    Batches drawn by strata are unbiased, others consistent.
 
     Parameters
     ----------

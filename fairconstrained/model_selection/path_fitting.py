@@ -71,7 +71,7 @@ def fairness_path(
 
     The start of each fit is extrapolated from the weights and multipliers of the previous points by
     a polynomial in kappa, and what the solver knows of the curvature is kept. Every point is solved
-    to the tolerance of a single fit. Thirty points of a linear model take three to five times the
+    to the tolerance of a single fit. Thirty points of a linear model take about six times the
     data passes of the hardest single fit. Of few rows each point starts where a single fit does.
 
     Parameters

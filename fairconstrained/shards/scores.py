@@ -139,7 +139,7 @@ class ShardedScores:
     def score_below_share(self, share: float) -> float:
         """Return the score above which a share of the weight of all rows lies.
 
-        It is that of :func:`fairconstrained.utils.quantiles.score_below_share` for the scores of
+        It is that of :func:`fairconstrained.utils.numerics.score_below_share` for the scores of
         all rows. Counts above 4097 thresholds narrow a bracket until it has few rows, whose scores
         are collected: three reads for a million rows, four for many more.
         """
