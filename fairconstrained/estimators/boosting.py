@@ -263,8 +263,7 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     reg_alpha, reg_lambda : float, default=0.0 and 10.0
         L1 and L2 regularisation of the leaf values while trees are grown. With weak regularisation,
         bounds on the predictions of training rows do not generalise to new rows. As in LightGBM,
-        they are added to sums over the rows of a leaf: a weight of 2 counts as two rows, and
-        multiplying all weights by a number changes the fit. Use weights with a mean near 1.
+        they are added to sums over the rows of a leaf. Only the ratios of weights matter.
     max_bin : int, default=255
         The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"

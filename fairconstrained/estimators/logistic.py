@@ -55,8 +55,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
     beta : float or None, default=None
         The parameter `beta` of the solvers "3s-econ" (penalty parameter) and "plada" (proximal
-        parameter; with beta its alpha is fixed, at 10 if it is not given) and of their stochastic
-        versions. None takes the solver's default. Other solvers do not use it and warn.
+        parameter) and of their stochastic versions. None takes the solver's default. Other solvers
+        do not use it and warn.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
         The function of the score that replaces the prediction 1{score > 0} in constraints without a
         surrogate of their own.
