@@ -13,7 +13,8 @@ from fairconstrained import FairLogisticClassifier, domains, make_biased_classif
 from fairconstrained.utils.parameter_constraints import check_parameters
 
 # Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
-vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
+quarters = {"elements": st.integers(-12, 12).map(lambda k: k / 4.0)}
+vectors, tables = (arrays(float, shape, **quarters) for shape in (N_VARIABLES, (4, N_VARIABLES)))
 
 
 def each(sets):
@@ -247,11 +248,7 @@ SIZES = st.sampled_from([1e-200, 1e-3, 1.0, 1e6, 1e200, np.nan])
 
 
 @each(DOMAINS)
-@given(
-    points=arrays(float, (4, N_VARIABLES), elements=st.integers(-12, 12).map(lambda k: k / 4.0)),
-    gradients=arrays(float, (4, N_VARIABLES), elements=st.integers(-12, 12).map(lambda k: k / 4.0)),
-    sizes=st.tuples(*[SIZES] * 4),
-)
+@given(points=tables, gradients=tables, sizes=st.tuples(*[SIZES] * 4))
 def test_several_points_are_projected_as_each_alone(domain, points, gradients, sizes):
     scaled = points * np.array(sizes)[:, None]
     projected = np.stack([domain.project(point) for point in scaled])

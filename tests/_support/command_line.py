@@ -1,4 +1,4 @@
-"""A table as users have them in files, and the arguments about it."""
+"""A table as users have them in files, the arguments about it, and what is printed of it."""
 
 import numpy as np
 import pandas as pd
@@ -23,3 +23,14 @@ def table_of_a_user():
 
 def asked(file, *more):
     return [file, "--target", "granted", "--positive", "yes", "--sensitive", "group", *more]
+
+
+def printed_table(text):
+    """Return {(model, rows): [accuracy, rate, rate, gap of decisions, gap of probabilities]}."""
+    table = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 6 and words[1] in ("training", "test"):
+            table[words[0], words[1]] = [float(word) for word in words[2:7]]
+    assert len(table) == 4, text
+    return table

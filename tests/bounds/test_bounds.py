@@ -13,6 +13,10 @@ from fairconstrained.bounds.relaxation import Lagrangian, Relaxation
 from fairconstrained.bounds.tables import TableRelaxation, Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 
+pytestmark = [  # kappa is small for some constraints, and not used by others
+    pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning"),
+    pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning"),
+]
 CONSTRAINTS = ["demographic_parity", "equal_opportunity", "equalized_odds", "error_rate_parity"]
 CONSTRAINTS += ["disparate_impact", BoundedGroupLoss(bound=0.65)]
 CONSTRAINTS.append(["demographic_parity", "predictive_equality"])
@@ -37,16 +41,19 @@ def fitted(constraint, data, **options):
     return model, problem, problem.at(model.result_.w)
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
-@pytest.mark.parametrize("round_to", [None, 0.5])
-@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
-def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
-    model, problem, at = fitted(constraint, rows(1, round_to=round_to))
+def of_a_grid(problem, at):
+    """Return the points of a grid, and the least objective of those that violate no more."""
     slopes, intercepts = np.meshgrid(np.linspace(-4, 4, 41), np.linspace(-6, 6, 41))
     points = [problem.at(np.array(w)) for w in zip(slopes.ravel(), intercepts.ravel(), strict=True)]
     feasible = [point.objective for point in points if point.violation <= at.violation]
-    best = min([at.objective, *feasible])
+    return points, min([at.objective, *feasible])
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("round_to", [None, 0.5])
+def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
+    model, problem, at = fitted(constraint, rows(1, round_to=round_to))
+    _, best = of_a_grid(problem, at)
     gap = optimality_gap(at, model.multipliers_, stop=0.0).gap
     assert at.objective * (1.0 - gap) <= best
     source = np.random.default_rng(0)
@@ -72,13 +79,9 @@ RELAXED = [
 
 
 @pytest.mark.parametrize(("constraint", "options"), RELAXED, ids=str)
-@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
 def test_no_point_of_a_grid_is_below_the_bound_of_tables(constraint, options):
     model, problem, at = fitted(constraint, rows(1), **options)
-    slopes, intercepts = np.meshgrid(np.linspace(-4, 4, 41), np.linspace(-6, 6, 41))
-    points = [problem.at(np.array(w)) for w in zip(slopes.ravel(), intercepts.ravel(), strict=True)]
-    best = min([at.objective, *(p.objective for p in points if p.violation <= at.violation)])
+    points, best = of_a_grid(problem, at)
     source, every = np.random.default_rng(0), np.arange(problem.n_constraints)
     for exact in (False, True):
         tables = Tables.of(at, every, exact=exact)
@@ -96,7 +99,6 @@ def test_no_point_of_a_grid_is_below_the_bound_of_tables(constraint, options):
 
 @pytest.mark.parametrize("constraint", [*CONSTRAINTS[:5], CONSTRAINTS[6]], ids=str)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
 def test_no_model_of_several_classes_is_below_the_bound(constraint, fit_intercept):
     X, _, groups, weights = rows(7, n=90, n_features=2)
     source = np.random.default_rng(0)
@@ -139,8 +141,6 @@ def test_tables_and_closed_forms_agree():
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
-@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
-@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
 def test_no_point_of_a_box_is_below_its_bound(constraint):
     _, problem, at = fitted(constraint, rows(1))
     plain = replace(problem.models[0], X=problem.models[0].X, shift=None, scale=None)
@@ -191,7 +191,6 @@ def test_the_gap_depends_on_no_unit():
     np.testing.assert_allclose(gaps, gaps[0], rtol=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning")
 def test_a_violating_point_is_compared_with_those_that_violate_no_more():
     data = rows(5, n=200)
     _, problem, at = fitted("demographic_parity", data, kappa=0.05)

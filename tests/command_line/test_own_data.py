@@ -8,19 +8,12 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from _support.command_line import asked
+from _support.command_line import asked, printed_table
 from sklearn.datasets import load_diabetes
 
 import fairconstrained
 from fairconstrained.__main__ import _EXAMPLE, main
 from fairconstrained.deployment import trusted_types
-
-
-def gaps(text):
-    """Return {(model, rows): gap on scores}."""
-    lines = [line.split() for line in text.splitlines()]
-    words = [line for line in lines if line[1:2] in (["training"], ["test"])]
-    return {(line[0], line[1]): float(line[6]) for line in words}
 
 
 def test_the_table(file, capsys):
@@ -30,7 +23,7 @@ def test_the_table(file, capsys):
     assert "Positive class: granted = yes" in text
     assert "Left out, since almost every row has another text: name." in text
     assert "The solver ended: converged." in text
-    found = gaps(text)
+    found = {which: figures[4] for which, figures in printed_table(text).items()}
     assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
     assert found["fair", "test"] < found["unconstrained", "test"]
 
@@ -175,17 +168,6 @@ def test_churn_is_measured_from_the_model_without_constraints(file, table, tmp_p
 
 
 ROUNDING = 5e-4 + 1e-4  # three digits are printed, and the solver's tolerance on violations
-
-
-def printed_table(text):
-    """Return {(model, rows): [accuracy, rate, rate, gap of decisions, gap of probabilities]}."""
-    table = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) > 6 and words[1] in ("training", "test"):
-            table[words[0], words[1]] = [float(word) for word in words[2:7]]
-    assert len(table) == 4, text
-    return table
 
 
 def run(capsys, *arguments):

@@ -1,26 +1,16 @@
 """What the command line refuses, in one line, before anything is fitted."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from _support.command_line import N_ROWS, asked
 
 from fairconstrained.__main__ import main
 
-OPTIONS = [  # wrong in themselves, with a file or without
-    (["--kappa", "2"], "argument --kappa: kappa must be a number between 0 and 1 (the largest gap"),
-    (["--kappa", "much"], "argument --kappa: invalid float value: 'much'"),
-    (["--constraint", "fairness"], "demographic_parity"),
-    (["--target", "income"], "without a file with data, --target cannot be used"),
-    (["--control", "band"], "without a file with data, --control cannot be used"),
-    (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
-    (["data.csv", "--kappa", "2"], "kappa must be a number between 0 and 1 (the largest gap"),
-    (["data.csv", "--kappa", "-1", "--constraint", "group_auc"], "a number between 0 and in"),
-    (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
-    (["data.csv", "--seed", "-1"], "an integer from 0"),
-    (["data.csv", "--kappa", "0.1", "--ratio", "0.8"], "not allowed with argument --kappa"),
-    (["data.csv", "--set", "kappa=0.1"], "kappa has an option of its own: --kappa"),
-    (["data.csv", "--set", "alpha"], "'alpha' is not NAME=VALUE"),
-]
+REFUSED = json.loads(Path(__file__).with_name("refused.json").read_text(encoding="utf-8"))
+OPTIONS, OF_A_FILE, TEXTS = REFUSED.values()
 
 
 @pytest.mark.cases(len(OPTIONS))
@@ -31,39 +21,6 @@ def test_options(capsys, arguments, message):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("python -m fairconstrained: ") and message in line
     assert stopped.value.code == 2
-
-
-WITHOUT_KAPPA = "{}: the constraint {} does not take kappa"
-NO_FOLDER, ENDINGS = "in a folder that exists", "the ending must be one of .skops, .joblib"
-OF_A_FILE = [  # beside the target, its positive value and the groups; {folder} is that of the file
-    (["--set", "alfa=1"], "--set: Invalid parameter 'alfa'"),
-    (["--set", "alpha=high"], "alpha"),
-    (["--ratio", "0.8", "--constraint", "group_auc"], "group_auc does not take ratio"),
-    (["--kappa", "0.1", "--constraint", "disparate_impact"], "set by --ratio"),
-    *(
-        (["--constraint", name, *option.split()], WITHOUT_KAPPA.format(option, name))
-        for name in ("disparate_impact", "minority_rate")
-        for option in ("--kappa 0.3", "--path path.png")
-    ),
-    (["--confidence", "0.9"], "use --enforce decision"),
-    (["--drop", "e"], "--drop e: the file has no such column"),
-    (["--drop", "group"], "--drop group: the column is also in --sensitive"),
-    (["--weight", "kind"], "--weight kind: the column must have numbers"),
-    (["--weight", "a"], "--weight a: the column must have numbers >= 0 in all rows"),
-    (["--encoding", "latin-9000"], "is not text in latin-9000. Name its encoding"),
-    (["--encoding", "ascii"], "is not text in ascii. Name its encoding"),
-    (["--report", "{folder}/none/report.html"], NO_FOLDER),
-    (["--json", "{folder}"], NO_FOLDER),
-    (["--path", "{folder}/picture.xyz"], "the ending must be one of"),
-    (["--model", "{folder}/model.foo"], ENDINGS),
-    (["--model", "{folder}/model"], ENDINGS),
-    (["--json", "{folder}/data.csv"], "this is the file with data too"),
-    (["--json", "/proc/x.json"], "--json /proc/x.json cannot be written: "),
-    (
-        ["--json", "{folder}/s.x", "--report", "{folder}/./s.x"],
-        "s.x: this is the file of --report too",
-    ),
-]
 
 
 @pytest.mark.cases(len(OF_A_FILE))
@@ -111,16 +68,6 @@ def test_columns(file, table, capsys, change, arguments, message):
     table.assign(**change).to_csv(file, index=False)
     assert main([file, *arguments]) == 1
     assert message in capsys.readouterr().err
-
-
-TEXTS = [
-    ("", "data.csv is empty"),
-    ("\n\n", "data.csv is empty"),
-    ("group,granted\n", "data.csv has no rows"),
-    ("granted\nyes\nno\n", "--sensitive group: the file has no such column. It has: granted."),
-    ('granted,"a\nyes,1\n', "cannot be read as CSV or Parquet"),
-    ("a,b,a,b,group,granted\n1,2,3,4,x,yes\n", "several columns of the name a, b: give"),
-]
 
 
 @pytest.mark.cases(len(TEXTS))

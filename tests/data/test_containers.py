@@ -41,16 +41,6 @@ def test_float32(container):
     assert_allclose(clf.predict_proba(single), MODEL.predict_proba(X), atol=1e-3)
 
 
-def test_columns_keep_their_names():
-    table = DENSE["pandas"](X)
-    clf = fitted(table)
-    assert_array_equal(clf.feature_names_in_, list("abcde"))
-    with pytest.raises(ValueError, match="feature names"):
-        clf.predict(table[list("edcba")])
-    with pytest.raises(ValueError, match="4 features"):
-        MODEL.predict(X[:, :4])
-
-
 @pytest.mark.parametrize("container", [np.array, sp.csr_array, DENSE["pandas"]])
 def test_arguments_of_the_user_are_not_changed(container):
     weight = np.where(Y > 0, 0.0, 2.0) + (GROUPS > 0)

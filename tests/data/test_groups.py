@@ -40,6 +40,7 @@ NUMBERS = {
     "Int64": (pd.Series([3, 1, 2], dtype="Int64"), [1, 2, 3]),
     "boolean": (pd.Series([True, False], dtype="boolean"), [False, True]),
     "polars bool": (pl.Series([True, False]), [False, True]),
+    "no masked entries": (np.ma.masked_array([3, 1, 2], mask=[0, 0, 0]), [1, 2, 3]),
     "sparse": (sp.csr_array(np.array([[0], [2], [0]])), [0, 2]),
 }
 SEX, AGE = ["m", "f", "m", "f", "m"], [30, 30, 50, 30, 30]
@@ -58,6 +59,9 @@ MISSING = {
     "Series of category": pd.Series(["a", None, "b", None], dtype="category"),
     "Int64": pd.Series([1, pd.NA, 2, pd.NA], dtype="Int64"),
     "DataFrame": pd.DataFrame({"one": [1, 2, 3, 4], "two": ["a", None, "b", None]}),
+    "masked": np.ma.masked_array([0.5, 1.0, 2.0, 3.0], [0, 1, 0, 1]),
+    "masked text": np.ma.masked_array(list("abcd"), [0, 1, 0, 1]),
+    "masked table": np.ma.masked_array([[1, 1], [2, 2], [3, 3], [4, 4]], [[0, 0], [0, 1]] * 2),
     "polars str": pl.Series(["a", None, "b", None]),
     "polars DataFrame": pl.DataFrame({"one": [1, 2, 3, 4], "two": [True, None, False, None]}),
 }
@@ -177,21 +181,6 @@ def test_values_in_another_byte_order(dtype):
         assert_array_equal(groups.codes, [2, 0, 2, 1])
         assert_array_equal(groups.names, native[[1, 3, 0]])
     assert_array_equal(Groups.encode(table).codes, [2, 0, 2, 1])
-
-
-@pytest.mark.parametrize("values", [[3, 1, 3, 2], ["c", "a", "c", "b"], [0.5, 0.1, 0.5, 0.2]])
-@pytest.mark.parametrize("two", [False, True])
-def test_masked_entries_are_missing(values, two):
-    values = np.column_stack([values, values]) if two else np.array(values)
-    masked = np.ma.masked_array(values, mask=np.zeros(values.shape, dtype=bool))
-    assert_array_equal(Groups.encode(masked).codes, [2, 0, 2, 1])
-    masked[3:] = np.ma.masked
-    with pytest.raises(ValueError, match="sensitive_features has missing values in 1 of 4 rows"):
-        Groups.encode(masked)
-    assert_array_equal(Groups.encode(masked, missing="own_group").codes, [1, 0, 1, 2])
-    ignored = Groups.encode(masked, missing="ignore_in_constraint")
-    assert_array_equal(ignored.codes, [1, 0, 1, -1])
-    assert masked.mask.any()
 
 
 def test_a_table_of_pyarrow():

@@ -15,13 +15,10 @@ from sklearn.datasets import load_svmlight_file
 import fairconstrained as fc
 from fairconstrained.datasets import _fetch as datasets
 
-FETCHERS = [
-    fc.datasets.fetch_a9a,
-    fc.datasets.fetch_adult,
-    fc.datasets.fetch_bank,
-    fc.datasets.fetch_communities,
-    fc.datasets.fetch_compas,
-    fc.datasets.fetch_law_school,
+FETCHERS = [  # of files whose names are known
+    getattr(fc.datasets, name)
+    for name in fc.datasets.__all__
+    if name.startswith("fetch_") and name != "fetch_mslr"
 ]
 N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
 

@@ -116,15 +116,9 @@ def test_labels_follow_the_model():
 def test_any_valid_arguments_give_finite_data(
     n_samples, n_features, n_groups, gap, flip_y, sparse, seed
 ):
-    X, y, groups = fc.make_biased_classification(
-        n_samples,
-        n_features,
-        n_groups=n_groups,
-        gap=gap,
-        flip_y=flip_y,
-        sparse=sparse,
-        random_state=seed,
-    )
+    options = {"n_groups": n_groups, "gap": gap, "flip_y": flip_y, "sparse": sparse}
+    data = fc.make_biased_classification(n_samples, n_features, random_state=seed, **options)
+    X, y, groups = data
     assert X.shape == (n_samples, n_features)
     assert np.isfinite(X.data if sparse else X).all()
     assert set(y) <= {0, 1} and set(groups) <= set(range(n_groups))

@@ -18,11 +18,7 @@ callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has 
 X, Y, GROUPS = fc.make_biased_classification(300, 5, gap=0.4, random_state=0)
 
 
-@pytest.fixture
-def numbers():
-    """A table with the sensitive attribute as a column."""
-    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(5)])
-    return table.assign(sex=np.where(GROUPS > 0, "m", "f")), Y
+TABLE = pd.DataFrame(X).add_prefix("x").assign(sex=np.where(GROUPS > 0, "m", "f"))
 
 
 class Recorder:
@@ -67,23 +63,23 @@ TASKS = {  # a name stands for a task, (name, names) for a task with others insi
 @pytest.mark.cases(8)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("name", TASKS)
-def test_tasks_of_folds_and_points(numbers, name, n_jobs):
-    (table, y), (model, tasks), recorder = numbers, TASKS[name], Recorder()
+def test_tasks_of_folds_and_points(name, n_jobs):
+    (model, tasks), recorder = TASKS[name], Recorder()
     without = clone(model)
     if "prefit" in name:
-        without.estimator = LogisticRegression().fit(table.drop(columns="sex"), y)
+        without.estimator = LogisticRegression().fit(TABLE.drop(columns="sex"), Y)
     clf = clone(without).set_params(n_jobs=n_jobs)
     clf.set_params(**{"estimator": without.estimator} if hasattr(model, "estimator") else {})
     with joblib.parallel_config("threading"):  # processes would import the library anew
-        clf.set_callbacks(recorder).fit(table, y)
+        clf.set_callbacks(recorder).fit(TABLE, Y)
     inside = []
     for task in tasks:
         outer, inner = (task, []) if isinstance(task, str) else task
         steps = [f"{what} {step}" for step in inner for what in ("begin", "end")]
         inside += [f"begin {outer}", *steps, f"end {outer}"]
     assert recorder.calls == ["setup", "begin fit", *inside, "end fit", "teardown"]
-    assert_array_equal(recorder.decisions["fit"], clf.predict(table))
-    assert_array_equal(without.fit(table, y).predict(table), clf.predict(table))
+    assert_array_equal(recorder.decisions["fit"], clf.predict(TABLE))
+    assert_array_equal(without.fit(TABLE, Y).predict(TABLE), clf.predict(TABLE))
 
 
 def test_one_task_per_outer_iteration():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _support.gaps import gap_of
 from _support.registry_of_objects import CONSTRAINTS, distinct, label
 from numpy.testing import assert_allclose
 from sklearn import config_context
@@ -15,11 +16,6 @@ X, Y, GROUPS = fc.make_biased_classification(1200, 5, gap=0.5, random_state=0)
 X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
 ASKED = Z, None, SEX  # training rows have no groups
 ON_SCORES = pytest.mark.filterwarnings("ignore:The bound of .* is one on scores")
-
-
-def gap_of(values):
-    """Return the difference of the means of the two groups of the other rows."""
-    return abs(values[SEX == 0].mean() - values[SEX == 1].mean())
 
 
 @ON_SCORES
@@ -42,7 +38,7 @@ EVERY_MODEL = [
 @pytest.mark.parametrize("make", EVERY_MODEL)
 def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
     clf = make(kappa=0.03, random_state=0).fit(X, Y, constraint_data=ASKED)
-    assert gap_of(clf.predict_proba(Z)[:, 1]) == pytest.approx(clf.gap_, abs=1e-6)
+    assert gap_of(clf.predict_proba(Z)[:, 1], SEX) == pytest.approx(clf.gap_, abs=1e-6)
     assert clf.gap_ <= 0.0301
     assert clf.groups_.tolist() == [0, 1]
 
@@ -51,14 +47,12 @@ def test_decisions_on_these_rows_and_their_certificate() -> None:
     clf = fc.FairHingeClassifier(kappa=0.15, enforce="decision", random_state=0).fit(
         X, Y, constraint_data=ASKED
     )
-    assert gap_of(clf.predict(Z)) == pytest.approx(clf.decision_gap_)
+    assert gap_of(clf.predict(Z), SEX) == pytest.approx(clf.decision_gap_)
     assert clf.bound_met_
     clf.set_params(confidence=0.8, kappa=0.25).fit(X, Y, constraint_data=ASKED)
     kept = np.setdiff1d(np.arange(len(Z)), clf.holdout_indices_)
     assert 0 < len(kept) < len(Z)
-    decided, sex = clf.predict(Z)[kept], SEX[kept]
-    gap = abs(decided[sex == 0].mean() - decided[sex == 1].mean())
-    assert gap == pytest.approx(clf.decision_gap_)
+    assert gap_of(clf.predict(Z)[kept], SEX[kept]) == pytest.approx(clf.decision_gap_)
     assert clf.certificate_.n_held_out == len(clf.holdout_indices_)
 
 
@@ -87,7 +81,7 @@ def test_paths_searches_and_pipelines() -> None:
     pipeline = make_pipeline(StandardScaler(), clf)
     scaled = fc.fairness_path(pipeline, X, Y, constraint_data=ASKED, kappas=[0.03])
     probabilities = scaled.estimator_at(kappa=0.03).predict_proba(Z)[:, 1]
-    assert gap_of(probabilities) == pytest.approx(0.03, abs=1e-3)
+    assert gap_of(probabilities, SEX) == pytest.approx(0.03, abs=1e-3)
     search = fc.FairLogisticClassifierCV(kappas=[0.1, 0.03], cv=2, max_gap=0.5)
     search.fit(X, Y, constraint_data=ASKED)
     assert search.gap_ == pytest.approx(search.kappa_, abs=1e-4)

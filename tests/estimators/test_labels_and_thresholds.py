@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.classifiers import EVERY, SINGLE
+from _support.gaps import divided, gap_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit
@@ -73,14 +74,10 @@ def test_exported_models_agree(name):
 
 
 def test_paths_and_their_validation():
-    seen, later = slice(0, 300), slice(300, None)
-
     def path(labels, **options):
         clf = fc.FairLogisticClassifier("equal_opportunity", **options)
-        return fc.fairness_path(
-            clf, X[seen], labels[seen], sensitive_features=GROUPS[seen], n_kappas=4,
-            X_val=X[later], y_val=labels[later], sensitive_features_val=GROUPS[later],
-        )  # fmt: skip
+        rows = divided(np.arange(300, 500), X=X, y=labels, sensitive_features=GROUPS)
+        return fc.fairness_path(clf, n_kappas=4, **rows)
 
     one, other = path(Y), path(NAMES, pos_label="accept")
     pd.testing.assert_frame_equal(one.to_frame(), other.to_frame(), atol=1e-9)
@@ -104,12 +101,6 @@ def fitted(name, constraint="demographic_parity", **options):
     return made.fit(X, Y, sensitive_features=GROUPS)
 
 
-def rate_gap(clf, X, groups):
-    decided = clf.predict(X) == clf.pos_label_
-    rates = [decided[groups == k].mean() for k in np.unique(groups)]
-    return max(rates) - min(rates)
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_predictions_are_cut_at_the_threshold(name):
     clf = fitted(name)
@@ -119,7 +110,7 @@ def test_predictions_are_cut_at_the_threshold(name):
     if name not in CUT:
         assert_array_equal(clf.predict(X) == 1, clf.predict_proba(X)[:, 1] > 0.3)
     if name != "network":  # its rows for validation are not in the gap
-        assert clf.decision_gap_ == pytest.approx(rate_gap(clf, X, GROUPS))
+        assert clf.decision_gap_ == pytest.approx(gap_of(clf.predict(X) == 1, GROUPS))
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
@@ -208,13 +199,14 @@ def test_group_interactions_have_the_threshold_in_every_group():
     clf = fc.FairLogisticClassifier(
         threshold=0.3, sensitive_columns=[-1], group_interactions=True, enforce="decision"
     ).fit(table, Y)
-    assert clf.decision_gap_ == pytest.approx(rate_gap(clf, table, GROUPS))
+    assert clf.decision_gap_ == pytest.approx(gap_of(clf.predict(table) == 1, GROUPS))
     assert_array_equal(clf.predict(table) == 1, clf.predict_proba(table)[:, 1] > 0.3)
 
 
 def test_a_threshold_needs_an_intercept():
-    clf = fc.FairLogisticClassifier(threshold=0.3, fit_intercept=False)
-    with pytest.raises(ValueError, match="needs an intercept"):
-        clf.fit(X, Y, sensitive_features=GROUPS)
+    for threshold in (0.3, fc.SelectionRate(0.2)):
+        clf = fc.FairLogisticClassifier(threshold=threshold, fit_intercept=False)
+        with pytest.raises(ValueError, match="needs an intercept"):
+            clf.fit(X, Y, sensitive_features=GROUPS)
     half = fc.FairLogisticClassifier(threshold=0.5, fit_intercept=False)
     assert half.fit(X, Y, sensitive_features=GROUPS).threshold_ == 0.5

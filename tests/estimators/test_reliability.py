@@ -36,15 +36,6 @@ def one_hot(seed=0):
     return np.concatenate([np.eye(8)[column] for column in levels.T], axis=1), y, groups
 
 
-def separable(seed=0):
-    X, _, groups = biased(seed)
-    return X, (X @ np.arange(1, 11) > 0).astype(int), groups
-
-
-def wide(seed=0):
-    return biased(seed, n_samples=60, n_features=200)
-
-
 def rare(seed=0):
     """Two positive labels in a hundred, five of them in the first group."""
     X, _, groups = biased(seed)
@@ -56,45 +47,36 @@ def rare(seed=0):
     return X, y, groups
 
 
-def tiny_cells(seed=0):
-    """Groups of three rows and of two, with a row per label and cell at the least."""
-    X, y, groups = biased(seed)
-    groups[:3], groups[3:5] = 2, 3
-    y[:5] = [0, 1, 1, 0, 1]
+def difficult(name, seed=0):
+    """Return rows of one of the kinds on which solvers of textbooks fail."""
+    if name in ("one_hot", "rare"):
+        return {"one_hot": one_hot, "rare": rare}[name](seed)
+    X, y, groups = biased(seed, **({"n_samples": 60, "n_features": 200} if name == "wide" else {}))
+    ones = np.ones(len(y))
+    if name == "separable":
+        y = (X @ np.arange(1, 11) > 0).astype(int)
+    elif name == "tiny_cells":  # of three rows and of two, with a row per label at the least
+        groups[:3], groups[3:5], y[:5] = 2, 3, [0, 1, 1, 0, 1]
+    elif name == "duplicates":
+        X = np.column_stack([X, X, 1e3 * X[:, 0], X[:, 1] + X[:, 2]])
+    elif name == "constants":
+        X = np.column_stack([X, ones, 0 * ones, 1e6 * ones])
+    elif name == "heavy_tails":
+        X = np.column_stack([np.exp(2 * X), X**3])
+    elif name == "group_among_the_features":  # it is nearly the label
+        flipped = np.random.default_rng(seed).random(1000) < 0.05
+        X, y = np.column_stack([X, groups]), np.where(flipped, 1 - groups, groups)
     return X, y, groups
 
 
-def duplicates(seed=0):
-    X, y, groups = biased(seed)
-    return np.column_stack([X, X, 1e3 * X[:, 0], X[:, 1] + X[:, 2]]), y, groups
+DATA = ["one_hot", "separable", "wide", "rare", "tiny_cells", "duplicates", "constants"]
+DATA += ["heavy_tails", "group_among_the_features"]
 
 
-def constants(seed=0):
-    X, y, groups = biased(seed)
-    ones = np.ones(1000)
-    return np.column_stack([X, ones, 0 * ones, 1e6 * ones]), y, groups
-
-
-def heavy_tails(seed=0):
-    X, y, groups = biased(seed)
-    return np.column_stack([np.exp(2 * X), X**3]), y, groups
-
-
-def group_among_the_features(seed=0):
-    """The group is a feature, and nearly the label."""
-    X, _, groups = biased(seed)
-    flipped = np.random.default_rng(seed).random(1000) < 0.05
-    return np.column_stack([X, groups]), np.where(flipped, 1 - groups, groups), groups
-
-
-DATA = [one_hot, separable, wide, rare, tiny_cells, duplicates, constants, heavy_tails]
-DATA.append(group_among_the_features)
-
-
-@pytest.mark.parametrize("make", DATA, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("seed", range(2))
-def test_the_default_solver_on_difficult_data(constraint, make, seed):
-    reliable(*make(seed), constraint=constraint)
+def test_the_default_solver_on_difficult_data(constraint, name, seed):
+    reliable(*difficult(name, seed), constraint=constraint)
 
 
 @pytest.mark.parametrize("n_samples", [500, 70_000])  # 70,000 are read block by block
@@ -106,9 +88,9 @@ def test_numbers_of_accounts(constraint, n_samples):
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.01, 0.05, 0.3, 1.0])
-@pytest.mark.parametrize("make", [biased, one_hot, wide, tiny_cells], ids=lambda f: f.__name__)
-def test_any_kappa(constraint, make, kappa):
-    classifier = reliable(*make(), constraint=constraint, kappa=kappa)
+@pytest.mark.parametrize("name", ["plain", "one_hot", "wide", "tiny_cells"])
+def test_any_kappa(constraint, name, kappa):
+    classifier = reliable(*difficult(name), constraint=constraint, kappa=kappa)
     assert kappa < 1.0 or not np.any(classifier.multipliers_)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _support.classifiers import SINGLE, quietly
+from _support.gaps import divided, gap_of
 from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
@@ -16,10 +17,6 @@ STOPPING = {
 
 
 ROWS = fc.make_biased_classification(600, gap=0.3, random_state=0)
-
-
-def gap_of(values, groups):
-    return abs(values[groups == 0].mean() - values[groups == 1].mean())
 
 
 ENFORCED = [("score", None), ("decision", None), ("decision", 0.5)]
@@ -86,13 +83,6 @@ def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_gr
 
 
 SHORT = {"n_estimators": 60, "early_stopping": True, "n_iter_no_change": 3, "n_jobs": 1}
-
-
-def divided(held, **arrays):
-    """Return arguments of `fit`: the rows that are held out for validation, and the others."""
-    inside = np.setdiff1d(np.arange(len(arrays["y"])), held)
-    others = {f"{name}_val": values[held] for name, values in arrays.items()}
-    return {name: values[inside] for name, values in arrays.items()} | others
 
 
 def test_trees_of_a_ranker_stop_as_with_the_same_queries_set_aside():

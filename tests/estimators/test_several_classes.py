@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _support.certificates import residual
+from _support.gaps import divided
 from _support.three_classes import three_classes
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_softmax, softmax
@@ -147,11 +148,9 @@ def test_weights_are_repetitions():
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 def test_a_path_measures_other_rows_as_its_models_do(constraint):
-    seen, later = np.arange(400), np.arange(400, N)
-    path = fairness_path(
-        FairLogisticClassifier(constraint), X[seen], Y[seen], sensitive_features=GROUPS[seen],
-        n_kappas=3, X_val=X[later], y_val=Y[later], sensitive_features_val=GROUPS[later],
-    )  # fmt: skip
+    later = np.arange(400, N)
+    rows = divided(later, X=X, y=Y, sensitive_features=GROUPS)
+    path = fairness_path(FairLogisticClassifier(constraint), n_kappas=3, **rows)
     for k, values in path.to_frame().reset_index(drop=True).iterrows():
         model = path.estimator_at(k)
         probabilities, decided = model.predict_proba(X), one_hot(model.predict(X))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _support.classifiers import EVERY
 from _support.every_estimator import MODELS, OF_RANKERS, arguments, model_needs_groups
+from _support.gaps import divided
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
@@ -191,10 +192,8 @@ def test_paths_weigh_the_held_out_loss_as_the_loss(unbalanced):
     X, y, groups, _ = unbalanced
     seen = np.arange(len(y)) < 300
     clf = fc.FairLogisticClassifier(class_weight={0: 1.0, 1: 5.0})
-    path = fc.fairness_path(
-        clf, X[seen], y[seen], sensitive_features=groups[seen], kappas=[0.1, 0.05],
-        X_val=X[~seen], y_val=y[~seen], sensitive_features_val=groups[~seen],
-    )  # fmt: skip
+    rows = divided(np.flatnonzero(~seen), X=X, y=y, sensitive_features=groups)
+    path = fc.fairness_path(clf, kappas=[0.1, 0.05], **rows)
     margins = np.where(y > 0, 1.0, -1.0)[~seen] * path.estimators[0].decision_function(X[~seen])
     expected = np.average(np.logaddexp(0.0, -margins), weights=np.where(y[~seen] > 0, 5.0, 1.0))
     assert path.validation["val_loss"][0] == pytest.approx(expected)

@@ -16,9 +16,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 
+from benchmarks.fuzz import formulas
 from fairconstrained.functions import losses, surrogates
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
+from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.utils.registry import resolve
 
@@ -146,20 +147,12 @@ def test_a_loss_prefers_the_label_s_sign(function, t):
     assert function.zero_one() is function
 
 
+@each(SURROGATES + LOSSES)
 @given(t=points)
-def test_formulas(t):
-    logistic = np.logaddexp(0.0, -t)
-    expected = {
-        Sigmoid(): expit(t),
-        Ramp(): max(min(t + 0.5, 1.0), 0.0),
-        Logistic(): logistic,
-        TruncatedLogistic(): 2.0 * np.log(1.0 + logistic / 2.0),
-        TruncatedLogistic(0.5): 0.5 * np.log(1.0 + 2.0 * logistic),
-        Hinge(): max(0.0, 1.0 - t),
-        Quadratic(): (t - 1.0) ** 2 / 2.0,
-    }
-    for function, value in expected.items():
-        assert_allclose(function.value(np.array([t]))[0], value, rtol=1e-12, atol=1e-15)
+def test_values_are_those_of_the_formulas(function, t):
+    formula = formulas.loss_of if isinstance(function, losses.Loss) else formulas.surrogate_of
+    t = np.array([t])
+    assert_allclose(function.value(t), formula(function)(t), rtol=1e-12, atol=1e-15)
 
 
 def test_resolve_takes_names_and_instances():

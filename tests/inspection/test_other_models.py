@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from _support.gaps import rate_gap
 from pandas.testing import assert_frame_equal
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -19,11 +20,6 @@ matplotlib.use("Agg")
 X, Y, Z = fc.make_biased_classification(400, 4, gap=0.4, random_state=0)
 MODEL = LogisticRegression().fit(X, Y)
 PROBABILITY, SCORES = MODEL.predict_proba(X)[:, 1], MODEL.decision_function(X)
-
-
-def rate_gap(y_true, y_pred, *, sensitive_features):
-    assert set(np.unique(y_true)) <= {0, 1}
-    return float(np.ptp([y_pred[sensitive_features == g].mean() for g in (0, 1)]))
 
 
 def thresholds(model, X, y, groups):
@@ -118,16 +114,6 @@ def test_what_is_missing_is_named():
             fc.fairness_report(plain(Y, predict_proba=values), X, Y, Z)
     with pytest.raises(ValueError, match="it returned 397 for 400 rows"):
         fc.fairness_report(plain(Y[:-3]), X, Y, Z)
-
-
-def test_metrics_get_several_classes_as_they_are():
-    def agreement(y, predicted, *, sensitive_features):
-        return np.mean(y == predicted)
-
-    three = np.where(X[:, 0] > 1.0, 2, Y)
-    model = LogisticRegression().fit(X, three)
-    scorer = fc.make_fairness_scorer(agreement, greater_is_better=True)
-    assert scorer(model, X, three, sensitive_features=Z) == model.score(X, three)
 
 
 @pytest.fixture(scope="module")

@@ -65,48 +65,32 @@ def test_coverage_of_the_largest_gap(interval, rates, rng):
 
 @pytest.fixture
 def decided(rng):
-    n = 500
-    return {
-        "y": rng.integers(0, 2, n),
-        "decisions": rng.integers(0, 2, n),
-        "groups": rng.choice(["a", "b", "c"], n),
-        "weight": rng.uniform(0.5, 3.0, n),
-    }
+    """Labels, decisions, groups and weights."""
+    labels = rng.integers(0, 2, (2, 500))
+    return *labels, rng.choice(["a", "b", "c"], 500), rng.uniform(0.5, 3.0, 500)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rates_equal_those_of_fairlearn(decided, weighted):
-    weight = decided["weight"] if weighted else None
-    ours = group_rates(
-        decided["y"], decided["decisions"], sensitive_features=decided["groups"],
-        sample_weight=weight,
-    )  # fmt: skip
-    frame = MetricFrame(
-        metrics=RATES, y_true=decided["y"], y_pred=decided["decisions"],
-        sensitive_features=decided["groups"],
-        sample_params={name: {"sample_weight": weight} for name in RATES} if weighted else None,
-    )  # fmt: skip
+def test_rates_and_gaps_equal_those_of_fairlearn(decided, weighted):
+    y, decisions, groups, weight = decided
+    weight = weight if weighted else None
+    given = {"sensitive_features": groups, "sample_weight": weight}
+    rates, gaps = (measure(y, decisions, **given) for measure in (group_rates, rate_gaps))
+    weights = {name: {"sample_weight": weight} for name in RATES} if weighted else None
+    rows = {"y_true": y, "y_pred": decisions, "sensitive_features": groups}
+    frame = MetricFrame(metrics=RATES, sample_params=weights, **rows)
     for name in RATES:
-        assert ours[name].iloc[:3].to_numpy() == pytest.approx(frame.by_group[name].to_numpy())
-        assert ours[name].iloc[3] == pytest.approx(frame.overall[name])
-        inside = (ours[f"{name}_low"] <= ours[name]) & (ours[name] <= ours[f"{name}_high"])
+        assert rates[name].iloc[:3].to_numpy() == pytest.approx(frame.by_group[name].to_numpy())
+        assert rates[name].iloc[3] == pytest.approx(frame.overall[name])
+        inside = (rates[f"{name}_low"] <= rates[name]) & (rates[name] <= rates[f"{name}_high"])
         assert inside.all()
-
-
-def test_gaps_equal_those_of_fairlearn(decided):
-    gaps = rate_gaps(decided["y"], decided["decisions"], sensitive_features=decided["groups"])
-    frame = MetricFrame(
-        metrics=RATES, y_true=decided["y"], y_pred=decided["decisions"],
-        sensitive_features=decided["groups"],
-    )  # fmt: skip
-    for name in RATES:
         assert gaps.loc[name, "gap"] == pytest.approx(frame.difference()[name])
         assert gaps.loc[name, "highest"] == frame.by_group[name].idxmax()
         assert gaps.loc[name, "lowest"] == frame.by_group[name].idxmin()
 
 
 def test_equal_weights_have_no_effect_and_zero_weights_drop_rows(decided):
-    y, decisions, groups = decided["y"], decided["decisions"], decided["groups"]
+    y, decisions, groups, _ = decided
     plain = group_rates(y, decisions, sensitive_features=groups)
     same = group_rates(y, decisions, sensitive_features=groups, sample_weight=np.full(500, 3.0))
     pd.testing.assert_frame_equal(plain, same)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _support.gaps import divided, gap_of
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -26,9 +27,8 @@ def path_of(estimator=None, rows=(X, Y, GROUPS), **options):
 
 def held_out(data, estimator, first=400, **options):
     """Return the path of the rows from `first` on, which is measured on the others."""
-    names = ("X_val", "y_val", "sensitive_features_val")
-    options |= {name: part[:first] for name, part in zip(names, data, strict=True)}
-    return path_of(estimator, [part[first:] for part in data], **options)
+    rows = dict(zip(("X", "y", "sensitive_features"), data, strict=True))
+    return fc.fairness_path(estimator, **divided(np.arange(first), **rows), **options)
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
@@ -110,10 +110,8 @@ def test_validation_rows_are_measured():
         model = path.estimator_at(k)
         decided, chance = model.predict(X), model.predict_proba(X)[:, 1]
         assert path.validation["val_accuracy"][k] == pytest.approx(model.score(X, y))
-        gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
-        assert path.validation["val_decision_gap"][k] == pytest.approx(gap)
-        soft = abs(chance[groups == 0].mean() - chance[groups == 1].mean())
-        assert path.validation["val_gap"][k] == pytest.approx(soft)
+        assert path.validation["val_decision_gap"][k] == pytest.approx(gap_of(decided, groups))
+        assert path.validation["val_gap"][k] == pytest.approx(gap_of(chance, groups))
         loss = -np.log(model.predict_proba(X)[np.arange(400), y]).mean()
         assert path.validation["val_loss"][k] == pytest.approx(loss)
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from _support.gaps import divided
 from numpy.testing import assert_allclose
 
 import fairconstrained as fc
@@ -15,9 +16,8 @@ OTHERS = fc.make_biased_ranking(20, 4, n_documents=30, random_state=1)
 
 
 def test_points_of_networks_meet_their_bounds_and_are_fitted_estimators():
-    later = {"X_val": X[700:], "y_val": Y[700:], "sensitive_features_val": GROUPS[700:]}
-    rows = {"X": X[:700], "y": Y[:700], "sensitive_features": GROUPS[:700]}
-    path = fc.fairness_path(NETWORK, **rows, n_kappas=4, **later)
+    rows = divided(np.arange(700, 1000), X=X, y=Y, sensitive_features=GROUPS)
+    path = fc.fairness_path(NETWORK, **rows, n_kappas=4)
     assert set(path.statuses) == {"chosen on validation rows"}
     assert path.violations.max() <= 1e-4
     assert np.all(path.gaps <= path.kappas + 1e-4)

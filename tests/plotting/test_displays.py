@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from _support.drawing import draw, plt, three_groups
+from _support.gaps import divided
 from _support.problems import PROBLEMS
 from sklearn.linear_model import LogisticRegression
 
@@ -20,10 +21,8 @@ X, Y, GROUPS = three_groups()
 
 @pytest.fixture(scope="module")
 def path():
-    return fc.fairness_path(
-        fc.FairLogisticClassifier(), X[:300], Y[:300], sensitive_features=GROUPS[:300], n_kappas=4,
-        X_val=X[300:], y_val=Y[300:], sensitive_features_val=GROUPS[300:],
-    )  # fmt: skip
+    rows = divided(np.arange(300, 400), X=X, y=Y, sensitive_features=GROUPS)
+    return fc.fairness_path(fc.FairLogisticClassifier(), n_kappas=4, **rows)
 
 
 def test_rows_parameter_selects_the_rows(path):
@@ -86,6 +85,8 @@ def test_other_models_can_be_added():
     lines = [display.line_, *display.points_.values()]
     looks = {(line.get_marker(), line.get_color()) for line in lines}
     assert len(looks) == 4
+    with pytest.raises(ValueError, match="name must be a string"):
+        display.add_points([0.1], [0.8])
 
 
 def test_band_is_the_noise_of_the_validation_rows(path):
@@ -132,11 +133,6 @@ def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path
     legend = display.ax_.get_legend().get_window_extent()
     assert legend.y0 >= inside.y1 - 1.0
     assert "unconstrained" not in [t.get_text() for t in display.ax_.get_legend().get_texts()]
-
-
-def test_points_need_a_name():
-    with pytest.raises(ValueError, match="name must be a string"):
-        FairnessPathDisplay([0.1], [0.8]).plot().add_points([0.1], [0.8])
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.drawing import draw, plt, three_groups
-from fairlearn.metrics import MetricFrame, selection_rate
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 
 import fairconstrained as fc
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
@@ -142,19 +140,16 @@ def test_invalid_rates_raise(model):
 # Metrics
 
 
-def test_dots_equal_the_rates_of_fairlearn(model):
+def test_dots_are_the_rates_of_groups(model):
     before = LogisticRegression().fit(X, Y)
     models = {"before": before, "after": model}
     display = draw(GroupMetricsDisplay.from_estimator(models, X, Y, sensitive_features=GROUPS))
     for name, one in models.items():
-        frame = MetricFrame(
-            metrics={"selection_rate": selection_rate, "accuracy": accuracy_score},
-            y_true=Y, y_pred=one.predict(X), sensitive_features=GROUPS,
-        ).by_group  # fmt: skip
+        rates = fc.metrics.group_rates(Y, one.predict(X), sensitive_features=GROUPS)
         for group in "abc":
             values = display.dots_[name, group].get_xdata()
-            assert values[0] == pytest.approx(frame.loc[group, "selection_rate"])
-            assert values[3] == pytest.approx(frame.loc[group, "accuracy"])
+            assert values[0] == pytest.approx(rates.loc[group, "selection_rate"])
+            assert values[3] == pytest.approx(rates.loc[group, "accuracy"])
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts == ["before", "after", "95% confidence interval"]
 
@@ -251,32 +246,21 @@ def test_groups_with_the_same_text_are_all_drawn(n_groups, model):
         assert display.reference not in display.curves
 
 
-def test_rates_of_one_of_several_classes():
-    rng = np.random.default_rng(0)
-    X, groups = rng.standard_normal((300, 3)), rng.integers(0, 2, 300)
-    y = np.array(["a", "b", "c"])[np.argmax(X + groups[:, None] * [0.0, 0.0, 1.0], axis=1)]
-    model = LogisticRegression().fit(X, y)
-    given = {"sensitive_features": groups}
-    with pytest.raises(ValueError, match="Pass pos_label"):
-        GroupMetricsDisplay.from_estimator(model, X, y, **given)
-    display = GroupMetricsDisplay.from_estimator(model, X, y, pos_label="c", **given)
-    (table,) = display.tables.values()
-    chosen = model.predict(X) == "c"
-    rates = [chosen[groups == k].mean() for k in (0, 1)]
-    assert table["selection_rate"].tolist() == pytest.approx(rates)
-
-
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-def test_curves_of_one_of_several_classes(method):
+def test_rates_and_curves_of_one_of_several_classes(method):
     y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
-    model = LogisticRegression().fit(X, y)
-    chosen = {"sensitive_features": GROUPS, "response_method": method}
-    for kind in (GroupRateDisplay, ScoreDensityDisplay):
+    model, given = LogisticRegression().fit(X, y), {"sensitive_features": GROUPS}
+    chosen = {"response_method": method, **given}
+    for kind in DISPLAYS:
+        rows = given if kind is GroupMetricsDisplay else chosen
         with pytest.raises(ValueError, match=r"has the 3 classes .* Pass pos_label"):
-            kind.from_estimator(model, X, y, **chosen)
+            kind.from_estimator(model, X, y, **rows)
         with pytest.raises(ValueError, match="pos_label='none' is not one of the classes"):
-            kind.from_estimator(model, X, y, pos_label="none", **chosen)
+            kind.from_estimator(model, X, y, pos_label="none", **rows)
     decided = model.predict(X) == "mid"
+    shown = GroupMetricsDisplay.from_estimator(model, X, y, pos_label="mid", **given).tables[""]
+    rates = [decided[one == GROUPS].mean() for one in "abc"]
+    assert shown["selection_rate"].tolist() == pytest.approx(rates)
     for rate, rows in (("selection_rate", y != ""), ("true_positive_rate", y == "mid")):
         options = {"rate": rate, "pos_label": "mid", **chosen}
         display = draw(GroupRateDisplay.from_estimator(model, X, y, **options))

@@ -26,46 +26,7 @@ WIDTHS, MEDIA = (400, 800, 1200), ("light", "dark", "print")
 OPTIONS = ["--headless", "--no-sandbox", "--no-first-run"]
 WITHOUT = ["gpu", "quic", "sync", "background-networking", "component-update"]
 OPTIONS += [f"--disable-{feature}" for feature in WITHOUT]
-
-# Elements with text of their own whose text is wider than they are, or that lie outside the page.
-CUT = """
-const wide = document.documentElement.clientWidth, found = [];
-for (const one of document.querySelectorAll(".fairness-report *")) {
-  const box = one.getBoundingClientRect();
-  if (!box.width || one.closest(".scroll") || one.closest("style, script, title")) continue;
-  if (box.right > wide + 1 || box.left < -1) found.push([one.tagName, one.textContent, box.right]);
-  if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth && !(one instanceof SVGElement))
-    found.push([one.tagName, one.textContent, one.scrollWidth, one.clientWidth]);
-}
-return found;
-"""
-
-# Pairs of texts, or of a text and a mark of a picture, that overlap.
-OVERLAPS = """
-const boxes = [], found = [];
-const walker = document.createTreeWalker(document.querySelector(".fairness-report"), 4);
-while (walker.nextNode()) {
-  const parent = walker.currentNode.parentElement;
-  if (!walker.currentNode.data.trim() || parent.closest("style, script, title, option")) continue;
-  const range = document.createRange();
-  range.selectNodeContents(walker.currentNode);
-  for (const box of range.getClientRects())
-    if (box.width && box.height) boxes.push([box, walker.currentNode.data.trim()]);
-}
-const marks = "circle, rect, path, line.interval";
-for (const mark of document.querySelectorAll("svg.row :is(" + marks + ")"))
-  if (mark.getBoundingClientRect().width) boxes.push([mark.getBoundingClientRect(), null]);
-boxes.sort((a, b) => a[0].top - b[0].top);
-for (let i = 0; i < boxes.length; i++)
-  for (let j = i + 1; j < boxes.length && boxes[j][0].top < boxes[i][0].bottom - 3; j++) {
-    const [a, first] = boxes[i], [b, second] = boxes[j];
-    if (first === null && second === null) continue;
-    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (across > 1.5 && down > 3) found.push([first, second, across, down]);
-  }
-return found;
-"""
+CUT, OVERLAPS = (Path(__file__).with_name(f"{name}.js").read_text() for name in ("cut", "overlaps"))
 
 
 def reports():
@@ -193,7 +154,6 @@ def test_the_search_box_finds_groups(browser, pages):
     assert set(browser.execute_script(shown)) == {f"region 1{k}" for k in range(10)}
     assert browser.find_element("css selector", ".search .count").text == "10 found"
     assert not browser.find_element("css selector", "tr.others").is_displayed()
-    browser.execute_script(CUT)
     box.clear()
     box.send_keys("x\b")
     assert browser.execute_script(shown) == first

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.naive_bayes import GaussianNB
 
 import fairconstrained as fc
 from fairconstrained.metrics.intervals import accuracy_change
@@ -109,15 +109,9 @@ def test_which_rows_decide_and_what_kappa_means(models):
     assert "allows the rates of two groups to differ by 2 in 100" in text
 
 
-def test_a_gap_of_zero_is_described_as_equal(models):
-    class Everybody(GaussianNB):
-        def predict(self, X):
-            return np.ones(len(X), dtype=int)
-
-        def predict_proba(self, X):
-            return np.column_stack([np.full(len(X), 0.1), np.full(len(X), 0.9)])
-
-    found = report(Everybody().fit(X, Y), constraint="demographic_parity")
+def test_a_gap_of_zero_is_described_as_equal():
+    everybody = DummyClassifier(strategy="constant", constant=1)
+    found = report(everybody.fit(X, Y), constraint="demographic_parity")
     assert found.constraints["worst"].tolist() == ["all equal"]
     gaps = found.gaps.loc[["selection_rate", "true_positive_rate"]]
     assert (gaps[["highest", "lowest"]] == "all equal").all(axis=None)

@@ -8,7 +8,8 @@ from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
-from fairconstrained.functions.surrogates import Sigmoid, Stretched
+from fairconstrained.functions.losses import Hinge, Logistic
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
 from fairconstrained.terms import classes
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import cell_matrix
@@ -147,29 +148,25 @@ def test_terms_without_an_ability_are_not_left_out():
         term.take(np.arange(2), np.ones(2))
 
 
-RANDOM = np.random.RandomState(0)
+FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
 
 
-@pytest.mark.parametrize("kept", [[0], [1, 2, 3]])
-def test_classes_that_are_left_out_do_not_enter_the_sums(kept) -> None:
+@pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
+@pytest.mark.parametrize(("kept", "left_out"), [([2, 0], []), ([0], [0]), ([1, 2, 3], [0])])
+def test_losses_of_classes_are_the_formula(function, kept, left_out, rng):
     """3S-Econ, equation (3): class 1 is compared with 2..K, class k >= 2 with 2..K without k."""
-    labels = np.arange(40) % 4
-    scores = RANDOM.standard_normal((40, 4))
-    losses = classes.class_losses(
-        Stretched(Sigmoid()), labels, np.ones(40), kept, [0.0] * len(kept), left_out=[0]
-    )
-
-    def phi(t):
-        return 1.0 / (1.0 + np.exp(t))
-
-    for value, k in zip(losses.value(scores), kept, strict=True):
-        rows = scores[labels == k]
-        expected = sum(phi(rows[:, k] - rows[:, j]).mean() for j in range(1, 4) if j != k)
-        assert value == pytest.approx(expected)
-    v, d = RANDOM.standard_normal(len(kept)), RANDOM.standard_normal(scores.shape)
-    slope = (losses.vjp(scores, v)[0] * d).sum()
-    change = losses.value(scores + 1e-6 * d) - losses.value(scores - 1e-6 * d)
-    assert slope == pytest.approx(v @ change / 2e-6, rel=1e-6)
-    majorant = losses.convexify(scores)
-    assert majorant.value(scores) == pytest.approx(losses.value(scores))
-    assert np.all(majorant.value(scores + d) >= losses.value(scores + d))
+    bounds = np.linspace(0.5, 0.7, len(kept))
+    term = classes.class_losses(function, Y, WEIGHTS, kept, bounds, left_out=left_out)
+    expected = []
+    for k in kept:
+        rows, others = k == Y, [j for j in range(K) if j != k and j not in left_out]
+        pairs = sum(function.value(SCORES[rows, k] - SCORES[rows, j]) for j in others)
+        expected.append(np.average(pairs, weights=WEIGHTS[rows]))
+    assert_allclose(term.gap(SCORES), expected)
+    assert_allclose(term.value(SCORES), expected - bounds)
+    v, other = rng.normal(size=len(kept)), SCORES + rng.normal(size=SCORES.shape)
+    slopes = numerical(lambda s: v @ term.value(s.reshape(N, K)), SCORES)
+    assert_allclose(term.vjp(SCORES, v)[0], slopes, atol=1e-6)
+    majorant = term.convexify(SCORES)
+    assert_allclose(majorant.value(SCORES), term.value(SCORES))
+    assert np.all(majorant.value(other) >= term.value(other) - 1e-12)
