@@ -365,8 +365,8 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     for text, part, columns in named:
         if len(part) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(
-                f"The {text.format(len(part))} of {n_rows} rows: each is a value that many rows "
-                f"share. Instead {advice_on_groups(columns)}."
+                f"The {text.format(len(part))} of {n_rows} rows: each is to be a value that many "
+                f"rows share. Instead {advice_on_groups(columns)}."
             )
 
 
