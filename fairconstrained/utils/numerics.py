@@ -215,12 +215,14 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
     if m == 1:
         return np.clip(linear / max(float(quadratic[0, 0]), 1e-300), 0.0, cap)
     Q = 0.5 * (quadratic + quadratic.T)
-    # Dependent gradients make Q singular. What is added is far below any tolerance.
-    Q.flat[:: m + 1] += 1e-11 * max(float(Q.trace()), 1e-300)
+    # Dependent gradients make Q singular, those of constant functions zero. What is added is far
+    # below any tolerance: it changes slopes by a part of the largest one.
+    largest = float(np.abs(linear).max())
+    Q.flat[:: m + 1] += 1e-11 * max(float(Q.trace()), largest / cap, 1e-300)
     x = np.maximum(guess, 0.0)
     x *= min(1.0, cap / max(float(x.sum()), 1e-300))
     free, tight = x > 0.0, False
-    small = 1e-10 * float(np.abs(linear).max())  # relative: large shifts make all slopes small
+    small = 1e-10 * largest  # relative: large shifts make all slopes small
     for _ in range(20 * m + 20):  # rounding errors could make it cycle
         level, (index,) = 0.0, free.nonzero()
         if len(index):

@@ -225,11 +225,12 @@ def test_an_indefinite_hessian_does_not_stop_a_run() -> None:
 
 
 @pytest.mark.parametrize("cap", [1e6, 0.5])
+@pytest.mark.parametrize("size", [1.0, 0.0])  # of gradients; those of constant functions are zero
 @pytest.mark.parametrize("seed", range(10))
-def test_dual_problem_meets_its_optimality_conditions(seed: int, cap: float) -> None:
+def test_dual_problem_meets_its_optimality_conditions(seed: int, size: float, cap: float) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((6, 3))  # gradients that depend on each other
-    quadratic, linear = rows @ rows.T, rows @ rng.standard_normal(3)
+    quadratic, linear = size * rows @ rows.T, rows @ rng.standard_normal(3)
     found = capped_dual(quadratic, linear, cap, np.maximum(rng.standard_normal(6), 0.0))
     slope = linear - quadratic @ found
     level = 0.0 if found.sum() < cap * (1.0 - 1e-9) else max(slope.max(), 0.0)
