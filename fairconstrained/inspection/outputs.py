@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.attributes import split_strata
 from fairconstrained.data.inputs import check_labels
+from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.metrics.inputs import check_predicted, two_classes
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
@@ -33,6 +35,7 @@ RESPONSES = {
     "decision_function": (0.0, "score_threshold_", "score"),
     "decision_margin": (0.0, "", "score minus the threshold"),
 }
+_REVERSED = 0.25  # scores with a smaller area under the curve of predictions are reversed
 _CHOICES = {"auto": "the first that there is", "predict_proba": "", "decision_function": ""}
 
 
@@ -180,7 +183,17 @@ class Outputs:
             return read
         if np.shape(y_score)[:1] != (n_rows,):
             raise ValueError(f"y_score has {_num_samples(y_score)} rows, y_pred has {n_rows}.")
-        return read._with_scores("y_score", y_score, may_be_probabilities=True)
+        scored = read._with_scores("y_score", y_score, may_be_probabilities=True)
+        second, values = labels == classes[-1], np.ravel(y_score)
+        both = 0 < second.sum() < n_rows == len(values)
+        if both and roc_auc_score(second, values) < _REVERSED:
+            warn(
+                f"y_score: rows that are predicted as {classes[-1]!r} have lower scores than the "
+                f"others. Pass the scores of {classes[-1]!r}, the second of the sorted classes, "
+                "whatever pos_label is.",
+                InputWarning,
+            )
+        return scored
 
     def _with_scores(self, where: str, output: Any, *, may_be_probabilities: bool) -> Outputs:
         """Return the outputs with finite scores, or with probabilities: of rows, or of classes."""

@@ -154,8 +154,8 @@ class FairnessReport(Report):
         control_features : array-like or DataFrame or None, default=None
             Strata in which groups are compared, see :func:`fairness_report`.
         y_score : array-like of shape (n_samples,), mapping of str to array-like or None
-            The scores of the second of the sorted classes, or (n_samples, n_classes). They are
-            taken for probabilities if all are between 0 and 1.
+            The scores of the second of the sorted classes, whatever `pos_label` is, or (n_samples,
+            n_classes). They are taken for probabilities if all are between 0 and 1.
         constraint : str, Constraint, sequence of these or None, default=None
             The constraints to measure; names have the tolerance 0.05.
         sample_weight, confidence, groups_missing, reference, least_share

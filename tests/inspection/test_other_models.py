@@ -165,6 +165,9 @@ def test_stored_predictions_are_reported_as_their_model_is():
     for table in ("groups", "gaps", "constraints", "summary", "cost"):
         assert_frame_equal(report.to_frame(table), of_models.to_frame(table))
     assert "predictions" in report.title and "Calibration" in report.to_html()
+    given = {"sensitive_features": Z, "pos_label": MODEL.classes_[0]}
+    with pytest.warns(fc.InputWarning, match="Pass the scores of .*, the second of the sorted"):
+        fc.FairnessReport.from_predictions(Y, MODEL.predict(X), y_score=1.0 - PROBABILITY, **given)
     with pytest.raises(ValueError, match="y_score has the names"):
         fc.FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
     with pytest.raises(ValueError, match="Pass predictions, not scores"):

@@ -285,7 +285,7 @@ def test_numbers_of_selections_are_whole_also_beside_groups_without_a_reference(
 def test_models_and_classes_are_levels_and_scores_are_optional():
     decisions = {"one": DECIDED, "two": 1 - DECIDED}
     found = fc.FairnessReport.from_predictions(
-        None, decisions, y_score={"two": SCORES}, sensitive_features=ATTRIBUTES["sex"]
+        None, decisions, y_score={"two": 1 - SCORES}, sensitive_features=ATTRIBUTES["sex"]
     )
     assert found.impact.index.names == ["model", "attribute", "group"]
     assert found.impact.loc[("two", "sex", "f"), "status"] == "reference"
