@@ -36,6 +36,8 @@ _PROGRESS = 0.001
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _TOL_OF_START, _PASSES_OF_START = 1e-7, 8.0  # to which, and in how many, a start is solved
+_TIGHTER = 0.5, 0.2, 0.1  # shares of tolerances of fits where rounds end below such a model
+_PASSES_OF_TIGHTER = 100.0  # of each of these fits
 _N_JOINED = 6  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 
@@ -75,9 +77,10 @@ class DecisionTask:
         :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
         minimise the share of errors with narrowing sigmoids in place of decisions. All intercepts
         of every model on the way and the lines between models are searched by counting. Where only
-        constant models meet the bound, rounds begin at the model without constraints as well. The
-        constant models are candidates, so that the answer is never worse than a constant one that
-        meets the constraints.
+        constant models meet the bound, rounds begin at the model without constraints as well. Where
+        they end far below a model near the bound, fits on scores with smaller tolerances follow.
+        The constant models are candidates, so that the answer is never worse than a constant one
+        that meets the constraints.
         """
         search = self.candidates()
         begin, given = search.problem.passes, search.evaluate(self.first.w)
@@ -90,6 +93,10 @@ class DecisionTask:
             n_solves = _run_rounds(search, seen, start, self.anchor)
             if search.best.constant or not search.best.met:
                 n_solves += _run_rounds(search, seen, free, self.anchor)
+            if _ahead(search, seen) and self.problem.smooth:
+                for model in self._tighter(search):
+                    seen += [model, search.add(model)]
+                    n_solves += 1
             for other in sorted(seen, key=attrgetter("promise"), reverse=True)[:_N_JOINED]:
                 search.sweep_between(search.best, other)
             search.sweep_intercept(search.best)
@@ -108,6 +115,16 @@ class DecisionTask:
         return solver.minimize(
             self.problem, warm=self.first, tol=_TOL_OF_START, max_data_passes=passes
         )
+
+    def _tighter(self, search: CandidateSearch) -> Iterator[Candidate]:
+        """Yield fits on scores with smaller tolerances, each from the one before."""
+        parts, last = self.problem.constraints, self.first
+        bounds = np.concatenate([part.gap_bounds(part.term.gap_bounds) for part in parts])
+        for share in _TIGHTER:
+            problem = self.problem.shifted((1.0 - share) * bounds)
+            solver = default_solver(problem)
+            last = solver.minimize(problem, warm=last, max_data_passes=_PASSES_OF_TIGHTER)
+            yield search.evaluate(last.w)
 
     def without_search(self) -> DecisionSearch:
         """Return the fit on scores as it is, with its predictions measured; it is the only one."""
@@ -285,13 +302,17 @@ def _run_rounds(
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
         stalled = merits[-1] < merits[-3] + _PROGRESS
-        ahead = _promising(seen).merit - search.best.merit > _SHORTFALL
-        if k >= _LEAST_ROUNDS and stalled and feasible and not ahead:
+        if k >= _LEAST_ROUNDS and stalled and feasible and not _ahead(search, seen):
             return k
         model = rounds.next()
         feasible |= model.met and not model.constant
         seen += [model, search.add(model)]
     return _N_ROUNDS + _MORE_ROUNDS
+
+
+def _ahead(search: CandidateSearch, seen: Sequence[Candidate]) -> bool:
+    """Return whether a model near the bound is better than all that meet it, by much."""
+    return _promising(seen).merit - search.best.merit > _SHORTFALL
 
 
 def _promising(seen: Sequence[Candidate]) -> Candidate:
