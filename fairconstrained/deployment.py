@@ -34,10 +34,10 @@ from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.solvers import Result, Status, Trace
+from fairconstrained.utils.arguments import Parametrized
+from fairconstrained.utils.arrays import Array, MatrixLike
 from fairconstrained.utils.meta_estimators import best_estimator, last_step, provenance
 from fairconstrained.utils.parameter_constraints import Count, check_arguments
-from fairconstrained.utils.registry import Parametrized
-from fairconstrained.utils.typing import Array, MatrixLike
 
 __all__ = ["provenance", "reasons", "to_sklearn", "trusted_types"]
 

@@ -21,9 +21,8 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs, QueryPairs, TopPairs, differences
-from fairconstrained.utils.registry import Parametrized, check_option, resolve
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_ranks
+from fairconstrained.utils.arguments import Parametrized, check_option, check_ranks, resolve
+from fairconstrained.utils.arrays import Array
 
 __all__ = [
     "OBJECTIVES",

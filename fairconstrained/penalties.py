@@ -9,9 +9,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
+from fairconstrained.utils.arguments import FieldParameters, joined
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
-from fairconstrained.utils.registry import FieldParameters, joined
-from fairconstrained.utils.typing import Array
 
 __all__ = [
     "L1",

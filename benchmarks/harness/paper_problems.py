@@ -31,7 +31,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Smoothing, Solver, default_solver
 from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.classes import class_losses
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 SVIO_TOL = 1e-4  # of the subproblem of near-stationarity
 

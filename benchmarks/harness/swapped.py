@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import NO_AUXILIARY, Term
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 
 def _of_term(name: str):

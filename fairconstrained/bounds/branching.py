@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from fairconstrained.bounds.fenchel import Box
 from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation, pooled_rows
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _FEW_VALUES = 8  # of a feature: it is on a grid already
 _MOST_FEATURES = 30  # to halve the boxes of more takes too long

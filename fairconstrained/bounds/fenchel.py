@@ -25,13 +25,12 @@ from scipy.optimize import minimize
 from scipy.special import entr
 
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.models.base import Pullback
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, Pullback
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, MultinomialLoss
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 ROUNDING = 1e-12  # of the sum of all magnitudes: far more than sums of doubles lose
 TINY = 1e-300

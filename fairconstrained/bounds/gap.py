@@ -24,7 +24,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
 _MOST_NEAR = 20  # in all, with those that may get multipliers; 50 gave the same bounds

@@ -32,7 +32,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix
 
 _MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
 

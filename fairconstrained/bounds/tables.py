@@ -36,8 +36,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, unique_codes
 
 _POINTS, _EXACT_POINTS = 400, 4000  # of the grid, without kinks
 _NEAR_KINK = 0.05  # where parabolas that round it end: narrower ones are hard to minimise

@@ -38,8 +38,8 @@ from fairconstrained.inspection.assessment import constraints_of
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.forms import aligned, number, plain, render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.meta_estimators import provenance
-from fairconstrained.utils.typing import Array
 
 __all__ = ["OPTION_OF", "DataError", "print_text", "run"]
 

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
+from fairconstrained.utils.arguments import import_extra
 from fairconstrained.utils.execution import check_writable, whole_file
-from fairconstrained.utils.registry import import_extra
 
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fairconstrained.command_line._files import DataError
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
 _MOST_CATEGORIES = 30  # of a column; rarer ones are put together

@@ -37,7 +37,7 @@ from fairconstrained.constraints.rates import (
     ROCParity,
 )
 from fairconstrained.constraints.shares import Churn, Coverage, MinorityRate
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.arguments import resolve
 
 __all__ = [
     "CLASSIFIER_CONSTRAINTS",

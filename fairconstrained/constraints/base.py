@@ -16,13 +16,12 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning, warn
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.registry import FieldParameters, resolve
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.arguments import FieldParameters, check_between, resolve
+from fairconstrained.utils.arrays import Array
 
 FreeScores = Callable[[TrainingData, Array | None], tuple[Array, TrainingData]]
 """The unconstrained model: its scores of rows that a constraint is bound to, or of some of them.

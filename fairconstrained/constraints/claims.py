@@ -15,8 +15,7 @@ from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.terms.cell_means import rows_by_cell
-from fairconstrained.utils.numerics import ROUNDING
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import ROUNDING, Array
 
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)

@@ -18,9 +18,15 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.cell_means import CellMeans, cell_codes
-from fairconstrained.utils.registry import check_option, resolve
-from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_between, check_count, check_numbers, check_switch
+from fairconstrained.utils.arguments import (
+    check_between,
+    check_count,
+    check_numbers,
+    check_option,
+    check_switch,
+    resolve,
+)
+from fairconstrained.utils.arrays import Array, ArrayLike
 
 # What decisions show of a loss is whether they are wrong.
 _LOSS_MEANS = partial(CellMeans, decided=True)

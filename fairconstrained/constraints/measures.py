@@ -18,9 +18,8 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.terms.head import AffineHead
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames, as_csr
+from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix, unique_codes
 from fairconstrained.utils.execution import in_fold
-from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Warn = Callable[[str], None]
 _SMALL = 4096  # entries up to which matrices are dense, and names are listed

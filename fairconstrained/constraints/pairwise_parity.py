@@ -16,8 +16,8 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
-from fairconstrained.utils.registry import check_option, resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import check_option, resolve
+from fairconstrained.utils.arrays import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
 Side = list[int]  # the groups that are compared with others

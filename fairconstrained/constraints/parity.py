@@ -18,8 +18,8 @@ from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import Ratios
 from fairconstrained.terms.ordered_pairs import as_csr, identity
 from fairconstrained.terms.threshold_rates import FunctionOfRates
-from fairconstrained.utils.typing import Array, SparseMatrix
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.arguments import check_between
+from fairconstrained.utils.arrays import Array, SparseMatrix
 
 
 class RateParity(Constraint, kw_only=True):

@@ -12,14 +12,12 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import QueryPairs, differences
-from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_switch
+from fairconstrained.utils.arguments import check_switch, resolve
+from fairconstrained.utils.arrays import Array, ArrayLike, unique_codes
 
 
 class QueryParity(Constraint, kw_only=True):

@@ -19,8 +19,8 @@ from fairconstrained.metrics.scores import distances, distribution, part_within,
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import OnCells, rows_by_cell
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_count, check_ranks
+from fairconstrained.utils.arguments import check_count, check_ranks
+from fairconstrained.utils.arrays import Array
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 _TIE = 1e-9  # a difference of gaps that may come from rounding

@@ -13,8 +13,8 @@ from fairconstrained.constraints.base import WeightedScores
 from fairconstrained.constraints.parity import DemographicParity, RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_between, check_count, check_numbers
+from fairconstrained.utils.arguments import check_between, check_count, check_numbers
+from fairconstrained.utils.arrays import Array, ArrayLike
 
 
 class ErrorRateParity(RateParity):

@@ -12,12 +12,12 @@ from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import Ratios
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.arguments import check_between
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 
 class _OfAllRows(Constraint, kw_only=True):

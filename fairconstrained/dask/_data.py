@@ -30,7 +30,7 @@ from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData
 from fairconstrained.shards.sums import AtomRows
 from fairconstrained.terms.pairs import PairMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 Collection = Any  # a dask array, dataframe or series: dask is imported when it is needed
 

@@ -17,12 +17,12 @@ import pandas as pd
 
 from fairconstrained.data import inputs
 from fairconstrained.data.attributes import group_columns, in_order
-from fairconstrained.data.feature_map import FeatureMap
+from fairconstrained.data.inputs import FeatureMap
 from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
 from fairconstrained.shards.sums import Block, Sums
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.registry import import_extra
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.arguments import import_extra
+from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
 if TYPE_CHECKING:
     from fairconstrained.data.sensitive_columns import SensitiveColumns

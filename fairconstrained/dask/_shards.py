@@ -17,8 +17,8 @@ import numpy as np
 
 from fairconstrained.dask._rows import Prepared, Totals, packed, unpacked
 from fairconstrained.shards.sums import LocalShards, Shard, Shards, Sums
-from fairconstrained.utils.registry import import_extra
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import import_extra
+from fairconstrained.utils.arrays import Array
 
 _KEPT_BYTES = 1 << 20  # of results of past rounds
 _KEPT_ROUNDS = 8  # dask computes them again as well if their worker ends

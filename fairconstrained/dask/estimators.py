@@ -15,12 +15,12 @@ from fairconstrained.dask._rows import NO_ROWS, Reader, divide, prepare
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.estimators import DOCUMENTATION
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.logistic import FairHingeClassifier as LocalFairHingeClassifier
 from fairconstrained.estimators.logistic import (
     FairLogisticClassifier as LocalFairLogisticClassifier,
 )
-from fairconstrained.estimators.nested import DOCUMENTATION
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters

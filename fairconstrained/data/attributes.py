@@ -11,9 +11,8 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_float_dtype
 
 from fairconstrained.data.inputs import check_held, check_same_rows
-from fairconstrained.utils.numerics import codes_in_blocks, unique_codes
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import as_frame
+from fairconstrained.utils.arguments import as_frame
+from fairconstrained.utils.arrays import Array, codes_in_blocks, unique_codes
 
 Column = pd.Series | Array
 MISSING = "missing"

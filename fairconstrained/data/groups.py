@@ -19,9 +19,8 @@ from fairconstrained.data.attributes import (
     split_strata,
     titles_of,
 )
-from fairconstrained.utils.numerics import some_of
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.arguments import check_option
+from fairconstrained.utils.arrays import Array, MatrixLike, some_of
 
 UNKNOWN = "unknown"
 GROUPS_MISSING = {

@@ -12,9 +12,8 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.utils.numerics import codes_in_blocks, ranges, unique_codes
-from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arrays import Array, ArrayLike, codes_in_blocks, ranges, unique_codes
 
 ClassWeight = str | Mapping[Any, float] | None
 _CLASS_WEIGHT = "class_weight must be None, 'balanced' or a mapping from labels to numbers > 0"

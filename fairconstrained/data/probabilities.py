@@ -20,8 +20,8 @@ from fairconstrained.data.attributes import (
 )
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import InputWarning, warn
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import as_frame
+from fairconstrained.utils.arguments import as_frame
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 _NO_BETTER = 0.01  # of the accuracy by which the likeliest group is guessed
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import validate_data
 from fairconstrained.data.attributes import in_order, split_strata, with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_features, check_held, check_same_rows, explain_text
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import as_frame, is_number
+from fairconstrained.utils.arguments import as_frame, is_number
+from fairconstrained.utils.arrays import Array
 
 NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 

@@ -26,8 +26,15 @@ from fairconstrained.data.sensitive_columns import (
     groups_of,
     seen_columns,
 )
-from fairconstrained.utils.numerics import MANY_ROWS, by_first_row, some_of
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.arrays import (
+    MANY_ROWS,
+    Array,
+    ArrayLike,
+    MatrixLike,
+    RandomState,
+    by_first_row,
+    some_of,
+)
 
 _BY_ROW = ("X", "y", "groups", "sample_weight", "query", "counts", "squares")
 

@@ -20,7 +20,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_random_state
 
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _SPREAD = 0.4  # of the logarithm of the number of documents
 _LOWER_GROUP = 0.4  # the share of documents of lower quality

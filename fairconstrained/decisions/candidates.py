@@ -22,8 +22,7 @@ from fairconstrained.decisions.score_line import (
 )
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import ShiftedSquare
-from fairconstrained.models.base import Model
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -32,8 +31,7 @@ from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
 from fairconstrained.terms.classes import ByClass
-from fairconstrained.utils.numerics import ROUNDING, at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import ROUNDING, Array, at_most
 
 _MOST_CONSTANT = 35.0  # the score of a constant model where there is one class: its loss is 0
 _PRICE = 0.2  # what a unit of expected violation on new rows costs in accuracy

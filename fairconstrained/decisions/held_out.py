@@ -13,12 +13,12 @@ from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.constraints.claims import Claim
 from fairconstrained.data.validation import FEW_ROWS, TrainingData, divided
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.arrays import Array, RandomState
 
 _SHARES = tuple(np.arange(2, 11) / 20.0)
 _POWER = 4.0  # standard deviations between the first candidate and the limit of the test

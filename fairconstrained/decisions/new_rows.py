@@ -18,7 +18,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, Ratios
 from fairconstrained.terms.classes import class_terms
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels

@@ -14,8 +14,7 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.exceptions import ConstantDecisionWarning, warn
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, at_most
 
 # How far below the limit of the test candidates are fitted, in standard deviations of the gap on
 # held-out rows, the largest first.

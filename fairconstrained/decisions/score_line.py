@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
 from fairconstrained.terms.classes import class_terms, counts_predictions
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 Scores = Mapping[Model, Array]
 _MOST_FLIPS = 50_000

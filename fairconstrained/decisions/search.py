@@ -25,8 +25,7 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, default_solver
 from fairconstrained.terms.classes import MultinomialLoss
-from fairconstrained.utils.numerics import ROUNDING
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import ROUNDING, Array
 
 _N_ROUNDS = 7  # in which sigmoids get narrower
 _MORE_ROUNDS = 8  # at most, while models get better, or no round has ended at the bound

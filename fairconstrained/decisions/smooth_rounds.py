@@ -24,7 +24,7 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round

@@ -20,8 +20,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line
 from fairconstrained.terms.classes import counts_predictions
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix, at_most
 
 _MOST_ENTRIES = 2**24  # of a table of rates; with more, not every threshold is a choice
 _BLOCK = 2**12  # choices of a single threshold whose constraints are evaluated at once

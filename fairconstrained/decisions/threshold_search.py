@@ -14,8 +14,7 @@ from fairconstrained.decisions.search import DecisionSearch, figures
 from fairconstrained.decisions.threshold_choices import Band, Choices, ThresholdChoices, choose
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.numerics import ROUNDING, at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import ROUNDING, Array, at_most
 
 _BATCH = 2048  # boxes that are divided at the same time
 _MOST_BOUNDS = 3_000_000  # of boxes, summed over groups, that are computed

@@ -7,9 +7,9 @@ from operator import attrgetter
 
 import numpy as np
 
+from fairconstrained.utils.arguments import Parametrized
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Count, Positive
-from fairconstrained.utils.registry import Parametrized
-from fairconstrained.utils.typing import Array
 
 ON_THE_BOUNDARY = 1e-9  # relative: points nearer to the boundary count as lying on it
 

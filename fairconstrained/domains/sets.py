@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from fairconstrained.domains.base import ON_THE_BOUNDARY, Domain
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import POSITIVE, Number, Numbers, Positive
-from fairconstrained.utils.typing import Array
 
 _MAX_NEWTON_STEPS = 100  # from below, so that they converge: most take ten
 _ROUNDING = 1e-15  # of the norm, relative

@@ -21,9 +21,8 @@ from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns, fe
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
-from fairconstrained.estimators import solving
+from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, solving
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import limits_of, solved
 from fairconstrained.estimators.solution import warn_of_fit
@@ -33,6 +32,8 @@ from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils import parameter_constraints as valid
+from fairconstrained.utils.arguments import resolve
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     Progress,
@@ -40,8 +41,6 @@ from fairconstrained.utils.execution import (
     limited_threads,
     with_callbacks,
 )
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -29,7 +29,7 @@ from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 
 class BoostedTrees(Solver):

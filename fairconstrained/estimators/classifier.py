@@ -18,9 +18,9 @@ from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import OpenShare
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):

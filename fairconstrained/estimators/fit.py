@@ -28,9 +28,9 @@ from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.arguments import check_kappa
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import set_fitted
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_kappa
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls

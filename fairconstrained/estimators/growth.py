@@ -22,7 +22,7 @@ from fairconstrained.models.trees import LeafFeatures, ScoreModel, ScoreSpace
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _STEEPER = 2.0  # the surrogate's factor for constraints on predictions
 _ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration

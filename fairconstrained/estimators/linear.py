@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.attributes import names_in_fit
-from fairconstrained.data.feature_map import FeatureMap
+from fairconstrained.data.inputs import FeatureMap
 from fairconstrained.data.sensitive_columns import SensitiveColumns, groups_of
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain, WholeSpace
@@ -34,9 +34,9 @@ from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData, ShardedLinearModel
+from fairconstrained.utils.arguments import check_option
+from fairconstrained.utils.arrays import Array, Matrix, MatrixLike
 from fairconstrained.utils.execution import coefficients
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 _SENSITIVE = {
     "zero": "a coefficient of zero for columns that the model does not use",

@@ -23,7 +23,7 @@ from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.arrays import Array, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module

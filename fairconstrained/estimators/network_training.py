@@ -27,7 +27,7 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.terms.head import NoTerm
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _START_WAS_CHOSEN = (
     "The weights are those of the start: no later iterate that meets the constraints on the rows "

@@ -23,6 +23,8 @@ from fairconstrained.models import LinearModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.classes import class_losses
+from fairconstrained.utils.arguments import resolve
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import (
     all_or_nothing,
     coefficients,
@@ -31,8 +33,6 @@ from fairconstrained.utils.execution import (
     with_callbacks,
 )
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 @dataclass(eq=False, repr=False)

@@ -33,9 +33,9 @@ from fairconstrained.objectives import Objective, resolve_objective
 from fairconstrained.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import LayerSizes, one_of
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from torch.nn import Module

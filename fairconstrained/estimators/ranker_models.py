@@ -11,8 +11,8 @@ from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.linear import LinearScores
 from fairconstrained.estimators.network_training import NetworkScores
 from fairconstrained.estimators.tree_parameters import TreeParameters
+from fairconstrained.utils.arguments import Parametrized, resolve
 from fairconstrained.utils.parameter_constraints import OpenShare
-from fairconstrained.utils.registry import Parametrized, resolve
 
 _OF_LAYERS = {"hidden_layer_sizes": (), "activation": "relu", "alpha": 1e-4, "warm_start": False}
 

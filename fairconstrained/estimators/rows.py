@@ -33,10 +33,10 @@ from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
+from fairconstrained.utils.arguments import check_kappa
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.meta_estimators import library_class, library_parameters
 from fairconstrained.utils.parameter_constraints import check_parameters
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_kappa
 
 
 def scores_by_row(compute: Callable[[], Array]) -> FreeScores:

@@ -15,8 +15,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, Objective
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.terms.pairs import QueryPairs
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, at_most
 
 _ON_SCORES, _ON_DECISIONS = (0.7, 0.4), (0.3, 0.1)  # the factors a and b of the steps
 _N_EXACT = 8  # constraints whose gradients are computed one by one; of more, S is estimated

@@ -20,7 +20,7 @@ from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.nested import ConstraintParameters, DocumentedEstimator
+from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator
 from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.threshold_fit import (
     ThresholdFit,
@@ -28,7 +28,8 @@ from fairconstrained.estimators.threshold_fit import (
     has_own_columns,
     routed_params,
 )
-from fairconstrained.estimators.threshold_predictions import ThresholdPredictions
+from fairconstrained.estimators.thresholds import ThresholdPredictions
+from fairconstrained.utils.arrays import ArrayLike, MatrixLike
 from fairconstrained.utils.execution import (
     CallbackSupportMixin,
     FitTasks,
@@ -38,7 +39,6 @@ from fairconstrained.utils.execution import (
     with_splitter,
 )
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
-from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 @dataclass(eq=False, repr=False)

@@ -18,8 +18,8 @@ from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import resolve
+from fairconstrained.utils.arrays import Array
 
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it

@@ -25,9 +25,8 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, Status
+from fairconstrained.utils.arrays import Array, Gaps, without_rounding
 from fairconstrained.utils.execution import in_fold
-from fairconstrained.utils.numerics import without_rounding
-from fairconstrained.utils.typing import Array, Gaps
 
 Excess = tuple[float, float] | None  # a gap, and its bound, which it exceeds
 

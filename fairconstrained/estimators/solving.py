@@ -20,8 +20,8 @@ from fairconstrained.solvers.curvature import ExactHessian
 from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import in_fold
-from fairconstrained.utils.typing import Array
 
 Solved = tuple[Result, Evaluation]  # the solution of a problem, and the evaluation there
 

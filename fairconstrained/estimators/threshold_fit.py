@@ -39,11 +39,11 @@ from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import check_model, response_of, scores_of
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
+from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arrays import Array, Classifier
 from fairconstrained.utils.execution import FitTasks, set_fitted, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
 from fairconstrained.utils.parameter_constraints import check_parameters
-from fairconstrained.utils.typing import Array, Classifier
-from fairconstrained.utils.validation import is_number
 
 _BELOW_ALL = -1e-12  # a threshold that every probability is above, also 0
 _FAR = 1e6  # times the largest score: above all scores

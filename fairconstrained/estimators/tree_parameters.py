@@ -24,9 +24,8 @@ from fairconstrained.data.sensitive_columns import (
     seen_columns,
 )
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.registry import import_extra
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import as_frame
+from fairconstrained.utils.arguments import as_frame, import_extra
+from fairconstrained.utils.arrays import Array
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

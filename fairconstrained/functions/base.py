@@ -7,8 +7,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from fairconstrained.utils.registry import Parametrized
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import Parametrized
+from fairconstrained.utils.arrays import Array
 
 
 class ScalarFunction(Parametrized, ABC):

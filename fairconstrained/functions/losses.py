@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_positive
+from fairconstrained.utils.arguments import check_positive
+from fairconstrained.utils.arrays import Array
 
 
 class Loss(ScalarFunction):

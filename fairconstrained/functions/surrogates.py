@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import expit
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_positive
+from fairconstrained.utils.arguments import check_positive
+from fairconstrained.utils.arrays import Array
 
 
 class Surrogate(ScalarFunction):

@@ -23,8 +23,7 @@ from fairconstrained.metrics.intervals import Interval, largest_gap, largest_sho
 from fairconstrained.metrics.rates import RATES, Predictions
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import of_predictions
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, at_most
 
 ALL_EQUAL = "all equal"
 """What tables show in place of the groups with the largest gap, where the gap is 0."""

@@ -24,13 +24,13 @@ from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import Interval, accuracy_change, weighted_share
 from fairconstrained.metrics.rates import Predictions
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
     final_estimator,
     last_step,
     named_models,
 )
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,8 @@ from fairconstrained.data.attributes import split_strata
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.metrics.inputs import check_predicted, two_classes
+from fairconstrained.utils.arguments import check_option
+from fairconstrained.utils.arrays import Array, ArrayLike, some_of
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
     classes_of,
@@ -25,9 +27,6 @@ from fairconstrained.utils.meta_estimators import (
     final_estimator,
     last_step,
 )
-from fairconstrained.utils.numerics import some_of
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike
 
 # For each method: the usual threshold, the attribute that has another one, and the axis label.
 RESPONSES = {

@@ -15,9 +15,9 @@ from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.outputs import check_model, response_of
 from fairconstrained.metrics.inputs import GroupedRows
 from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.utils.arguments import check_finite
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_finite
 
 FEW_ROWS = 30
 """Rates of fewer rows than this are marked in reports: their intervals are wide."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc, gammaln, ndtri, xlog1py, xlogy
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 _NODES = 48  # of the nuisance parameter where a region is searched
 _PRECISION = 2e-4  # of limits

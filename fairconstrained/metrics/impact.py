@@ -16,9 +16,8 @@ from fairconstrained.data.attributes import MISSING
 from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between, check_confidence, check_numbers
+from fairconstrained.utils.arguments import check_between, check_confidence, check_numbers
+from fairconstrained.utils.arrays import Array, at_most
 
 FOUR_FIFTHS = 4, 5
 BELOW = "below four fifths"

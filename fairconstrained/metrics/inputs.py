@@ -15,8 +15,7 @@ from sklearn.utils import column_or_1d
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_same_rows, check_weight
-from fairconstrained.utils.numerics import some_of
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike, some_of
 
 Result = TypeVar("Result")
 

@@ -11,8 +11,8 @@ from scipy.stats import beta, norm, t
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_confidence
+from fairconstrained.utils.arguments import check_confidence
+from fairconstrained.utils.arrays import Array
 
 
 class Interval(NamedTuple):

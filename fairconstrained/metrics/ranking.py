@@ -9,9 +9,8 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight
 from fairconstrained.data.labels import Queries, pairs_within
 from fairconstrained.metrics.inputs import check_scores, positive_class
-from fairconstrained.utils.numerics import grouped
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_between, check_count
+from fairconstrained.utils.arguments import check_between, check_count
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike, grouped
 
 
 def mean_ndcg(

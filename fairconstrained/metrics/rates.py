@@ -11,9 +11,8 @@ import pandas as pd
 
 from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows, positive_class
 from fairconstrained.metrics.intervals import clopper_pearson, gap_row, largest_gap
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_confidence
+from fairconstrained.utils.arguments import check_confidence, check_option
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from fairconstrained.exceptions import warn
 from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
 from fairconstrained.terms.difference_sums import Ranked
-from fairconstrained.utils.numerics import blocks
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between, check_ranks
+from fairconstrained.utils.arguments import check_between, check_option, check_ranks
+from fairconstrained.utils.arrays import Array, blocks
 
 _ROUNDING = 1e-12  # the error of sums of weights
 

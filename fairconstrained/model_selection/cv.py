@@ -28,9 +28,9 @@ from fairconstrained.model_selection.search import BestScoreWithin, SearchProgre
 from fairconstrained.solvers import Result
 from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
+from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import all_or_nothing, fitted_attributes, set_fitted
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}

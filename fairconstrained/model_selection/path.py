@@ -25,9 +25,8 @@ from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.sqp import next_step
 from fairconstrained.terms.classes import correct_share
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arrays import Array, at_most
 
 ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _ACCURATE = 0.3  # of the solver's tolerance: with a smaller error no further step is needed

@@ -33,11 +33,11 @@ from fairconstrained.model_selection.path import (
 )
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.arguments import check_numbers
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.meta_estimators import fitted_steps, last_step
 from fairconstrained.utils.parameter_constraints import OpenShare, Several, check_arguments
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_numbers
 
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all

@@ -19,9 +19,9 @@ from sklearn.utils.validation import _num_samples
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.outputs import Outputs, check_predicts, output_of
+from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
 from fairconstrained.utils.parameter_constraints import Text, checked
-from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
 _ENDINGS = {

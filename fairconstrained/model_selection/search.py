@@ -12,10 +12,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from fairconstrained.exceptions import warn
+from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.execution import FitTasks, Passed, splits_of
 from fairconstrained.utils.parameter_constraints import Strength, Text, checked
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
-from fairconstrained.utils.validation import is_number
 
 
 def folds_of(

@@ -5,8 +5,7 @@ is linear in the leaf values of given trees; the parameters of `ScoreModel` are 
 themselves. What scores mean for a constraint belongs in ``terms`` and ``constraints``.
 """
 
-from fairconstrained.models.base import Model
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, Model
 from fairconstrained.models.trees import LeafModel, ScoreModel
 
 __all__ = ["LeafModel", "LinearModel", "Model", "ScoreModel"]

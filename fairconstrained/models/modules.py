@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairconstrained.utils.registry import check_option, import_extra
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import check_option, import_extra
+from fairconstrained.utils.arrays import Array
 
 if TYPE_CHECKING:
     from torch import Tensor, device, dtype

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.models.feature_scale import Features, feature_scale
+from fairconstrained.models.linear import Model, Pullback, Scores
 from fairconstrained.models.modules import (
     LastLayer,
     MakeModule,
@@ -23,8 +23,8 @@ from fairconstrained.models.modules import (
     torch_module,
     weights_of,
 )
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.arguments import check_option
+from fairconstrained.utils.arrays import Array, Matrix
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.models.base import Model, Pullback, Scores
-from fairconstrained.models.linear import LinearModel
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.models.linear import LinearModel, Model, Pullback, Scores
+from fairconstrained.utils.arrays import Array, Matrix
 
 _LEAST_CURVATURE = 1e-4  # of the largest one, in the preconditioner
 

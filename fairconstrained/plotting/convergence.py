@@ -11,9 +11,8 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.plotting.style import MARKERS, Axes, Line2D, line_style, style_axes
 from fairconstrained.solvers.result import Result, Trace
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_finite, check_positive
+from fairconstrained.utils.arguments import check_finite, check_option, check_positive
+from fairconstrained.utils.arrays import Array
 
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
 _SMALLEST = 1e-16  # smaller values are rounding errors

@@ -12,8 +12,8 @@ from fairconstrained.inspection.shown import GroupScores, Ranks, ranks_of
 from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.plotting import style
 from fairconstrained.plotting.style import Artist, Axes
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_ranks
+from fairconstrained.utils.arguments import check_ranks
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 
 _MAX_BINS = 40
 _MOST_OVERLAID = 4  # groups; more of them are drawn one below the other

@@ -15,9 +15,8 @@ from fairconstrained.inspection.shown import RateDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting import style
 from fairconstrained.plotting.style import Axes, Line2D, LineCollection
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_confidence
+from fairconstrained.utils.arguments import check_confidence, check_option
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 
 _ROW, _MODEL, _LINE = 0.09, 0.13, 0.17  # inches: of a row, of each model and line of text in it
 _NAME_WIDTH = 26  # characters of a group's name in a line

@@ -13,9 +13,8 @@ from fairconstrained.metrics.inputs import group_labels, positive_class
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.plotting import style
 from fairconstrained.plotting.style import Artist, Axes
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_kappa, check_ranks
+from fairconstrained.utils.arguments import check_kappa, check_option, check_ranks
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 
 _POINTS = 500  # resolution of each axis; finer steps are not visible
 _SHORT_NAME = 18  # characters of the names that fit into two columns of the legend

@@ -29,10 +29,9 @@ from fairconstrained.plotting.style import (
     labels_in_margin,
     legend_above,
 )
+from fairconstrained.utils.arguments import check_confidence, check_finite, check_option, is_number
+from fairconstrained.utils.arrays import ArrayLike, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator
-from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_confidence, check_finite, is_number
 
 _QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 _MARKS: dict[str, dict[str, Any]] = {

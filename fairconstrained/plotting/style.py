@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-    from fairconstrained.utils.typing import Array, ArrayLike
+    from fairconstrained.utils.arrays import Array, ArrayLike
 else:  # matplotlib is optional
     Annotation = Artist = Axes = Line2D = LineCollection = Any
 

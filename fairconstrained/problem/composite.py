@@ -7,12 +7,12 @@ from operator import attrgetter
 
 import numpy as np
 
-from fairconstrained.models.base import Model, NoModel
+from fairconstrained.models.linear import Model, NoModel
 from fairconstrained.penalties import Leading, Penalty, Zero
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.head import NoTerm
-from fairconstrained.utils.registry import every
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arguments import every
+from fairconstrained.utils.arrays import Array
 
 NO_MODEL, NO_TERM = NoModel(), NoTerm()
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairconstrained.models.base import Model, Scores
+from fairconstrained.models.linear import Model, Scores
 from fairconstrained.problem.composite import CompositeFunction, Dual, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.numerics import same_values, within_rounding, without_rounding
-from fairconstrained.utils.typing import Array, Gaps
+from fairconstrained.utils.arrays import Array, Gaps, same_values, within_rounding, without_rounding
 
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem

@@ -12,8 +12,7 @@ from scipy.optimize import least_squares
 from fairconstrained.problem.composite import Dual, Multipliers
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.head import NoTerm
-from fairconstrained.utils.numerics import nonnegative_least_squares
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, nonnegative_least_squares
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
 # Of rounding: from a part of the scores' unit to where arcs are lost in rounding errors.

@@ -9,15 +9,14 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.models.linear import Model, Pullback, Scores
 from fairconstrained.shards import sums
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores, of_distribution
 from fairconstrained.terms import base
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
 from fairconstrained.terms.ordered_pairs import as_array
-from fairconstrained.utils.numerics import same_values, score_below_share
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, same_values, score_below_share
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables

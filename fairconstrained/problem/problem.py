@@ -12,15 +12,14 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.models.base import Model
+from fairconstrained.models.linear import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import KINDS, Evaluation
 from fairconstrained.terms.base import Term, common_blocks
 from fairconstrained.terms.head import NoTerm
-from fairconstrained.utils.numerics import by_first_row, joint_codes
-from fairconstrained.utils.registry import every, joined
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.arguments import every, joined
+from fairconstrained.utils.arrays import Array, RandomState, by_first_row, joint_codes
 
 
 @dataclass
@@ -202,7 +201,7 @@ class Problem:
     def unit_shift(self) -> Array | None:
         """Return the change of the variables that adds 1 to all scores, and to thresholds on them.
 
-        None if the model has none, see :meth:`~fairconstrained.models.base.Model.offset`.
+        None if the model has none, see :meth:`~fairconstrained.models.linear.Model.offset`.
         """
         offset = self.objective.model.offset()
         if offset is None:

@@ -27,8 +27,8 @@ from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.impact import ComparedRows
 from fairconstrained.metrics.intervals import Interval
 from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.utils.arrays import Array, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
-from fairconstrained.utils.typing import Array, MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
 Constraints = str | Constraint | Sequence[str | Constraint] | None

@@ -21,8 +21,7 @@ from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
 from fairconstrained.reporting.forms import level_of, sentence
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, at_most
 
 Picture = dict[str, Any]
 

@@ -26,10 +26,9 @@ from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.comparison import compared
 from fairconstrained.reporting.forms import sentence
+from fairconstrained.utils.arguments import brief
+from fairconstrained.utils.arrays import Array, at_most
 from fairconstrained.utils.meta_estimators import final_estimator, fitted_steps
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import brief
 
 _LEAST_GAP = 1e-3  # of bounds, where a model without constraints has hardly any gap
 

@@ -16,8 +16,8 @@ from fairconstrained.metrics.intervals import Calibrated, Interval, clopper_pear
 from fairconstrained.metrics.rates import REPORTED_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, line, render, sentence
+from fairconstrained.utils.arrays import at_most
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
-from fairconstrained.utils.numerics import at_most
 
 _ALWAYS_SHOWN = ("enforce",)
 _SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")

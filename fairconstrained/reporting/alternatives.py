@@ -29,6 +29,8 @@ from fairconstrained.reporting._search import (
 from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
+from fairconstrained.utils.arguments import check_confidence, resolve
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
 from fairconstrained.utils.parameter_constraints import (
@@ -38,9 +40,6 @@ from fairconstrained.utils.parameter_constraints import (
     Strength,
     check_arguments,
 )
-from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike, RandomState
-from fairconstrained.utils.validation import check_confidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

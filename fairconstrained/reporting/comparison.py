@@ -27,9 +27,9 @@ from fairconstrained.metrics.ranking import (
     query_pairwise_errors,
 )
 from fairconstrained.reporting.forms import Report
+from fairconstrained.utils.arguments import check_confidence
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_confidence
 
 _GAPS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 _MEASURES = {"AUC": "auc", "Brier score": "brier", "selection rate": "selection_rate"}

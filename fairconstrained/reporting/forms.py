@@ -14,10 +14,10 @@ import pandas as pd
 
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.rates import RATES
+from fairconstrained.utils.arguments import check_option
+from fairconstrained.utils.arrays import at_most
 from fairconstrained.utils.execution import whole_file
 from fairconstrained.utils.meta_estimators import final_estimator
-from fairconstrained.utils.numerics import at_most
-from fairconstrained.utils.registry import check_option
 
 
 def number(value: Any) -> str:

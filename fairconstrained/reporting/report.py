@@ -26,8 +26,8 @@ from fairconstrained.reporting._tables import (
     verdict_of,
 )
 from fairconstrained.reporting.forms import Report, Table, plain, sentence
-from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_confidence
+from fairconstrained.utils.arguments import check_confidence
+from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
 
 
 def _computed(table: Callable[[Evidence], pd.DataFrame]) -> cached_property[pd.DataFrame]:

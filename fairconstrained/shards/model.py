@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.models.feature_scale import FeatureScale, feature_scale
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, largest_eigenvalue
 from fairconstrained.shards.sums import (
     AtomRows,
     BlockSum,
@@ -23,8 +22,7 @@ from fairconstrained.shards.sums import (
     square_gradient,
 )
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.numerics import blocks, only_ones
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, blocks, only_ones
 
 _KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 

@@ -17,8 +17,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.sums import Block, BlockSum, Request, Sums, statistics_of
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, rates_on_line, zeros_on_line
-from fairconstrained.utils.numerics import middle_of_gap
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, middle_of_gap
 
 BINS = 4096
 """The bins between the least and the largest score, in which scores count as equal."""
@@ -139,7 +138,7 @@ class ShardedScores:
     def score_below_share(self, share: float) -> float:
         """Return the score above which a share of the weight of all rows lies.
 
-        It is that of :func:`fairconstrained.utils.numerics.score_below_share` for the scores of
+        It is that of :func:`fairconstrained.utils.arrays.score_below_share` for the scores of
         all rows. Counts above 4097 thresholds narrow a bracket until it has few rows, whose scores
         are collected: three reads for a million rows, four for many more.
         """

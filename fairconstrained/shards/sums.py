@@ -15,7 +15,7 @@ from fairconstrained.functions.base import Indicator
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
 Sums = tuple[Array, ...]
 BlockSum = Callable[..., Sums]

@@ -20,6 +20,8 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import is_stuck
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
+from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import (
     Limit,
     NonNegative,
@@ -27,8 +29,6 @@ from fairconstrained.utils.parameter_constraints import (
     check_parameters,
     checked,
 )
-from fairconstrained.utils.registry import FieldParameters
-from fairconstrained.utils.typing import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 1500  # of a refinement: steps that need more are as slow as those before them

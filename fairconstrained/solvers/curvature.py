@@ -10,8 +10,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from fairconstrained.problem import Evaluation
 from fairconstrained.problem.composite import Multipliers
-from fairconstrained.utils.numerics import capped_dual
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array, capped_dual
 
 # gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
 # conditioning of the matrix least.

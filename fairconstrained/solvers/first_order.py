@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from fairconstrained.models.base import largest_eigenvalue
+from fairconstrained.models.linear import largest_eigenvalue
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.utils.numerics import grouped, ranges
+from fairconstrained.utils.arrays import Array, grouped, ranges
 from fairconstrained.utils.parameter_constraints import Count, Limit
-from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
 _LARGER = 10.0  # the penalty on constraints of drawn blocks, in units of that on all constraints

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arrays import Array, Matrix
 from fairconstrained.utils.parameter_constraints import Count, LayerSizes, Positive
-from fairconstrained.utils.registry import FieldParameters
-from fairconstrained.utils.typing import Array, Matrix
 
 _ALL = slice(None)
 

@@ -14,8 +14,8 @@ from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, Updates
 from fairconstrained.solvers.multiplier_models import DeepNetwork, MultiplierModel, Network
 from fairconstrained.terms.ordered_pairs import as_csr
+from fairconstrained.utils.arrays import Array, Matrix
 from fairconstrained.utils.parameter_constraints import Count, NonNegative, Positive, Share
-from fairconstrained.utils.typing import Array, Matrix
 
 _MOST_EVALUATIONS = 50  # of a proximal step
 _DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from fairconstrained.problem import KKT, Evaluation, Problem
 from fairconstrained.problem.composite import Multipliers
 from fairconstrained.problem.kkt import certify
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 if TYPE_CHECKING:
     from fairconstrained.solvers.base import Solver

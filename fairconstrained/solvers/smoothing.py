@@ -16,6 +16,8 @@ from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.result import Measured, SolverState, Status
 from fairconstrained.solvers.sqp import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import (
     Limit,
     NonNegative,
@@ -23,8 +25,6 @@ from fairconstrained.utils.parameter_constraints import (
     Positive,
     checked,
 )
-from fairconstrained.utils.registry import FieldParameters
-from fairconstrained.utils.typing import Array
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge

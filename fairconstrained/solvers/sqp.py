@@ -15,8 +15,8 @@ from fairconstrained.problem.kkt import FAR, KKT, is_stuck, objective_scale
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import Curvature, ExactHessian, Linearised, QuasiNewton, Step
 from fairconstrained.solvers.result import Result, SolverState, Status
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import AboveOne, Limit, Positive
-from fairconstrained.utils.typing import Array
 
 _LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
 _CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty

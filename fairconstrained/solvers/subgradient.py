@@ -12,8 +12,8 @@ import numpy as np
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Mean, Rows, Updates
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Count, Positive
-from fairconstrained.utils.typing import Array
 
 Size = Count | Literal["sqrt"] | None
 

@@ -12,9 +12,9 @@ import numpy as np
 from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Mean, Rows, Updates, constants_at
+from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
-from fairconstrained.utils.registry import FieldParameters
-from fairconstrained.utils.typing import Array
 
 
 class StepRule(FieldParameters):

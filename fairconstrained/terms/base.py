@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairconstrained.utils.numerics import largest_first
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix, largest_first
 
 Pullback = Callable[[Array], tuple[Array, Array]]
 NO_AUXILIARY = np.zeros(0)

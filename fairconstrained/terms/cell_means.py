@@ -18,8 +18,7 @@ from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
 from fairconstrained.terms.difference_sums import Ranked
 from fairconstrained.terms.head import AffineHead, FunctionAverages
 from fairconstrained.terms.ordered_pairs import as_csr, identity
-from fairconstrained.utils.numerics import unique_codes
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix, unique_codes
 
 _CANCELLATION = 1e-12  # a sum smaller than this share of its summands is a rounding error of 0
 

@@ -15,9 +15,8 @@ from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans, OnCells, cell_matrix
 from fairconstrained.terms.head import FunctionAverages
-from fairconstrained.utils.numerics import joint_codes
-from fairconstrained.utils.registry import joined
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arguments import joined
+from fairconstrained.utils.arrays import Array, SparseMatrix, joint_codes
 
 Losses = tuple[Array, Callable[[Array], Array]]
 

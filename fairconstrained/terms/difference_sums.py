@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 
 from fairconstrained.functions.base import Indicator, ScalarFunction
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.arrays import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
 FEW = 1 << 13  # pairs for which the formula is fastest, as measured

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, column_maxima, identity
-from fairconstrained.utils.registry import joined
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.arguments import joined
+from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.utils.numerics import largest_first
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix, largest_first
 
 Family = tuple[range, range]  # the numbers a and the numbers b of all pairs of a family
 

@@ -23,8 +23,7 @@ from fairconstrained.terms.difference_sums import (
 )
 from fairconstrained.terms.head import FunctionAverages, Pushforward
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.utils.numerics import ranges
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix, ranges
 
 Pair = tuple[Ranked, Ranked]
 # Pairs times cells for which a dense table takes less time to make than a sparse one.

@@ -25,7 +25,7 @@ from fairconstrained.terms.difference_sums import (
 )
 from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.terms.ordered_pairs import column_maxima, identity
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from sklearn.utils import metadata_routing as routing
 from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 _OF_SOME_FITS = (
     *("holdout_indices_", "pos_label_", "score_threshold_", "sensitive_names_in_"),

@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from fairconstrained.utils.validation import as_frame
+from fairconstrained.utils.arguments import as_frame
 
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn")
 _OPTIONAL = ("lightgbm", "torch", "dask")

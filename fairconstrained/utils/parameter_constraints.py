@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from fairconstrained.utils.registry import Parametrized
-from fairconstrained.utils.typing import RandomState
+from fairconstrained.utils.arguments import Parametrized
+from fairconstrained.utils.arrays import RandomState
 
 ParameterConstraints = dict[str, list[Any]]
 P = ParamSpec("P")

@@ -17,7 +17,7 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average
-from fairconstrained.utils.numerics import ROUNDING
+from fairconstrained.utils.arrays import ROUNDING
 
 X, Y, GROUPS = fc.make_biased_classification(1200, 6, gap=0.3, random_state=0)
 SEEDS = st.integers(0, 2**31 - 1)

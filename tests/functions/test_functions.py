@@ -21,7 +21,7 @@ from fairconstrained.functions import losses, surrogates
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.arguments import resolve
 
 SPLIT = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
 PARTS = [part for f in SPLIT for part in f.convex_parts()]

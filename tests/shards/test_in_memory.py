@@ -12,8 +12,8 @@ from fairconstrained import FairLogisticClassifier, SelectionRate, make_biased_c
 from fairconstrained.data import validation
 from fairconstrained.shards import sums as shard_sums
 from fairconstrained.shards.model import ShardedData, drawn
-from fairconstrained.utils import numerics as row_blocks
-from fairconstrained.utils.numerics import grouped
+from fairconstrained.utils import arrays as row_blocks
+from fairconstrained.utils.arrays import grouped
 
 N_ROWS = 3000
 CONSTRAINTS = [None, "demographic_parity", "equal_opportunity", "equalized_odds"]

@@ -16,7 +16,7 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.shards.sums import AtomRows, LocalShards, Shard
 from fairconstrained.terms.cell_means import rates_on_line, zeros_on_line
-from fairconstrained.utils.numerics import score_below_share
+from fairconstrained.utils.arrays import score_below_share
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
 N_ROWS = 3000

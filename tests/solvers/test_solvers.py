@@ -16,7 +16,7 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.curvature import QuasiNewton
 from fairconstrained.solvers.sqp import next_step
-from fairconstrained.utils.numerics import capped_dual
+from fairconstrained.utils.arrays import capped_dual
 
 # Relative error of the objective that is allowed, of solvers that are to end converged.
 EXACT = {"idca": 1e-3, "exact-penalty": 1e-3}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from fairconstrained.utils.numerics import same_values
-from fairconstrained.utils.registry import Parametrized, import_extra
+from fairconstrained.utils.arguments import Parametrized, import_extra
+from fairconstrained.utils.arrays import same_values
 
 
 class Pair(Parametrized):

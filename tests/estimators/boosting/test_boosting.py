@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 import fairconstrained as fc
-from fairconstrained.utils.numerics import ROUNDING
+from fairconstrained.utils.arrays import ROUNDING
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
 

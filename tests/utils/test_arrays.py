@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.utils import numerics
+from fairconstrained.utils import arrays
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -17,9 +17,9 @@ from fairconstrained.utils import numerics
 def test_they_are_those_of_numpy(n_rows: int, order: str, dtype: type) -> None:
     X = np.random.default_rng(n_rows).normal(size=(n_rows, 5)).astype(dtype).copy(order)
     for rows in (X, X[::2]):
-        assert_array_equal(numerics.column_extremes(np.maximum, rows), rows.max(axis=0))
-        assert_array_equal(numerics.column_extremes(np.minimum, rows), rows.min(axis=0))
-        assert numerics.column_extremes(np.maximum, rows).dtype == dtype
+        assert_array_equal(arrays.column_extremes(np.maximum, rows), rows.max(axis=0))
+        assert_array_equal(arrays.column_extremes(np.minimum, rows), rows.min(axis=0))
+        assert arrays.column_extremes(np.maximum, rows).dtype == dtype
 
 
 VALUES = [
@@ -41,7 +41,7 @@ VALUES = [
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.dtype))
 def test_codes_are_those_of_numpy(values):
-    distinct, codes = numerics.unique_codes(values)
+    distinct, codes = arrays.unique_codes(values)
     expected = np.unique(values, return_inverse=True)
     assert distinct.dtype == values.dtype
     assert_array_equal(distinct, expected[0])
@@ -49,15 +49,15 @@ def test_codes_are_those_of_numpy(values):
 
 
 def test_values_that_do_not_compare_are_sorted_by_type():
-    distinct, codes = numerics.unique_codes(np.array(["a", 1, "a"], dtype=object))
+    distinct, codes = arrays.unique_codes(np.array(["a", 1, "a"], dtype=object))
     assert distinct.tolist() == [1, "a"] and codes.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("n_codes", [1, 2, 7])
 def test_codes_by_first_row_do_not_depend_on_the_codes(n_codes, rng):
     codes = rng.integers(0, n_codes, size=50)
-    renumbered = numerics.by_first_row(codes)
-    assert_array_equal(numerics.by_first_row((3 * rng.permutation(n_codes) + 1)[codes]), renumbered)
+    renumbered = arrays.by_first_row(codes)
+    assert_array_equal(arrays.by_first_row((3 * rng.permutation(n_codes) + 1)[codes]), renumbered)
     assert len(set(zip(codes, renumbered, strict=True))) == len(set(codes)) == len(set(renumbered))
     firsts = [np.argmax(renumbered == one) for one in range(len(set(codes)))]
     assert firsts == sorted(firsts)
@@ -67,7 +67,7 @@ def test_codes_by_first_row_do_not_depend_on_the_codes(n_codes, rng):
 def test_positions_are_sorted_by_group_and_in_their_order_within_one(n_groups):
     codes = np.random.default_rng(0).integers(0, n_groups, 5000)
     codes[0] = n_groups - 1
-    order, starts = numerics.grouped(codes)
+    order, starts = arrays.grouped(codes)
     assert_array_equal(order, np.lexsort((np.arange(5000), codes)))
     for k in codes[:20]:
         assert_array_equal(order[starts[k] : starts[k + 1]], np.flatnonzero(codes == k))
@@ -84,12 +84,12 @@ def problem(seed):
     return A, rng.normal(size=m)
 
 
-@pytest.mark.parametrize("accurate", sorted({numerics._ACCURATE, False}))
+@pytest.mark.parametrize("accurate", sorted({arrays._ACCURATE, False}))
 @given(seed=st.integers(0, 10_000))
 def test_optimality_conditions_in_every_version_of_scipy(accurate, seed):
     A, b = problem(seed)
-    with mock.patch.object(numerics, "_ACCURATE", accurate):
-        x = numerics.nonnegative_least_squares(A, b)
+    with mock.patch.object(arrays, "_ACCURATE", accurate):
+        x = arrays.nonnegative_least_squares(A, b)
     rest = A @ x - b
     slopes, scale = A.T @ rest, np.linalg.norm(A, axis=0).max() * np.linalg.norm(b)
     assert x.min() >= 0.0
@@ -98,16 +98,16 @@ def test_optimality_conditions_in_every_version_of_scipy(accurate, seed):
 
 
 def test_a_matrix_without_columns_has_the_empty_solution():
-    assert numerics.nonnegative_least_squares(np.ones((3, 0)), np.ones(3)).shape == (0,)
+    assert arrays.nonnegative_least_squares(np.ones((3, 0)), np.ones(3)).shape == (0,)
 
 
 def test_the_optimality_conditions_hold_also_after_the_limit_of_iterations(monkeypatch):
     def limited(A, b):
         raise RuntimeError("Maximum number of iterations reached.")
 
-    monkeypatch.setattr(numerics, "nnls", limited)
+    monkeypatch.setattr(arrays, "nnls", limited)
     A, b = problem(3)
-    x = numerics.nonnegative_least_squares(A, b)
+    x = arrays.nonnegative_least_squares(A, b)
     slope = A.T @ (A @ x - b)
     assert x.min() >= 0.0 and x.max() > 0.0
     assert slope.min() >= -1e-6 * np.abs(A.T @ b).max()

@@ -1,21 +1,54 @@
-"""Computations on arrays: rounding, columns, quantiles, codes, blocks, least squares, duals.
+"""Arrays: their types, and computations on them.
 
-Workers import this module without scikit-learn.
+Rounding, columns, quantiles, codes, blocks, least squares, duals. Workers import this module
+without scikit-learn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 import scipy
+import scipy.sparse as sp
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dgesv
 from scipy.optimize import lsq_linear, nnls
 
-from fairconstrained.utils.typing import Array, SparseMatrix
+Array = NDArray[Any]
+
+Gaps = list[tuple[Array, Array]]
+"""Gaps and their bounds, for every part of the constraints."""
+
+RandomState = int | np.random.RandomState | None
+"""What scikit-learn's `check_random_state` accepts."""
+
+
+MatrixLike = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
+"""What an estimator accepts as X: array-like, table or sparse matrix.
+
+Tables of other libraries are array-like too: they have the method ``__array__``.
+"""
+
+
+class Classifier(Protocol):
+    """A fitted classifier, as scikit-learn defines it."""
+
+    classes_: Array
+
+    def predict(self, X: Any, /) -> Array:
+        """Return the class of each row."""
+
+
+SparseMatrix = Any
+"""A CSR or CSC array; the stubs of SciPy know less of them than the library uses."""
+
+Matrix = Array | SparseMatrix
+
 
 SIDE_BY_SIDE = 64  # rows taken as one: NumPy is slow on rows of few columns
 MANY_ROWS = 1 << 16  # from here on rows are read in blocks, and take a byte each where they can
