@@ -151,6 +151,7 @@ def test_terms_without_an_ability_are_not_left_out():
 FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
 @pytest.mark.parametrize(("kept", "left_out"), [([2, 0], []), ([0], [0]), ([1, 2, 3], [0])])
 def test_losses_of_classes_are_the_formula(function, kept, left_out, rng):
