@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class Candidate:
     # holds
     violation: float
     excess: float  # the largest positive part of the estimates for new rows
-    loss: float  # the problem's objective
+    loss: Callable[[], float]  # the problem's objective, which decides between equal merits
     constant: bool  # whether it predicts the same class for every row
     spread: float  # the standard deviation of its scores
     # its scores, (n_rows,), for each model of the problem; none where rows are in shards
@@ -83,7 +84,7 @@ class Candidate:
             return self.met if self.met != other.met else self.violation < other.violation
         if abs(self.merit - other.merit) > ROUNDING:
             return self.merit > other.merit
-        return self.loss < other.loss
+        return self.loss() < other.loss()
 
 
 class CandidateSearch:
@@ -126,7 +127,8 @@ class CandidateSearch:
         self.parts = [CompositeFunction(self.model, self._correct()), *strict]
         self.counted = all(is_counted(part.term) for part in self.parts)
         means = [CompositeFunction(self.model, term) for term in self._means()]
-        self.decisions = self.problem.with_constraints([*self.parts, *means])
+        without_loss = replace(self.problem, objective=CompositeFunction())
+        self.decisions = without_loss.with_constraints([*self.parts, *means])
         # the directions of intercepts, and what they add to the scores of a row
         self.shifts = self._shifts(problem.unit_shift())
         first, *others = map(self.evaluate, self._constants() if constants is None else constants)
@@ -191,8 +193,14 @@ class CandidateSearch:
         accuracy, violation, excess = (figure.item() for figure in figures)
         in_memory = (model for model in self.decisions.models if model.in_memory)
         kept = {model: at.model_pass(model).scores for model in in_memory}
-        shape = self._shape(at)
-        return Candidate(w, accuracy, violation, excess, at.objective, *shape, kept, statistics[1:])
+        loss = partial(self._loss, w, kept)
+        return Candidate(
+            w, accuracy, violation, excess, loss, *self._shape(at), kept, statistics[1:]
+        )
+
+    def _loss(self, w: Array, scores: Scores) -> float:
+        """Return the problem's objective; in shards it is a pass over the data."""
+        return self.problem.at(w).with_scores(scores).objective
 
     def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""
@@ -224,12 +232,13 @@ class CandidateSearch:
         self.offer(candidate)
         return self.sweep_intercept(candidate)
 
-    def follow(
+    def _best_on(
         self, line: Line, reach: tuple[float, float] = (-np.inf, np.inf), center: float | None = 0.0
-    ) -> Candidate:
-        """Return the best candidate on a line, at points between those where decisions change.
+    ) -> tuple[Array, bool]:
+        """Return the best model on a line, and whether it may be better than the best candidate.
 
-        Rankings change elsewhere as well: points at equal distances are added.
+        It is at a point between those where decisions change. Rankings change elsewhere as well:
+        points at equal distances are added.
         """
         affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
         many = _N_POINTS if self.counted else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
@@ -239,10 +248,11 @@ class CandidateSearch:
         accuracy, violation, excess = self._figures(line.outputs(points))
         merit, met = accuracy - _PRICE * excess, at_most(violation)
         near = _ACCURACY_WEIGHT * merit - violation
-        t = points[int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))]
-        candidate = self.evaluate(line.model(t))
-        self.offer(candidate)
-        return candidate
+        k = int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))
+        may = met[k] if met[k] != self.best.met else violation[k] < self.best.violation
+        if met[k] and self.best.met:
+            may = merit[k] > self.best.merit + ROUNDING
+        return line.model(points[k]), bool(may)
 
     def sweep_intercept(self, candidate: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant.
@@ -250,7 +260,8 @@ class CandidateSearch:
         Of several classes the intercepts are changed one after another.
         """
         for shift in self.shifts:
-            candidate = self.follow(self.line(candidate, *shift))
+            candidate = self.evaluate(self._best_on(self.line(candidate, *shift))[0])
+            self.offer(candidate)
         return candidate
 
     def line(
@@ -285,13 +296,14 @@ class CandidateSearch:
                 t = np.quantile(flips, 1.0 - share if positive else share)
                 yield self.evaluate(line.model(t))
 
-    def sweep_between(self, start: Candidate, other: Candidate) -> Candidate:
-        """Return the best candidate on the line through two, for models with linear scores."""
-        if not self.model.linear:
-            return start
-        line = self.line(start, other.w - start.w, to=other)
-        reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
-        return self.follow(line, reach, None)
+    def sweep_between(self, start: Candidate, other: Candidate) -> None:
+        """Offer the best candidate on the line through two, for models with linear scores."""
+        if self.model.linear:
+            line = self.line(start, other.w - start.w, to=other)
+            reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
+            w, may_be_better = self._best_on(line, reach, None)
+            if may_be_better:
+                self.offer(self.evaluate(w))
 
 
 class ClassCandidateSearch(CandidateSearch):

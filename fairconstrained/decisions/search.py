@@ -31,13 +31,13 @@ _N_ROUNDS = 7  # in which sigmoids get narrower
 _MORE_ROUNDS = 8  # at most, while models get better, or no round has ended at the bound
 _SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
-_PROGRESS = 0.001
+_PROGRESS = 0.002
 _FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _TOL_OF_START, _PASSES_OF_START = 1e-7, 8.0  # to which, and in how many, a start is solved
 _TIGHTER = 0.5, 0.2, 0.1  # shares of tolerances of fits where rounds end below such a model
 _PASSES_OF_TIGHTER = 100.0  # of each of these fits
-_N_JOINED = 6  # models that are joined to the best one by lines
+_N_JOINED = 8  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 
 
@@ -97,7 +97,8 @@ class DecisionTask:
                     seen += [model, search.add(model)]
                     n_solves += 1
             for other in sorted(seen, key=attrgetter("promise"), reverse=True)[:_N_JOINED]:
-                search.sweep_between(search.best, other)
+                if other is not search.best:
+                    search.sweep_between(search.best, other)
             search.sweep_intercept(search.best)
         return DecisionSearch(
             **figures(search.best),

@@ -312,23 +312,28 @@ def rates_on_line(terms: Sequence[CellMeans], at: Array, by: Array, points: Arra
     return rates
 
 
-def _changes(at: Array, by: Array, points: Array) -> tuple[Array, Array, Array]:
-    """Return the first decision of every row, its change, and the first point after the change."""
-    flips, falls = zeros_on_line(at, by), by < 0.0
-    first = np.searchsorted(points, flips, side="right")  # behind the last one for nan
-    first[falls] = np.searchsorted(points, flips[falls], side="left")
-    still = by == 0.0
-    first[still] = len(points)
-    return np.where(still, at > 0.0, falls), np.where(falls, -1.0, 1.0), first
+def _changes(at: Array, by: Array, points: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the decisions at the first point and the rows that are decided otherwise at the last.
+
+    They come with the changes of their decisions, and the first point after each.
+    """
+    flips, rises, falls = zeros_on_line(at, by), by > 0.0, by < 0.0
+    always = ~(rises | falls) & (at > 0.0)
+    start, end = ((rises & (flips < t)) | (falls & (flips > t)) | always for t in points[[0, -1]])
+    rows = np.flatnonzero(start != end)
+    first, falling = np.searchsorted(points, flips[rows], side="right"), falls[rows]
+    first[falling] = np.searchsorted(points, flips[rows[falling]], side="left")
+    return start.astype(float), rows, np.where(falling, -1.0, 1.0), first
 
 
-def _rates(term: CellMeans, before: Array, change: Array, first: Array, n: int) -> Array:
+def _rates(
+    term: CellMeans, start: Array, rows: Array, change: Array, first: Array, n: int
+) -> Array:
     """Return the rates at n points."""
-    cells, size = term.cells, term.n_statistics * (n + 1)
-    lengths = np.diff(cells.indptr)
-    if np.any(lengths != 1):
-        before, change, first = (np.repeat(part, lengths) for part in (before, change, first))
-    start = np.bincount(cells.indices, cells.data * before, minlength=term.n_statistics)
-    place = cells.indices.astype(np.int64) * (n + 1) + first
-    changes = np.bincount(place, cells.data * change, minlength=size)
-    return np.asarray(start[:, None] + np.cumsum(changes.reshape(-1, n + 1)[:, :n], axis=1))
+    cells, stops = term.cells, term.cells.indptr[rows + 1]
+    lengths = stops - cells.indptr[rows]
+    entries = np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+    place = cells.indices[entries].astype(np.int64) * n + np.repeat(first, lengths)
+    weights = cells.data[entries] * np.repeat(change, lengths)
+    changes = np.bincount(place, weights, minlength=term.n_statistics * n)
+    return np.asarray(term._sums(start)[:, None] + np.cumsum(changes.reshape(-1, n), axis=1))
