@@ -24,8 +24,8 @@ from fairconstrained.utils.execution import check_writable, whole_file
 
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
-_THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})*"  # between commas: 1,234 may be 1.234 or 1234
 _DOTS = r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)"
+_COMMAS = r"[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?"
 _MARKS = {  # the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -78,36 +78,35 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     names = header.iloc[0].str.strip()
     names = names.where(names != "", frame.columns.to_numpy())
     read_as = f"Read as {encoding} text with the separator {delimiter!r}."
-    commas = [name for name in frame if _has_decimal_commas(frame[name], delimiter)]
+    thousands = [name for name in frame if _written_as(frame[name], _COMMAS, ",")]
+    # 1,234 may be 1.234. Between commas that is unlikely, and fits do not depend on the unit.
+    if delimiter != ",":
+        thousands = [k for k in thousands if frame[k].str.contains(".", regex=False).any()]
+    others = [name for name in frame if name not in thousands]
+    commas = [name for name in others if _written_as(frame[name], _DECIMAL_COMMA, ",")]
     # Where the decimal mark is a comma, pandas has read 950 and 1.700 as 950.0 and 1.7.
     marked = bool(commas) or delimiter == ";"
     texts = read(StringIO(text), dtype=str).set_axis(frame.index) if marked else frame
-    written = {k: (texts if is_float_dtype(frame[k]) else frame)[k] for k in frame}
-    dots = [name for name in frame if name not in commas and _has_dots(written[name])]
+    written = {k: (texts if is_float_dtype(frame[k]) else frame)[k] for k in others}
+    dots = [k for k in others if k not in commas and _written_as(written[k], _DOTS, ".")]
+    for name in thousands:
+        frame[name] = frame[name].str.replace(",", "", regex=False).astype(float)
     for name in (*commas, *dots):
         plain = written[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
         frame[name] = plain.astype(float)
-    for what, columns in {"a decimal comma": commas, "dots between thousands": dots}.items():
+    between = {"dots between thousands": dots, "commas between thousands": thousands}
+    for what, columns in {"a decimal comma": commas, **between}.items():
         if columns:
             read_as += f" Numbers with {what}: {', '.join(names[frame.columns.isin(columns)])}."
     return frame.reset_index(drop=True).set_axis(names.to_list(), axis=1), read_as
 
 
-def _has_decimal_commas(column: pd.Series, delimiter: str) -> bool:
-    """Return whether a column of text has only numbers, some of them with a decimal comma."""
+def _written_as(column: pd.Series, pattern: str, mark: str) -> bool:
+    """Return whether a column of text has only numbers of a pattern, some with a mark."""
     text = column.dropna().astype(str).str.strip()
-    if is_numeric_dtype(column) or not text.str.contains(",").any():
+    if is_numeric_dtype(column) or not text.str.contains(mark, regex=False).any():
         return False
-    ambiguous = delimiter == "," and text.str.fullmatch(_THOUSANDS).all()
-    return bool(text.str.fullmatch(_DECIMAL_COMMA).all() and not ambiguous)
-
-
-def _has_dots(column: pd.Series) -> bool:
-    """Return whether a column of text has only whole numbers, some with dots between thousands."""
-    text = column.dropna().astype(str).str.strip()
-    if is_numeric_dtype(column) or not text.str.contains(".", regex=False).any():
-        return False
-    return bool(text.str.fullmatch(_DOTS).all())
+    return bool(text.str.fullmatch(pattern).all())
 
 
 def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:
