@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted, check_is_fitted
 
 from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
 from fairconstrained.decisions.new_rows import ExpectedGap
@@ -229,7 +229,10 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
     """
     last, X = last_step(model, X)
     thresholds = last
-    while not hasattr(last, "coef_") and hasattr(last, "estimator_"):  # of thresholds
+    # Thresholds have a fitted estimator_; the trees of a forest are copies of one that is not.
+    while (
+        not hasattr(last, "coef_") and hasattr(last, "estimator_") and _is_fitted(last.estimator_)
+    ):
         model = last.estimator_
         last, X = last_step(model, last._seen(X) if hasattr(last, "_seen") else X)
     check_is_fitted(last)

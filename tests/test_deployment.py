@@ -8,6 +8,7 @@ from _support.every_estimator import MODELS, OF_CLASSIFIERS, TREES, arguments, m
 from scipy import sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -280,6 +281,8 @@ def test_reasons_that_are_not_known():
     several = fc.FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(TypeError, match="contributions to the scores of FairLogisticClassifier"):
         reasons(several, X)
+    with pytest.raises(TypeError, match="contributions to the scores of RandomForestClassifier"):
+        reasons(RandomForestClassifier(2, random_state=0).fit(X, Y), X)
 
 
 def test_every_estimator_is_among_the_models():
