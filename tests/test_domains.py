@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, domains, make_biased_classification
 from fairconstrained.utils.parameter_constraints import check_parameters
@@ -236,12 +235,6 @@ def test_the_bounds_of_a_box_may_be_infinite():
     one_sided = domains.Box(0.0, np.inf).normal_cone_residual(w, gradient)
     assert_array_equal(one_sided, [0.0, -1.0, 2.0])
     assert_array_equal(domains.Box(-np.inf, np.inf).normal_cone_residual(w, gradient), gradient)
-
-
-@each(DOMAINS)
-def test_domains_clone(domain):
-    w = np.array([3.0, -2.0, 0.5, 0.0])
-    assert_array_equal(clone(domain).project(w), domain.project(w))
 
 
 SIZES = st.sampled_from([1e-200, 1e-3, 1.0, 1e6, 1e200, np.nan])

@@ -87,14 +87,14 @@ def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name
     ] * 2
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("alpha=0.1", "predicted probabilities"),
-        ("threshold=0.3", "sigmoids of scores minus the threshold"),
-        ("surrogate=ramp", "ramps of scores minus the threshold"),
-    ],
-)
+AVERAGED = [
+    ("alpha=0.1", "predicted probabilities"),
+    ("threshold=0.3", "sigmoids of scores minus the threshold"),
+    ("surrogate=ramp", "ramps of scores minus the threshold"),
+]
+
+
+@pytest.mark.parametrize(("setting", "said"), AVERAGED)
 def test_what_the_gap_on_scores_averages_is_said(file, capsys, setting, said):
     assert main(asked(file, "--set", setting)) == 0
     assert f"; on scores, with {said} in place of predictions." in capsys.readouterr().out

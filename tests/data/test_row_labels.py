@@ -100,23 +100,20 @@ def test_rows_of_constraints_and_of_functions_of_x():
         clf.fit(FRAME, Y)
 
 
-ARRAYS_ARE_MATCHED = [
-    pd.Series(GROUPS),
-    pd.Series(GROUPS, index=LABELS),
-    GROUPS,
-    GROUPS.tolist(),
-    pl.Series(GROUPS),
-    pd.DataFrame({"sex": GROUPS}),
-]
+ARRAYS_ARE_MATCHED = {
+    "default index": pd.Series(GROUPS),
+    "same labels": pd.Series(GROUPS, index=LABELS),
+    "array": GROUPS,
+    "list": GROUPS.tolist(),
+    "polars": pl.Series(GROUPS),
+    "frame": pd.DataFrame({"sex": GROUPS}),
+}
 
 
 @pytest.mark.cases(6)
-@pytest.mark.parametrize(
-    "other",
-    ARRAYS_ARE_MATCHED,
-    ids=["default index", "same labels", "array", "list", "polars", "frame"],
-)
-def test_arrays_are_matched_by_position_without_warning(other):
+@pytest.mark.parametrize("kind", ARRAYS_ARE_MATCHED)
+def test_arrays_are_matched_by_position_without_warning(kind):
+    other = ARRAYS_ARE_MATCHED[kind]
     assert fitted(FRAME, SERIES["y"], other).gap_ == GAP
     assert fitted(pd.DataFrame(X), Y, other).gap_ == GAP
 

@@ -25,7 +25,7 @@ def excused_of_weights(reason):
 
 BOUND_ON_FEATURES = {
     "check_classifiers_train": "with three classes, bounds on features cost accuracy",
-    **excused_of_weights("iterates differ by rounding; tested at tol=1e-7 in test_several_classes"),
+    **excused_of_weights("iterates differ by rounding; tested at tol=1e-7 in test_weights"),
 }
 
 

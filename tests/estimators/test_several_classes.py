@@ -137,15 +137,6 @@ def test_the_largest_probability_is_predicted():
     assert_array_equal(clf.predict(X), clf.classes_[clf.predict_proba(X).argmax(axis=1)])
 
 
-def test_weights_are_repetitions():
-    weight = np.random.default_rng(0).integers(0, 4, N)
-    rows = np.repeat(np.arange(N), weight)
-    weighted = FairLogisticClassifier(kappa=0.02, tol=1e-7)
-    weighted.fit(X, Y, weight, sensitive_features=GROUPS)
-    repeated = fitted(X=X[rows], y=Y[rows], groups=GROUPS[rows], tol=1e-7)
-    assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
-
-
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 def test_a_path_measures_other_rows_as_its_models_do(constraint):
     later = np.arange(400, N)

@@ -71,6 +71,7 @@ def test_a_row_of_weight_zero_is_as_if_absent(name):
 
 REPEATED = {
     "logistic": ESTIMATORS["logistic"],
+    "three classes": partial(ESTIMATORS["logistic"], tol=1e-7),
     "hinge": partial(ESTIMATORS["hinge"], alpha=1e-2),
     "neyman_pearson": partial(fc.NeymanPearsonClassifier, kappa=0.4),
     "ranker": partial(RANKER, QueryParity(0.1, loss="logistic"), alpha=1e-2, tol=1e-6),
@@ -93,7 +94,9 @@ REPEATED = {
 def test_weights_are_repetitions(name):
     weighted = REPEATED[name]()
     rows, given = [X, Y], {"sensitive_features": GROUPS}
-    if isinstance(weighted, fc.FairRanker):
+    if name == "three classes":
+        rows = [X, OF_THREE]
+    elif isinstance(weighted, fc.FairRanker):
         rows, given = [DOCUMENTS, RELEVANT], {"sensitive_features": QUALITY, "query": QUERY}
     elif name == "neyman_pearson":
         given = {}

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.base import clone
 
 from benchmarks.fuzz import formulas
 from fairconstrained.functions import losses, surrogates
@@ -115,12 +114,6 @@ def test_nothing_overflows_at_large_scores(function):
     assert np.isfinite(slope).all()
     assert value.shape == slope.shape == t.shape
     assert value.dtype == slope.dtype == float
-
-
-@each(SCALAR_FUNCTIONS)
-def test_functions_clone(function):
-    copy = clone(function)
-    assert_array_equal(copy.value(GRID), function.value(GRID))
 
 
 @each(SURROGATES)

@@ -59,8 +59,7 @@ def test_thresholds(decided, scores, threshold):
 
 
 def test_groups_of_the_model_that_knows_them():
-    frame = pd.DataFrame(X).assign(group=Z)
-    frame.columns = frame.columns.astype(str)
+    frame = pd.DataFrame(X).add_prefix("x").assign(group=Z)
     fair = FairLogisticClassifier(sensitive_columns=["group"]).fit(frame, Y)
     plain = LogisticRegression().fit(frame, Y)
     for models in ({"a": fair, "b": plain}, {"a": plain, "b": fair}):

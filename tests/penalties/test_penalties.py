@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
-from sklearn.base import clone
 
 from benchmarks.fuzz import formulas
 from fairconstrained.penalties import L1, L2, SCAD, Leading, Penalty, Proximity, Sum, Zero
@@ -118,9 +117,3 @@ def test_rounding_is_smooth_near_and_has_an_approximate_subgradient(penalty, w, 
     weak = penalty.modulus / 2.0 * (v - w) @ (v - w)
     below = rounded.value(w) + rounded.gradient(w) @ (v - w) + min(weak, 0.0)
     assert rounded.value(v) >= below - rounded.subgradient_error(w) - 1e-12
-
-
-@each(PENALTIES)
-def test_penalties_clone(penalty):
-    w = np.array([0.5, -1.5, 3.0, 0.0])
-    assert clone(penalty).value(w) == penalty.value(w)

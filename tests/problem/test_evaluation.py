@@ -92,32 +92,22 @@ def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
         )
 
 
-@pytest.fixture
-def whole():
+def test_required_abilities_alone_make_a_smooth_problem():
     X, y, groups, weight = data()
     model = LinearModel(X)
     rates = CellMeansAlone(fc.DemographicParity(0.1).bind(y, groups, weight))
     objective = CompositeFunction(model, average(fc.functions.Logistic(), y, weight))
-    return Problem(objective, (CompositeFunction(model, rates),))
-
-
-def test_required_abilities_alone_make_a_smooth_problem(whole):
+    whole = Problem(objective, (CompositeFunction(model, rates),))
     assert whole.smooth
     assert whole.smoothable  # nothing needs rounding
     assert not whole.batchable
     assert not whole.difference_of_convex
     assert not whole.weakly_convex
     assert whole.smoothed(0.1).at(whole.start()).objective == pytest.approx(np.log(2.0))
-
-
-def test_transforms_that_need_more_name_the_ability(whole):
     with pytest.raises(TypeError, match="CellMeansAlone has no batches of rows"):
         whole.batch(np.arange(3))
     with pytest.raises(TypeError, match="convexify needs a difference of convex functions"):
         whole.convexify(whole.start())
-
-
-def test_solvers_that_draw_batches_need_batchable_terms(whole):
     names = fc.solvers.available_solvers(whole)
     assert {"augmented-lagrangian", "ssg", "3s-econ", "plada"} <= set(names)
     assert not [name for name in names if "stochastic" in name]

@@ -59,15 +59,11 @@ def known(request):
     return problem.at(np.array(w)), np.array(multipliers)
 
 
-def test_the_residual_vanishes_at_the_solution(known):
+def test_the_residual_vanishes_at_the_solution_and_the_multipliers_are_found(known):
     at, multipliers = known
     assert kkt.kkt_residual(at, multipliers) < 1e-9
     assert at.violation < 1e-12
     assert kkt.KKT.of(at, multipliers).holds(1e-6)
-
-
-def test_the_multipliers_are_found(known):
-    at, multipliers = known
     assert_allclose(kkt.estimate_multipliers(at), multipliers, atol=1e-6)
 
 

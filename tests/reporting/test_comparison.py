@@ -128,18 +128,18 @@ def test_classifiers_are_refused():
         fc.compare_rankers(classifier, DOCUMENTS, RELEVANT, QUALITY, query=QUERY)
 
 
-REPORTS_OF_CLASSIFIERS = [
-    lambda model: fc.fairness_report(model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY),
-    lambda model: fc.compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
-    lambda model: fc.plotting.GroupMetricsDisplay.from_estimator(
+REPORTS_OF_CLASSIFIERS = {
+    "fairness_report": lambda model: fc.fairness_report(
         model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
     ),
-]
+    "compare": lambda model: fc.compare({"ranker": model}, DOCUMENTS, RELEVANT, QUALITY),
+    "GroupMetricsDisplay": lambda model: fc.plotting.GroupMetricsDisplay.from_estimator(
+        model, DOCUMENTS, RELEVANT, sensitive_features=QUALITY
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "report", REPORTS_OF_CLASSIFIERS, ids=["fairness_report", "compare", "GroupMetricsDisplay"]
-)
+@pytest.mark.parametrize("report", REPORTS_OF_CLASSIFIERS)
 def test_reports_of_classifiers_refuse_rankers(report):
     with pytest.raises(ValueError, match=r"FairRanker ranks the rows.*use compare_rankers"):
-        report(RANKERS["after"])
+        REPORTS_OF_CLASSIFIERS[report](RANKERS["after"])

@@ -83,22 +83,20 @@ def test_values_and_derivatives_are_those_of_the_plain_problem(
     assert_same(*both(monkeypatch, classifier, X, y, groups, weight if weighted else None))
 
 
-LAYOUT_OF_THE_FEATURES = [
-    np.asarray,
-    np.asfortranarray,
-    pd.DataFrame,
-    lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-]
+LAYOUTS = {
+    "by rows": np.asarray,
+    "by columns": np.asfortranarray,
+    "frame": pd.DataFrame,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+}
 
 
-@pytest.mark.parametrize(
-    "container", LAYOUT_OF_THE_FEATURES, ids=["by rows", "by columns", "frame", "strided"]
-)
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, container, dtype):
+def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, layout, dtype):
     X, y, groups, weight = drawn_rows(dtype)
     classifier = FairLogisticClassifier("equalized_odds", 0.05)
-    assert_same(*both(monkeypatch, classifier, container(X), y, groups, weight))
+    assert_same(*both(monkeypatch, classifier, LAYOUTS[layout](X), y, groups, weight))
 
 
 NEED_SCORES = [

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from _support.registry_of_objects import DOMAINS, PENALTIES, SCALAR_FUNCTIONS
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
 
 from fairconstrained.utils.arguments import Parametrized, import_extra
 from fairconstrained.utils.arrays import same_values
@@ -28,6 +30,12 @@ def test_nested_parameters_are_read_and_set():
     replaced = pair.set_params(second=Pair(), second__first=7)  # in this order
     assert replaced.second.first == 7
     assert Nothing().get_params() == {}
+
+
+def test_copies_have_the_parameters_of_the_original():
+    for one in (*SCALAR_FUNCTIONS, *PENALTIES, *DOMAINS):
+        copied = clone(one)
+        assert copied is not one and repr(copied) == repr(one)
 
 
 def test_an_unknown_parameter_is_an_error():
