@@ -19,6 +19,7 @@ from fairconstrained.inspection.shown import GroupScores
 
 X, Y, CODES = fc.make_biased_classification(1200, 4, gap=0.3, random_state=0)
 GROUPS = np.array(["a", "b"])[CODES]
+DATA = X, Y, GROUPS
 MODEL = LogisticRegression().fit(X[:600], Y[:600])
 LATER = X[600:], Y[600:], GROUPS[600:]
 METRICS = {
@@ -26,6 +27,14 @@ METRICS = {
     "equal_opportunity": theirs.equal_opportunity_difference,
     "equalized_odds": theirs.equalized_odds_difference,
 }
+
+
+def fitted(*constraint, rows=DATA, cv="prefit", **options):
+    X, y, groups = rows
+    clf = fc.FairThresholds(MODEL, *constraint, cv=cv, **options)
+    return clf.fit(X, y, sensitive_features=groups)
+
+
 ON_SCORES = ["roc_parity", "partial_dp", "weak_partial_dp", "group_auc", "inter_group_auc"]
 
 
@@ -33,8 +42,7 @@ ON_SCORES = ["roc_parity", "partial_dp", "weak_partial_dp", "group_auc", "inter_
 @pytest.mark.parametrize("name", METRICS)
 def test_the_gap_of_the_decisions_is_bounded(name, per_group):
     X, y, groups = LATER
-    clf = fc.FairThresholds(MODEL, name, kappa=0.04, per_group=per_group, cv="prefit")
-    clf.fit(X, y, sensitive_features=groups)
+    clf = fitted(name, rows=LATER, kappa=0.04, per_group=per_group)
     decisions = clf.predict(X, sensitive_features=groups)
     gap = METRICS[name](y, decisions, sensitive_features=groups)
     before = METRICS[name](y, MODEL.predict(X), sensitive_features=groups)
@@ -87,8 +95,8 @@ def test_groups_that_are_missing(missing, per_group):
     X, y, groups = LATER
     some = groups.astype(object)
     some[::5] = None
-    clf = fc.FairThresholds(MODEL, kappa=0.05, per_group=per_group, cv="prefit")
-    clf.set_params(groups_missing=missing).fit(X, y, sensitive_features=some)
+    options = {"kappa": 0.05, "per_group": per_group, "groups_missing": missing}
+    clf = fitted(rows=(X, y, some), **options)
     decisions = clf.predict(X, sensitive_features=some)
     known = np.array([one is not None for one in some])
     measured = {"sensitive_features": groups[known]}
@@ -122,24 +130,20 @@ def test_too_few_rows_for_a_confidence_give_constant_decisions():
 
 
 def test_a_bound_that_no_thresholds_meet():
-    clf = fc.FairThresholds(MODEL, fc.EqualizedOdds(ratio=1.0), per_group=True, cv="prefit")
     with pytest.warns(fc.ConstantDecisionWarning, match="FairThresholds"):
-        clf.fit(X, Y, sensitive_features=GROUPS)
+        clf = fitted(fc.EqualizedOdds(ratio=1.0), per_group=True)
     assert clf.decision_search_.met and clf.decision_search_.constant
-    clf = fc.FairThresholds(MODEL, fc.BoundedGroupLoss(0.05), per_group=True, cv="prefit")
     with pytest.warns(fc.InfeasibleConstraintWarning, match="FairThresholds"):
-        clf.fit(X, Y, sensitive_features=GROUPS)
+        fitted(fc.BoundedGroupLoss(0.05), per_group=True)
 
 
 @pytest.mark.parametrize("per_group", [False, True])
 def test_weights_of_classes_count_in_the_accuracy_only(per_group):
     X, y, groups = LATER
     kept = (y == 0) | (np.arange(len(y)) % 5 == 0)  # few favourable labels
-    X, y, groups = X[kept], y[kept], groups[kept]
-    options = {"kappa": 0.2, "per_group": per_group, "cv": "prefit"}
-    plain = fc.FairThresholds(MODEL, **options).fit(X, y, sensitive_features=groups)
-    clf = fc.FairThresholds(MODEL, class_weight="balanced", **options)
-    clf.fit(X, y, sensitive_features=groups)
+    X, y, groups = rows = X[kept], y[kept], groups[kept]
+    options = {"kappa": 0.2, "per_group": per_group, "rows": rows}
+    plain, clf = (fitted(class_weight=one, **options) for one in (None, "balanced"))
     balanced, accurate = (
         balanced_accuracy_score(y, one.predict(X, sensitive_features=groups))
         for one in (clf, plain)
@@ -150,7 +154,7 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group):
     gap = theirs.demographic_parity_difference(y, decisions, sensitive_features=groups)
     assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="class_weight"):
-        fc.FairThresholds(MODEL, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
+        fitted(class_weight=2.0)
 
 
 def test_missing_arguments():
@@ -183,18 +187,17 @@ def test_columns_that_are_taken_out_of_x_are_named():
 
 
 def test_the_threshold_is_on_the_scores_that_decide():
-    clf = fc.FairThresholds(MODEL, cv="prefit", response_method="decision_function")
-    clf.fit(X, Y, sensitive_features=GROUPS)
+    clf = fitted(response_method="decision_function")
     assert clf.score_threshold_ == clf.threshold_
     above = clf.decision_function(X) > clf.score_threshold_
     np.testing.assert_array_equal(clf.predict(X), above * 1)
-    clf = fc.FairThresholds(MODEL, cv="prefit").fit(X, Y, sensitive_features=GROUPS)
+    clf = fitted()
     np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
     with pytest.raises(AttributeError, match="predicts by predict_proba"):
         clf.score_threshold_  # noqa: B018
     scores = GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="decision_function")
     np.testing.assert_array_equal(clf.predict(X), (scores.values > scores.threshold) * 1)
-    clf = fc.FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, sensitive_features=GROUPS)
+    clf = fitted(per_group=True)
     with pytest.raises(ValueError, match="does not predict by a threshold on predict_proba"):
         GroupScores.from_estimator(clf, X, Y, GROUPS, response_method="predict_proba")
 
@@ -210,8 +213,7 @@ def test_a_classifier_with_probabilities_only():
 def test_the_favourable_class(per_group):
     """The first class as the favourable one mirrors labels, scores and decisions."""
     options = {"constraint": "equal_opportunity", "kappa": 0.02, "per_group": per_group}
-    first = fc.FairThresholds(MODEL, pos_label=0, cv="prefit", **options)
-    first.fit(X, Y, sensitive_features=GROUPS)
+    first = fitted(pos_label=0, **options)
     mirrored = LogisticRegression().fit(X[:600], 1 - Y[:600])
     mirrored.coef_, mirrored.intercept_ = -MODEL.coef_, -MODEL.intercept_
     second = fc.FairThresholds(mirrored, cv="prefit", **options)
@@ -225,8 +227,7 @@ def test_the_favourable_class(per_group):
 
 
 def test_groups_are_needed_to_predict():
-    clf = fc.FairThresholds(MODEL, kappa=0.1, per_group=True, cv="prefit")
-    clf.fit(X, Y, sensitive_features=GROUPS)
+    clf = fitted(kappa=0.1, per_group=True)
     assert clf.groups_at_prediction
     with pytest.raises(ValueError, match="needed to predict"):
         clf.predict(X)
@@ -239,8 +240,7 @@ def test_groups_are_needed_to_predict():
 @pytest.mark.parametrize("per_group", [False, True])
 @pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
 def test_reports_and_displays_show_the_decisions(per_group, response):
-    clf = fc.FairThresholds(MODEL, kappa=0.1, per_group=per_group, cv="prefit")
-    clf.set_params(response_method=response).fit(X, Y, sensitive_features=GROUPS)
+    clf = fitted(kappa=0.1, per_group=per_group, response_method=response)
     decisions = clf.predict(X, sensitive_features=GROUPS)
     scores = GroupScores.from_estimator(clf, X, Y, GROUPS)
     np.testing.assert_array_equal(scores.values > scores.threshold, decisions == 1)
@@ -259,8 +259,7 @@ def test_reports_and_displays_show_the_decisions(per_group, response):
 
 def test_a_refit_keeps_nothing_of_the_thresholds_by_group():
     X, y, groups = LATER
-    clf = fc.FairThresholds(MODEL, kappa=0.04, per_group=True, cv="prefit")
-    clf.fit(X, y, sensitive_features=groups)
+    clf = fitted(rows=LATER, kappa=0.04, per_group=True)
     assert len(clf.thresholds_) == len(np.unique(groups))
     clf.set_params(per_group=False).fit(X, y, sensitive_features=groups)
     assert not hasattr(clf, "thresholds_")
@@ -288,7 +287,6 @@ def test_columns_of_groups_are_matched_by_name(frame):
 
 
 def test_labels_that_a_fitted_classifier_does_not_know():
-    clf = fc.FairThresholds(MODEL, cv="prefit")
     said = r"estimator: .* the classes \[0, 1\], and y has the labels \['acc', 'rej'\]"
     with pytest.raises(ValueError, match=said):
-        clf.fit(X, np.where(Y == 1, "acc", "rej"), sensitive_features=GROUPS)
+        fitted(rows=(X, np.where(Y == 1, "acc", "rej"), GROUPS))
