@@ -40,7 +40,6 @@ _ACCURACY_WEIGHT = 0.5  # the decrease of a violation that is worth a unit of ac
 _N_POINTS = 512  # of a line at which decisions are counted
 _EVALUATED_SCORES = 1e5  # up to which more points than the least number are evaluated
 _LEAST_POINTS = 24  # of a line at which constraints that cannot be counted are evaluated
-_N_EVEN = 9  # points at equal distances
 _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
 _CYCLES = 2  # how often the intercepts of several classes are changed one after another
 
@@ -237,14 +236,11 @@ class CandidateSearch:
     ) -> tuple[Array, bool]:
         """Return the best model on a line, and whether it may be better than the best candidate.
 
-        It is at a point between those where decisions change. Rankings change elsewhere as well:
-        points at equal distances are added.
+        It is at a point between those where decisions change.
         """
         affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
         many = _N_POINTS if self.counted else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
         points = np.clip(points_between(line.flips(reach), many, center), *reach)
-        if center is None and not self.counted:
-            points = np.union1d(points, np.linspace(*reach, _N_EVEN))
         accuracy, violation, excess = self._figures(line.outputs(points))
         merit, met = accuracy - _PRICE * excess, at_most(violation)
         near = _ACCURACY_WEIGHT * merit - violation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class SoftLabels:
     codes: Array  # the groups; -1 where a row's group is not known, (n_rows,)
     weight: Array  # the weights v, (n_rows,)
     probability: Array  # p, the probability of the label +1, (n_rows,)
+    # by cells: these, and what `_soft_cells` returns for them
+    softened: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> SoftLabels:
@@ -120,29 +122,39 @@ class SoftLabels:
     def _mixed(self, term: CellMeans, prior: float) -> tuple[SparseMatrix, Array, Array] | None:
         """Return cells with soft labels, which they are, and which are of positive labels.
 
-        They are those of few rows, all rows with a label in some groups that have rows of the other
-        label, too. Others may be those of selection rates, and there are no rows to add. `prior` is
-        the number of a cell's rows that count as much as its soft labels.
+        `prior` is the number of a cell's rows that count as much as its soft labels. None if no
+        cell has soft labels.
         """
         if term.n_rows != len(self.y):
             return None
-        cells, sizes = as_csr(term.cells), effective_rows(term)
+        cells, sizes, key = as_csr(term.cells), effective_rows(term), id(term.cells)
+        if key not in self.softened:  # of the same rows in constraints and in their gaps
+            self.softened[key] = term.cells, *self._soft_cells(cells, sizes)
+        _, soft_cells, soft, positive = self.softened[key]
+        share = 1.0 / (1.0 + np.divide(prior, sizes, out=np.zeros(len(sizes)), where=soft))
+        mixed = sp.csc_array(cells * share[:, None] + soft_cells * (1.0 - share)[:, None])
+        return (mixed, soft, positive) if soft.any() else None
+
+    def _soft_cells(self, cells: SparseMatrix, sizes: Array) -> tuple[SparseMatrix, Array, Array]:
+        """Return cells of soft labels alone, which cells have them, and which are of positive ones.
+
+        They are those of few rows, all rows with a label in some groups that have rows of the other
+        label, too. Others may be those of selection rates, and there are no rows to add.
+        """
         members = _members(self.codes)[:, 1:]
         labels = np.column_stack([self.y < 0.0, self.y > 0.0]).astype(float)
         every, inside = members.T @ labels, sp.csr_array(cells.sign())
-        counts, soft = inside @ labels, np.zeros(len(sizes), dtype=bool)
-        mixed = cells
+        counts, soft, total = inside @ labels, np.zeros(len(sizes), dtype=bool), 0.0 * cells
         for k, chance in enumerate((1.0 - self.probability, self.probability)):
             groups = sp.csr_array((inside @ (members * labels[:, [k]])).sign())
             there = groups @ every  # the rows of these groups, by label
             some = (there[:, k] == counts[:, k]) & (counts[:, 1 - k] == 0.0) & (sizes < _FEW_ROWS)
             some &= there[:, 1 - k] > 0.0
-            share = 1.0 / (1.0 + np.divide(prior, sizes, out=np.zeros(len(sizes)), where=some))
             rows = sp.csr_array(groups @ members.T * (self.weight * chance))
-            factors = np.divide(1.0 - share, rows.sum(axis=1), out=np.zeros(len(share)), where=some)
-            mixed = sp.csr_array(mixed * share[:, None] + rows * factors[:, None])
+            whole = np.divide(some, rows.sum(axis=1), out=np.zeros(len(sizes)), where=some)
+            total = total + rows * whole[:, None]
             soft |= some
-        return (sp.csc_array(mixed), soft, counts[:, 1] > 0.0) if soft.any() else None
+        return total, soft, counts[:, 1] > 0.0
 
 
 def _members(codes: Array) -> sp.csr_array:

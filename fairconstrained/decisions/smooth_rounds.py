@@ -29,7 +29,6 @@ from fairconstrained.utils.arrays import Array
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
-_OVERSHOOT = 0.3  # of a violation, per late round: rankings change in steps
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
 _MANY_STEPS, _MANY_TRIALS = 20, 40
 _NEAR = 0.1  # below the bound, constraints count in the metric of a round
@@ -153,12 +152,11 @@ class SmoothRounds:
         if self.search.counted:
             shift[n:] = np.concatenate(strict) - smooth
             return shift
-        late = max(self.n_done - self.n_rounds + 1, 0)
         for hard, place in zip(strict, at.problem.places[-len(strict) :], strict=True):
             soft = at.constraints[place]
             least = soft + (hard.max(initial=0.0) - soft.max(initial=0.0))
             hard = hard if len(soft) == len(hard) else least
-            shift[place] = hard - soft + _OVERSHOOT * late * np.maximum(hard, 0.0)
+            shift[place] = hard - soft
         return shift
 
     def _root(self, at: Evaluation, shift: Array) -> Callable[[Array], Array]:
@@ -180,11 +178,11 @@ class SmoothRounds:
     def _value(self, x: Array, problem: Problem, shift: Array) -> tuple[float, Array]:
         """Return the augmented Lagrangian and its gradient."""
         at = problem.at(self.back @ x)
-        first, constraints = np.split(at.constraints + shift, [len(self.objective)])
-        active = np.maximum(self.multipliers + self.penalty * constraints, 0.0)
+        values, n = at.constraints + shift, len(self.objective)
+        active = np.maximum(self.multipliers + self.penalty * values[n:], 0.0)
         gradient = at.gradient(np.append(self.objective, active), objective=0.0) @ self.back
         moved = x - self.start
-        value = float(self.objective @ first) + float(active @ active) / (2.0 * self.penalty)
+        value = float(self.objective @ values[:n]) + float(active @ active) / (2.0 * self.penalty)
         value += 0.5 * self.anchor * float(moved @ moved)
         return value, gradient + self.anchor * moved
 
