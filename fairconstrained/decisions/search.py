@@ -92,7 +92,7 @@ class DecisionTask:
             n_solves = _run_rounds(search, seen, start, self.anchor)
             if search.best.constant or not search.best.met:
                 n_solves += _run_rounds(search, seen, free, self.anchor)
-            if _ahead(search, seen) and self.problem.smooth:
+            if _ahead(search, seen):
                 for model in self._tighter(search):
                     seen += [model, search.add(model)]
                     n_solves += 1
