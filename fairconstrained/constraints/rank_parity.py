@@ -89,7 +89,7 @@ class PartialRates(ThresholdRates):
         """
 
         def too_low(thresholds: Array) -> Array:
-            below, above = value(thresholds).reshape(2, -1, self.n_auxiliary).max(axis=1)
+            below, above = value(thresholds).reshape(2, max(len(self.rates), 1), -1).max(axis=1)
             return np.asarray(below < above)
 
         return _bisected(too_low, self.auxiliary_start)

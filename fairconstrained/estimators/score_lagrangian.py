@@ -143,8 +143,8 @@ class ScoreLagrangian:
             return strict
         places, values = zip(self.problem.places, self._decided.places, strict=True), []
         for soft, hard in ((at.constraints[k], strict[j]) for k, j in places):
-            shifted = soft + (hard.max(initial=-np.inf) - soft.max(initial=-np.inf))
-            values.append(hard if hard.shape == soft.shape else shifted)
+            alike = hard.shape == soft.shape
+            values.append(hard if alike else soft + (hard.max(initial=-np.inf) - soft.max()))
         return np.concatenate(values[1:])
 
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:

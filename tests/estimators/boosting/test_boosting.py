@@ -236,6 +236,15 @@ def test_bounds_on_predictions_hold_or_are_reported(name):
         assert clf.result_.zero_one_violation <= ROUNDING
 
 
+@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
+@pytest.mark.parametrize("name", ["partial_dp", "equalized_odds"])
+def test_an_attribute_of_one_group_asks_for_nothing(name):
+    both = np.column_stack([GROUPS, np.zeros_like(GROUPS)])
+    options = {"constraint": name, "kappa": 0.2, "enforce": "decision", "combine": "marginal"}
+    alone, beside = (fitted(data=(X, Y, groups), **options) for groups in (GROUPS, both))
+    assert_allclose(beside.decision_function(X), alone.decision_function(X), atol=1e-6)
+
+
 def test_reference_rows_take_part_in_growing_and_meet_the_bound():
     X, y, groups = rows(2400)
     seen, later = slice(0, 1600), slice(1600, None)
