@@ -72,7 +72,7 @@ class DecisionTask:
         :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
         exceed the bound has a price in accuracy, and the problems below bound them, too.
 
-        From the fit on scores, solved to many digits so that its solver does not matter,
+        From the fit on scores, by Newton's steps of many digits so that its solver does not matter,
         :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
         minimise the share of errors with narrowing sigmoids in place of decisions. All intercepts
         of every model on the way and the lines between models are searched by counting. Where only
@@ -83,7 +83,8 @@ class DecisionTask:
         """
         search = self.candidates()
         begin, given = search.problem.passes, search.evaluate(self.first.w)
-        start = search.evaluate(self._refined().w) if self.solved and self.problem.smooth else given
+        refinable = self.solved and self.problem.twice_differentiable
+        start = search.evaluate(self._refined().w) if refinable else given
         auxiliary = self.first.w[len(self.unconstrained) :]  # the variables of constraints' terms
         free = search.evaluate(np.append(self.unconstrained, auxiliary))
         seen = [start, free, search.add(start), search.add(free)]
