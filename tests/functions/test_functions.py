@@ -2,14 +2,7 @@
 
 import numpy as np
 import pytest
-from _support.registry_of_objects import (
-    LOSSES,
-    SCALAR_FUNCTIONS,
-    SURROGATES,
-    distinct,
-    label,
-    missing,
-)
+from _support import registry_of_objects as objects
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,9 +15,9 @@ from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.utils.arguments import resolve
 
-SPLIT = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
+SPLIT = [f for f in objects.SCALAR_FUNCTIONS if f.difference_of_convex]
 PARTS = [part for f in SPLIT for part in f.convex_parts()]
-ALL = distinct(SCALAR_FUNCTIONS + PARTS)
+ALL = objects.distinct(objects.SCALAR_FUNCTIONS + PARTS)
 STEP = 1e-4
 GRID = np.linspace(-6.0, 6.0, 12_001)  # holds every kink of the functions above
 
@@ -32,7 +25,7 @@ points = st.floats(-30.0, 30.0)
 
 
 def each(functions):
-    return pytest.mark.parametrize("function", functions, ids=label)
+    return pytest.mark.parametrize("function", functions, ids=objects.label)
 
 
 def derivative(function, t):
@@ -40,7 +33,7 @@ def derivative(function, t):
 
 
 def test_every_function_of_the_package_is_tested():
-    assert not missing(ScalarFunction, SCALAR_FUNCTIONS)
+    assert not objects.missing(ScalarFunction, objects.SCALAR_FUNCTIONS)
 
 
 @each(ALL)
@@ -116,7 +109,7 @@ def test_nothing_overflows_at_large_scores(function):
     assert value.dtype == slope.dtype == float
 
 
-@each(SURROGATES)
+@each(objects.SURROGATES)
 @given(t=points)
 def test_a_surrogate_rises_from_0_to_1_and_mirrors_itself(function, t):
     here, epigraph_of, far = function.value(np.array([t, -t, 800.0]))
@@ -126,13 +119,13 @@ def test_a_surrogate_rises_from_0_to_1_and_mirrors_itself(function, t):
     assert derivative(function, np.array([t]))[0] >= 0.0
 
 
-@each(SURROGATES)
+@each(objects.SURROGATES)
 def test_a_surrogate_stands_for_the_indicator(function):
     t = np.array([-1.0, -1e-300, 0.0, 1e-300, 1.0])
     assert_array_equal(function.zero_one().value(t), [0.0, 0.0, 0.0, 1.0, 1.0])
 
 
-@each(LOSSES)
+@each(objects.LOSSES)
 @given(t=st.floats(0.0, 800.0))
 def test_a_loss_prefers_the_label_s_sign(function, t):
     right, wrong = function.value(np.array([t, -t]))
@@ -143,10 +136,10 @@ def test_a_loss_prefers_the_label_s_sign(function, t):
 @given(t=points)
 def test_values_are_those_of_the_formulas(t):
     t = np.array([t])
-    for kinds, formula in ((LOSSES, formulas.loss_of), (SURROGATES, formulas.surrogate_of)):
-        for function in kinds:
-            value = formula(function)(t)
-            assert_allclose(function.value(t), value, rtol=1e-12, atol=1e-15)
+    known = [(function, formulas.loss_of) for function in objects.LOSSES]
+    known += [(function, formulas.surrogate_of) for function in objects.SURROGATES]
+    for function, formula in known:
+        assert_allclose(function.value(t), formula(function)(t), rtol=1e-12, atol=1e-15)
 
 
 def test_resolve_takes_names_and_instances():

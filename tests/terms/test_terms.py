@@ -5,14 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from _support.registry_of_objects import (
-    CONSTRAINTS,
-    LOSSES,
-    OBJECTIVES,
-    SCALAR_FUNCTIONS,
-    SURROGATES,
-    label,
-)
+from _support import registry_of_objects as objects
 from _support.toy_terms import RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -45,16 +38,16 @@ def times(factor, term):
 
 
 AT = np.linspace(-1.0, 1.0, N_ROWS)
-DIFFERENCES = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
+DIFFERENCES = [f for f in objects.SCALAR_FUNCTIONS if f.difference_of_convex]
 TERMS = {
-    **{f"loss-{label(f)}": average(f, Y, WEIGHT) for f in LOSSES},
-    **{f"bound-{label(c)}": c.bind(Y, GROUPS, WEIGHT) for c in CONSTRAINTS},
-    **{f"objective-{label(o)}": o.bind(Y, WEIGHT) for o in OBJECTIVES},
-    **{f"cells-{label(f)}": overlapping(f) for f in DIFFERENCES},
-    "dense": overlapping(SURROGATES[0], sparse=False),
-    "scaled": times(-0.7, overlapping(SURROGATES[0])),
-    "majorant": overlapping(SURROGATES[0]).convexify(AT),
-    "rounded majorant": overlapping(SURROGATES[2]).convexify(AT).smoothed(0.3),
+    **{f"loss-{objects.label(f)}": average(f, Y, WEIGHT) for f in objects.LOSSES},
+    **{f"bound-{objects.label(c)}": c.bind(Y, GROUPS, WEIGHT) for c in objects.CONSTRAINTS},
+    **{f"objective-{objects.label(o)}": o.bind(Y, WEIGHT) for o in objects.OBJECTIVES},
+    **{f"cells-{objects.label(f)}": overlapping(f) for f in DIFFERENCES},
+    "dense": overlapping(objects.SURROGATES[0], sparse=False),
+    "scaled": times(-0.7, overlapping(objects.SURROGATES[0])),
+    "majorant": overlapping(objects.SURROGATES[0]).convexify(AT),
+    "rounded majorant": overlapping(objects.SURROGATES[2]).convexify(AT).smoothed(0.3),
 }
 
 
@@ -94,7 +87,7 @@ def on_scores(term, scores, v):
     return term.vjp(scores, v)[0]
 
 
-@pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
+@pytest.mark.parametrize("function", objects.SCALAR_FUNCTIONS, ids=objects.label)
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 def test_value_is_the_formula(function, sparse, scores):
     term = overlapping(function, sparse=sparse)
@@ -181,8 +174,8 @@ def test_a_table_of_weights_is_pulled_back_row_by_row(scores, rng):
 
 
 OF_ATOMS = [
-    *(c.bind for c in CONSTRAINTS if shardable(c.bind(Y, GROUPS, WEIGHT))),
-    *(lambda y, groups, weight, loss=loss: average(loss, y, weight) for loss in LOSSES),
+    *(c.bind for c in objects.CONSTRAINTS if shardable(c.bind(Y, GROUPS, WEIGHT))),
+    *(lambda y, groups, weight, loss=loss: average(loss, y, weight) for loss in objects.LOSSES),
 ]
 
 
@@ -244,7 +237,7 @@ def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(term, rng):
 
 
 def test_strata_are_the_rows_of_the_same_cells():
-    term = overlapping(SURROGATES[0])
+    term = overlapping(objects.SURROGATES[0])
     strata, member = term.strata(), term.cells.toarray() != 0
     assert_array_equal(np.unique(strata), np.arange(strata.max() + 1))
     for i in range(N_ROWS):
@@ -269,7 +262,7 @@ def test_a_term_has_only_the_abilities_it_declares():
     assert not toy.weakly_convex  # nothing is known of it
 
 
-@pytest.mark.parametrize("function", [f for f in LOSSES if f.smooth], ids=label)
+@pytest.mark.parametrize("function", [f for f in objects.LOSSES if f.smooth], ids=objects.label)
 @pytest.mark.parametrize("factor", [1.0, -0.7])
 def test_class_losses_split_touch_and_keep_to_their_curvature(function, factor, rng):
     labels = np.arange(N_ROWS) % 4  # of which three have an output
