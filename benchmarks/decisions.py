@@ -1,7 +1,8 @@
 """Bounds on decisions beside other methods: accuracy and gaps on training and on new rows.
 
 Splits are 70:30, stratified by group and label. Gaps on new rows are of rates of all splits
-together, with half the 95% interval of a jackknife. *fits* is CPU time in units of our fit on
+together, with half the 95% interval of a jackknife. Methods with a bound have five of them; the
+gaps of two methods are compared at equal accuracy. *fits* is CPU time in units of our fit on
 scores. `ExponentiatedGradient` and `ThresholdOptimizer` are fairlearn's, with logistic regression;
 both make random decisions, whose expectations are measured, and the latter sees the groups of new
 rows and asks for equal rates whatever the bound is.
@@ -9,6 +10,7 @@ rows and asks for equal rates whatever the bound is.
 
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import frontier
 from benchmarks.harness.data import Data, load
-from benchmarks.harness.frontier import counts, jackknife_half_width
+from benchmarks.harness.frontier import accuracy_at, counts, jackknife_half_width
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_fits import FAIRLEARN
 from benchmarks.harness.results import Page, Row, boxes, constants, write_table
@@ -31,6 +33,15 @@ MOMENTS: dict[str, tuple[str, str | None]] = {
     "disparate_impact": FAIRLEARN["demographic_parity"],
 }
 CASES = constants("cases", "case").T.to_dict("list")  # the data, the constraint, its bound
+
+SEVERAL = (0.25, 0.5, 1.0, 2.0, 4.0)
+TIMES = {  # the multiples of the bound of a case
+    "scores": (1.0,),
+    "decisions": SEVERAL,
+    "ExponentiatedGradient": SEVERAL,
+    "ThresholdOptimizer": (1.0,),
+}
+TEST_TO_TRAIN = 3.0 / 7.0
 
 
 def fit(method: str, rule: str, kappa: float, train: Data):
@@ -67,10 +78,26 @@ def gap(rule: str, rates: list) -> float:
     return float(1.0 - (shares.min(axis=1) / shares.max(axis=1)).min())
 
 
-def measured(case: str, method: str, splits: int) -> Row:
-    """Return the figures of a method on the splits of a case."""
+@dataclass
+class Measured:
+    """A method with a bound on the splits of a case: a row, and what it is made of, by split."""
+
+    rule: str
+    row: Row
+    accuracy: np.ndarray  # on new rows
+    rates: list  # of new rows
+
+    def point(self, some) -> tuple[float, float]:
+        """Return accuracy and gap on the new rows of some splits."""
+        return float(self.accuracy[some].mean()), gap(self.rule, [self.rates[k] for k in some])
+
+
+def measured(case: str, method: str, times: float, splits: int) -> Measured:
+    """Return the figures of a method on the splits of a case, with a multiple of its bound."""
     name, rule, kappa = CASES[case]
     X, y, groups = load(name)
+    bound = times * (1.0 - kappa if rule == "disparate_impact" else kappa)
+    kappa = 1.0 - bound if rule == "disparate_impact" else bound
     cells, seconds, accuracy, rates = np.char.add(groups, y.astype(str)), [], [], []
     for seed in range(splits):
         ends = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=cells)
@@ -83,28 +110,45 @@ def measured(case: str, method: str, splits: int) -> Row:
         compared = wrong if rule == "error_rate_parity" else each
         accuracy.append([1.0 - float(each.mean()) for _, each in wrong])
         rates.append([counts(y[rows], groups[rows], some, notion) for rows, some in compared])
-    bound = 1.0 - kappa if rule == "disparate_impact" else kappa
-    new = [of_rows for _, of_rows in rates]
-
-    def gap_of(some) -> float:
-        return gap(rule, [new[k] for k in some])
-
-    return {
+    on_new = Measured(rule, {}, np.array(accuracy)[:, 1], [new for _, new in rates])
+    on_new.row = {
         "case": case,
         "bound": bound,
         "method": method,
         "met": float(np.mean([gap(rule, [training]) <= bound + 1e-9 for training, _ in rates])),
         "train accuracy": float(np.mean(accuracy, axis=0)[0]),
-        "accuracy": float(np.mean(accuracy, axis=0)[1]),
-        "gap": gap(rule, new),
-        "+-": jackknife_half_width(gap_of, splits, 3.0 / 7.0),
+        "accuracy": on_new.point(range(splits))[0],
+        "gap": on_new.point(range(splits))[1],
+        "+-": jackknife_half_width(lambda some: on_new.point(some)[1], splits, TEST_TO_TRAIN),
+        "times": times,
         "seconds": float(np.median(seconds)),
     }
+    return on_new
+
+
+def at_equal_accuracy(ours: list[Measured], theirs: list[Measured], splits: int) -> Row:
+    """Return how much larger our gap is at equal accuracy on new rows, with half its interval.
+
+    It is the mean over five accuracies that both reach. Methods are interpolated between their
+    points; a more accurate point serves where less is asked.
+    """
+
+    def difference(some) -> float:
+        (mine, my_gaps), (their, their_gaps) = (
+            np.transpose([each.point(some) for each in method]) for method in (ours, theirs)
+        )
+        high = min(mine.max(), their.max())
+        at = np.linspace(min(max(mine.min(), their.min()), high), high, 5)
+        return float(np.mean(accuracy_at(at, their, -their_gaps) - accuracy_at(at, mine, -my_gaps)))
+
+    width = jackknife_half_width(difference, splits, TEST_TO_TRAIN)
+    return {"larger at equal accuracy": difference(range(splits)), "+- of it": width}
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a line for every case: accuracies in per cent, gaps on new rows, cost in fits."""
     accuracy = {"train accuracy": "train", "accuracy": "new"}
+    rows = rows[rows.times == 1.0]
     shown = rows.assign(**{name: (100.0 * rows[name]).round(1) for name in accuracy})
     shown = shown.assign(gap=rows.gap.round(3), fits=rows.fits.round(1)).rename(columns=accuracy)
     columns = ["train", "new", "gap", "fits"]
@@ -113,11 +157,17 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     order += [(c, m) for m in ("ThresholdOptimizer", "scores") for c in columns[1:3]]
     by_method = by_method[order].loc[list(dict.fromkeys(zip(rows.case, rows.bound, strict=True)))]
     by_method.columns = pd.Index([f"{method}: {column}" for column, method in order])
+    equal = rows[rows.method == "decisions"].set_index(["case", "bound"])
+    text = (1000.0 * equal[["larger at equal accuracy", "+- of it"]]).map("{:.0f}".format)
+    by_method["decisions: at equal accuracy, in 1/1000"] = (
+        text.iloc[:, 0] + " +- " + text.iloc[:, 1]
+    )
     return by_method.reset_index()
 
 
 def draw(left, right, rows: pd.DataFrame) -> None:
     """Draw the gaps on new rows in units of the bound, and the cost."""
+    rows = rows[rows.times == 1.0]
     boxes(left, rows.gap / rows.bound, rows.method, "gap on new rows / bound", ("decisions",))
     left.set_xscale("log")
     priced = rows[rows.method != "ThresholdOptimizer"]
@@ -131,7 +181,7 @@ PAGES = (Page("decisions", table, draw, ("decisions",)),)
 def add_options(parser) -> None:
     """Add cases and splits."""
     add_choice(parser, "--cases", CASES, quick=["compas, races"], help="data and constraint")
-    parser.add_argument("--splits", type=int, default=Default(10, 2), help="train and test splits")
+    parser.add_argument("--splits", type=int, default=Default(5, 2), help="train and test splits")
 
 
 def run(options) -> None:
@@ -142,7 +192,14 @@ def run(options) -> None:
     with threadpool_limits(1):
         for case in options.cases:
             asked = [m for m in methods if MOMENTS[CASES[case][1]][1] or m != methods[-1]]
-            some = [measured(case, method, options.splits) for method in asked]
-            unit = some[0]["seconds"]
-            rows += [{**row, "fits": row["seconds"] / unit} for row in some]
+            curves = {
+                method: [measured(case, method, times, options.splits) for times in TIMES[method]]
+                for method in asked
+            }
+            equal = at_equal_accuracy(curves[methods[1]], curves[methods[2]], options.splits)
+            unit = curves["scores"][0].row["seconds"]
+            for method, points in curves.items():
+                for point in points:
+                    of_it = equal if method == methods[1] and point.row["times"] == 1.0 else {}
+                    rows.append({**point.row, "fits": point.row["seconds"] / unit, **of_it})
             write_table(rows, "decisions", "Bounds on decisions", options.out)
