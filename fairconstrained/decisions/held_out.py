@@ -186,11 +186,11 @@ def hold_out(
 def claims_on_all(constraints: Sequence[Constraint], data: TrainingData) -> list[Claim]:
     """Return the statements of constraints on all rows, whether they are held out or not."""
     # A grid that ROC parity takes in the fit does not change how many rows the statements need.
-    known = [constraint.with_defaults(thresholds=[0.0]) for constraint in constraints]
+    at_zero = [constraint.with_defaults(thresholds=[0.0]) for constraint in constraints]
     with without_vacuous_warnings():
         return [
             claim
-            for constraint in known
+            for constraint in at_zero
             for g in constraint.groupings(data)
             for claim in constraint.claims_on(g)
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from fairconstrained.utils.arrays import Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
-_NEWTON_STEPS = 8  # of the regression that gives soft labels
+# The regression takes so many steps at most, and ends when no probability changes by more.
+_NEWTON_STEPS, _STILL = 100, 1e-6
 
 _N_POINTS = 1001  # at which distributions are summed
 _FAR = 6.0  # standard deviations, beyond which they are 0 or 1
@@ -55,8 +56,6 @@ class SoftLabels:
     codes: Array  # the groups; -1 where a row's group is not known, (n_rows,)
     weight: Array  # the weights v, (n_rows,)
     probability: Array  # p, the probability of the label +1, (n_rows,)
-    # by cells: these, and what `_soft_cells` returns for them
-    softened: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> SoftLabels:
@@ -67,18 +66,21 @@ class SoftLabels:
         `weight` see the class.
         """
         X, counted = np.column_stack([scores, np.ones(len(y))]), weight / weight.mean()
-        places, common, own = codes + 1, np.zeros(2), np.zeros(int(codes.max()) + 2)
+        places, shared, of_groups = codes + 1, np.zeros(2), np.zeros(int(codes.max()) + 2)
+        p = np.zeros(len(y))
         for _ in range(_NEWTON_STEPS):
-            p = expit(X @ common + own[places])
+            before, p = p, expit(X @ shared + of_groups[places])
+            if np.abs(p - before).max() <= _STILL:
+                break
             errors, bends = counted * (p - (y > 0.0)), counted * p * (1.0 - p)
             # The block of the intercepts is diagonal: they are eliminated.
-            sizes = np.bincount(places, bends, len(own)) + 1.0
-            moved = (np.bincount(places, errors, len(own)) + own) / sizes
-            mixed = np.array([np.bincount(places, bends * x, len(own)) for x in X.T])
+            sizes = np.bincount(places, bends, len(of_groups)) + 1.0
+            moved = (np.bincount(places, errors, len(of_groups)) + of_groups) / sizes
+            mixed = np.array([np.bincount(places, bends * x, len(of_groups)) for x in X.T])
             curvature = (X.T * bends) @ X + np.eye(2) - (mixed / sizes) @ mixed.T
-            step = np.linalg.solve(curvature, errors @ X + common - mixed @ moved)
-            common, own = common - step, own - (moved - step @ mixed / sizes)
-        return cls(y, codes, weight, expit(X @ common + own[places]))
+            step = np.linalg.solve(curvature, errors @ X + shared - mixed @ moved)
+            shared, of_groups = shared - step, of_groups - (moved - step @ mixed / sizes)
+        return cls(y, codes, weight, p)
 
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.
@@ -127,10 +129,8 @@ class SoftLabels:
         """
         if term.n_rows != len(self.y):
             return None
-        cells, sizes, key = as_csr(term.cells), effective_rows(term), id(term.cells)
-        if key not in self.softened:  # of the same rows in constraints and in their gaps
-            self.softened[key] = term.cells, *self._soft_cells(cells, sizes)
-        _, soft_cells, soft, positive = self.softened[key]
+        cells, sizes = as_csr(term.cells), effective_rows(term)
+        soft_cells, soft, positive = self._soft_cells(cells, sizes)
         share = 1.0 / (1.0 + np.divide(prior, sizes, out=np.zeros(len(sizes)), where=soft))
         mixed = sp.csc_array(cells * share[:, None] + soft_cells * (1.0 - share)[:, None])
         return (mixed, soft, positive) if soft.any() else None

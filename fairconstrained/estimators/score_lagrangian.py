@@ -143,8 +143,9 @@ class ScoreLagrangian:
             return strict
         places, values = zip(self.problem.places, self._decided.places, strict=True), []
         for soft, hard in ((at.constraints[k], strict[j]) for k, j in places):
-            alike = hard.shape == soft.shape
-            values.append(hard if alike else soft + (hard.max(initial=-np.inf) - soft.max()))
+            if hard.shape != soft.shape:
+                hard = soft + (hard.max(initial=-np.inf) - soft.max())
+            values.append(hard)
         return np.concatenate(values[1:])
 
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
