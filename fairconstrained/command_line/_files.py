@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_float_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_float_dtype, is_numeric_dtype
 
 from fairconstrained.utils.arguments import import_extra
 from fairconstrained.utils.execution import check_writable, whole_file
@@ -94,11 +94,29 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     for name in (*commas, *dots):
         plain = written[name].str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
         frame[name] = plain.astype(float)
+    marks = _missing_marks(frame, partial(read, StringIO(text)))
     between = {"dots between thousands": dots, "commas between thousands": thousands}
     for what, columns in {"a decimal comma": commas, **between}.items():
         if columns:
             read_as += f" Numbers with {what}: {', '.join(names[frame.columns.isin(columns)])}."
+    for mark, columns in marks.items():
+        read_as += (
+            f" {mark!r} is read as missing in {', '.join(names[frame.columns.isin(columns)])}: "
+            "rename it in the file if it is a value."
+        )
     return frame.reset_index(drop=True).set_axis(names.to_list(), axis=1), read_as
+
+
+def _missing_marks(frame: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> dict[str, list[str]]:
+    """Return the columns of text that have missing values by what is written for these."""
+    texts = [k for k in frame if infer_dtype(frame[k]) == "string" and frame[k].isna().any()]
+    marks: dict[str, list[str]] = {}
+    if texts:
+        written = read(dtype=str, na_filter=False).set_axis(frame.index)
+        for name in texts:
+            for mark in sorted({*written[name][frame[name].isna()].str.strip()} - {"", "?"}):
+                marks.setdefault(mark, []).append(name)
+    return marks
 
 
 def _written_as(column: pd.Series, pattern: str, mark: str) -> bool:

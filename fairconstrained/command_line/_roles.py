@@ -98,7 +98,7 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
     _check_columns(frame, options)
     target, sensitive = options.target, list(options.sensitive)
     rows = frame[frame[target].notna()]
-    y, positive, negative = _labels(rows[target], target, options.positive)
+    counts = {"without a target": len(frame) - len(rows)}
     weight = None if options.weight is None else rows[options.weight]
     if weight is not None and not (
         is_numeric_dtype(weight)
@@ -109,6 +109,10 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
             f"--weight {options.weight}: the column must have numbers >= 0 in all rows, and not "
             "only 0."
         )
+    if weight is not None:
+        counts["of weight 0"] = int((weight == 0.0).sum())
+        rows, weight = rows[weight > 0.0], weight[weight > 0.0]
+    y, positive, negative = _labels(rows[target], target, options.positive)
     others = [target, *options.drop, *([] if weight is None else [options.weight])]
     kinds: dict[str, list[str]] = {}
     for name in rows.columns.drop(others + sensitive * (not classifier.use_sensitive)):
@@ -126,9 +130,7 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
             f"or leave the columns out: --drop {' '.join(map(quote, infinite))}."
         )
     features[categories] = features[categories].apply(_as_text)
-    if len(rows) < len(frame):
-        n = len(frame) - len(rows)
-        left_out.append(f"Left out: {n} row{'s' * (n > 1)} without a target.")
+    left_out += [f"Left out: {n} row{'s' * (n > 1)} {why}." for why, n in counts.items() if n]
     passed = sensitive if classifier.group_interactions else []
     X = features.assign(**rows[[name for name in passed if name not in features]])
     groups = _groups(rows[sensitive], "sensitive")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta, norm, t
+from scipy.stats import beta, norm
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
@@ -68,33 +68,39 @@ def weighted_share(counted: Array, weight: Array, confidence: float) -> Interval
     return clopper_pearson(share, np.array(effective_size(weight)), confidence)
 
 
-def accuracy_change(before: Array, after: Array, weight: Array, confidence: float) -> Interval:
-    r"""Return the difference of two accuracies on the same rows, with its confidence interval.
+def mean_of_differences(value: Array, square: Array, size: Array, confidence: float) -> Interval:
+    r"""Return the confidence intervals of means of differences between -1 and 1.
 
-    The interval is that of Agresti and Min: with :math:`n_{10}` rows that only the second model
-    predicts correctly, :math:`n_{01}` that only the first does, one half added to all four counts,
-    and :math:`N = n + 2`,
+    Half a row with the difference 1, half a row with -1 and a row with 0 are added, as Agresti and
+    Min do for matched proportions. With the mean d of n rows, the mean q of the squares and
+    :math:`N = n + 2`,
 
     .. math::
-        d = (n_{10} - n_{01}) / N, \qquad
-        d \pm z \sqrt{\left(n_{10} + n_{01} + 1 - N d^2\right)} / N.
+        c = n d / N, \qquad c \pm z \sqrt{\left(n q + 1 - N c^2\right)} / N.
 
-    With weights, n is the effective sample size of Kish. `before` and `after`, (n_rows,), say which
-    predictions of the two models are correct.
+    With weights, n is the effective sample size of Kish.
 
     References
     ----------
     Agresti, Min (2005), Simple improved confidence intervals for comparing matched proportions.
     """
-    share = weight / weight.sum()
-    gained, lost = float(share @ (after & ~before)), float(share @ (before & ~after))
-    n = effective_size(weight)
-    total = n + 2.0
-    centre = n * (gained - lost) / total
-    spread = n * (gained + lost) + 1.0 - total * centre**2
-    half = norm.ppf(0.5 + 0.5 * confidence) * np.sqrt(max(spread, 0.0)) / total
-    limits = np.clip([centre - half, centre + half], -1.0, 1.0)
-    return Interval(np.array(gained - lost), limits[0], limits[1])
+    total = size + 2.0
+    centre = size * value / total
+    spread = np.maximum(size * square + 1.0 - total * centre**2, 0.0)
+    half = norm.ppf(0.5 + 0.5 * confidence) * np.sqrt(spread) / total
+    low, high = np.minimum(centre - half, value), np.maximum(centre + half, value)
+    return Interval(np.asarray(value), np.maximum(low, -1.0), np.minimum(high, 1.0))
+
+
+def accuracy_change(before: Array, after: Array, weight: Array, confidence: float) -> Interval:
+    """Return the difference of two accuracies on the same rows, with its confidence interval.
+
+    `before` and `after`, (n_rows,), say which predictions of the two models are correct; for the
+    interval see :func:`mean_of_differences`.
+    """
+    share, change = weight / weight.sum(), after.astype(float) - before
+    size = np.array(effective_size(weight))
+    return mean_of_differences(share @ change, share @ change**2, size, confidence)
 
 
 def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
@@ -240,9 +246,7 @@ class Calibrated(GroupedRows):
         """Return the mean differences of labels and probabilities by group."""
         rest = self.labels - self.values
         value, size = self.means(rest)
-        variance, freedom = self.means(rest**2)[0] - value**2, np.maximum(size - 1.0, 1e-9)
-        half = t.ppf(0.5 + 0.5 * confidence, np.maximum(freedom, 1.0)) * np.sqrt(variance / freedom)
-        return Interval(value, np.maximum(value - half, -1.0), np.minimum(value + half, 1.0))
+        return mean_of_differences(value, self.means(rest**2)[0], size, confidence)
 
 
 @Calibrated.metric(scores=True)
@@ -253,8 +257,8 @@ def group_calibration(
 
     .. math:: c_k = E[y \mid k] - E[p \mid k]
 
-    It is zero where probabilities are right on average. The interval is Student's for a mean,
-    :math:`c_k \pm t\, s_k / \sqrt{n_k}` with the standard deviation of y - p in the group.
+    It is zero where probabilities are right on average. The interval is that of Agresti and Min for
+    means of differences, here y - p; of few rows or rare labels it is wider than Student's.
 
     Parameters
     ----------
@@ -274,7 +278,7 @@ def group_calibration(
     References
     ----------
     Van Calster et al., "A calibration hierarchy for risk models was defined", Journal of Clinical
-    Epidemiology 74 (2016).
+    Epidemiology 74 (2016). Agresti, Min (2005).
 
     Examples
     --------

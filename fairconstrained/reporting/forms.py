@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -137,17 +137,26 @@ def _is_number(cell: str) -> bool:
     return cell == "-" or cell.lstrip("+-<")[:1].isdigit()
 
 
+def distinct(value: float, others: Sequence[float], formats: Sequence[str]) -> str:
+    """Return a number in the first format that tells it from others, else in the last."""
+    apart = [other for other in others if abs(value - other) > 1e-9]  # nan is no other value
+    return next(
+        (text for form in formats if (text := form % value) not in {form % each for each in apart}),
+        formats[-1] % value,
+    )
+
+
+def figure(value: float, *others: float) -> str:
+    """Return a value with three digits, but enough to tell it from other values."""
+    return distinct(value, others, ["%.3g", "%.4g", "%.5g", "%.6g"])
+
+
 def percent(value: float, other: float = np.nan) -> str:
-    """Return 100 times a value with few decimals, but enough to tell it from another value."""
-    for decimals in (1, 2, 3, 4):
-        text, against = (f"{100.0 * number:.{decimals}f}" for number in (value, other))
-        if text != against or np.isnan(other) or abs(value - other) <= 1e-9:
-            break
+    """Return 100 times a value with few decimals, but enough to tell it from another, 0 and 100."""
     if at_most(abs(value - round(value, 2)), 0.0):
         return f"{abs(100.0 * value):.0f}" if at_most(abs(value), 0.0) else f"{100.0 * value:.0f}"
-    if not float(text):
-        text = f"{100.0 * value:.1g}"
-    return text
+    formats = ["%.1f", "%.2f", "%.3f", "%.4f", "%.7g"]
+    return distinct(100.0 * value, [100.0 * other, 0.0, -0.0, 100.0], formats)
 
 
 def kind(output: Outputs) -> str:
@@ -174,9 +183,9 @@ _ENVIRONMENT = jinja2.Environment(
     keep_trailing_newline=True,
     auto_reload=False,  # templates do not change while a program runs
 )
-_ENVIRONMENT.filters.update(number=number, percent=percent, markdown=markdown, kind=kind)
+_ENVIRONMENT.filters.update(number=number, figure=figure, percent=percent, markdown=markdown)
 _ENVIRONMENT.filters.update(table=Table.of, spaced=spaced, with_change=with_change, line=line)
-_ENVIRONMENT.filters.update(parts=parts, with_p_values=with_p_values)
+_ENVIRONMENT.filters.update(parts=parts, with_p_values=with_p_values, kind=kind)
 _ENVIRONMENT.tests |= {
     "finite": lambda value: value is not None and bool(np.isfinite(value)),
     "zero": lambda value: at_most(abs(value), 0.0),

@@ -212,9 +212,14 @@ def test_groups_of_whole_numbers_have_no_decimal_point(small_table, tmp_path):
     assert written["groups"] == ["1", "2", "missing"]
 
 
-def test_spaces_around_groups_are_not_part_of_them(small_table, tmp_path):
+def test_missing_groups_and_rows_of_no_weight_are_told(small_table, tmp_path, capsys):
     small_table.loc[::2, "group"] += " "
     small_table.loc[:9, "group"] = " "
+    small_table.loc[[20, 21], "group"] = "None"
+    small_table["w"] = np.arange(N_SMALL) % 50 > 0
+    text = run(capsys, small_table.astype({"w": int}), tmp_path / "w.csv", "--weight", "w")
+    assert "'None' is read as missing in group: rename" in text
+    assert f"Left out: {N_SMALL // 50} rows of weight 0." in text
     written = figures(tmp_path, small_table, "--reference", "group=x")
     assert written["groups"] == ["missing", "x", "y"]
 

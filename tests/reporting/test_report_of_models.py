@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 
 import fairconstrained as fc
+from fairconstrained.metrics import group_calibration
 from fairconstrained.metrics.intervals import accuracy_change
 
 N = 1200
@@ -70,6 +71,9 @@ def test_several_constraints_have_a_sentence_each(models):
     assert "true positive rates and false positive rates differ by" in found.verdict.details[1]
     ratio = report(models, constraint=fc.DisparateImpact(0.8)).verdict.sentence
     assert "the lowest of the selection rates is" in ratio and "at least 0.8 required" in ratio
+    stored = {"sensitive_features": np.arange(60000) < 30000, "constraint": fc.DisparateImpact(0.8)}
+    nearly = fc.FairnessReport.from_predictions(None, np.arange(60000) > 6000, **stored)
+    assert "is 0.79997 times the highest, at least 0.8 required" in nearly.verdict.sentence
 
 
 def test_cost_is_the_difference_on_the_same_rows(models):
@@ -90,6 +94,17 @@ def test_interval_of_the_cost_covers(rng):
         _, low, high = accuracy_change(first, second, np.ones(n), 0.9)
         covered.append(low <= 0.2 * (0.6 - 0.8) <= high)
     assert 0.86 <= np.mean(covered) <= 0.96
+
+
+def test_intervals_of_the_calibration_cover_rare_labels_and_single_rows(rng):
+    p = np.append(rng.beta(1.0, 29.0, 400 * 60), 0.3)
+    table = group_calibration(
+        np.append(rng.random(400 * 60) < p[:-1], True), p,
+        sensitive_features=np.append(np.repeat(np.arange(400), 60), 400),
+    )  # fmt: skip
+    low, high = table["calibration_low"].iloc[:-1], table["calibration_high"].iloc[:-1]
+    assert np.mean((low <= 0.0) & (high >= 0.0)) > 0.93  # Student's: 0.87
+    assert low["400"] < 0.0 and high["400"] > 0.9
 
 
 def test_which_rows_decide_and_what_kappa_means(models):
