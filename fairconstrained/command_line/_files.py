@@ -107,10 +107,10 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     return frame.reset_index(drop=True).set_axis(names.to_list(), axis=1), read_as
 
 
-def _missing_marks(frame: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> dict[str, list[str]]:
+def _missing_marks(frame: pd.DataFrame, read: Callable[..., Any]) -> dict[str, list[Any]]:
     """Return the columns of text that have missing values by what is written for these."""
     texts = [k for k in frame if infer_dtype(frame[k]) == "string" and frame[k].isna().any()]
-    marks: dict[str, list[str]] = {}
+    marks: dict[str, list[Any]] = {}
     if texts:
         written = read(dtype=str, na_filter=False).set_axis(frame.index)
         for name in texts:
