@@ -316,44 +316,40 @@ def split(
 
     The share is taken of every group and label, as nearly as their rows allow; of every label where
     groups and labels have fewer than ten rows each on average, or groups are known in probability.
-    Rows of one query stay together, and so does a row that is listed for several groups.
+    See :func:`divided`.
     """
     if data.query is not None:
-        return _split_queries(data, data.query, share, random_state)
+        return divided(data, _without_a_class(data, data.query), share, random_state)
     groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
     cells = 2 * groups + (data.y > 0)
     few = len(np.unique(cells)) * FEW_ROWS > len(cells) and groups.any()
-    if few or _listed_as(data) is not None:
+    if few or (data.groups is not None and data.groups.original is not None):
         cells = (data.y > 0).astype(int)
-    return divided(data, cells, share, random_state)
+    return divided(data, by_first_row(cells), share, random_state)
 
 
 def divided(
     data: TrainingData, cells: Array, share: float, random_state: RandomState
 ) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows without a share of every cell, that share, and its positions."""
-    random, cells, row = check_random_state(random_state), by_first_row(cells), _listed_as(data)
-    row = np.arange(len(cells)) if row is None else row
-    held = np.zeros(row.max(initial=-1) + 1, dtype=bool)
+    """Return the rows without a share of every cell, that share, and its positions.
+
+    Rows of one query stay together, and so does a row that is listed for several groups.
+    """
+    random, units = check_random_state(random_state), np.arange(len(cells))
+    if data.query is not None:
+        units = data.query.codes
+    elif data.groups is not None and data.groups.original is not None:
+        units = data.groups.original
+    held = np.zeros(units.max(initial=-1) + 1, dtype=bool)
     for cell in range(cells.max(initial=-1) + 1):
-        rows = random.permutation(np.unique(row[cells == cell]))
-        held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
-    kept, out = np.flatnonzero(~held[row]), np.flatnonzero(held[row])
+        inside = random.permutation(np.unique(units[cells == cell]))
+        held[inside[: min(max(round(share * len(inside)), 1), len(inside) - 1)]] = True
+    kept, out = np.flatnonzero(~held[units]), np.flatnonzero(held[units])
     return data.take(kept), data.take(out), out
 
 
-def _listed_as(data: TrainingData) -> Array | None:
-    """Return of which row each row is a copy where rows are listed for several groups."""
-    return None if data.groups is None else data.groups.original
-
-
-def _split_queries(
-    data: TrainingData, queries: Queries, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows of most queries, those of a share of the queries, and their positions.
-
-    Queries with rows of both classes are divided on their own, so that both parts have some.
-    """
+def _without_a_class(data: TrainingData, queries: Queries) -> Array:
+    """Return which rows are of queries that lack a class: both parts need some that have both."""
     n = len(queries)
     counts = [np.bincount(queries.codes[side], minlength=n) for side in (data.y > 0, data.y < 0)]
     both = (counts[0] > 0) & (counts[1] > 0)
@@ -362,11 +358,4 @@ def _split_queries(
             "early_stopping and constraint_fraction set queries aside, and fewer than two of them "
             "have rows of both classes: use early_stopping=False and constraint_fraction=None."
         )
-    random, held = check_random_state(random_state), np.zeros(n, dtype=bool)
-    for kind in (both, ~both):
-        shuffled = random.permutation(np.flatnonzero(kind))
-        size = len(shuffled)
-        held[shuffled[: min(max(round(share * size), 1), max(size - 1, 0))]] = True
-    out = held[queries.codes]
-    kept, aside = np.flatnonzero(~out), np.flatnonzero(out)
-    return data.take(kept), data.take(aside), aside
+    return (~both[queries.codes]).astype(int)

@@ -18,7 +18,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
-from fairconstrained.utils.arrays import Array, RandomState
+from fairconstrained.utils.arrays import Array, RandomState, by_first_row
 
 _SHARES = tuple(np.arange(2, 11) / 20.0)
 _POWER = 4.0  # standard deviations between the first candidate and the limit of the test
@@ -180,7 +180,7 @@ def hold_out(
     few = len(np.unique(groups)) * FEW_ROWS > len(groups)
     if few or any(claim.share is not None for claim in claims):
         groups = np.zeros_like(groups)
-    return divided(data, groups, share, random_state)
+    return divided(data, by_first_row(groups), share, random_state)
 
 
 def claims_on_all(constraints: Sequence[Constraint], data: TrainingData) -> list[Claim]:

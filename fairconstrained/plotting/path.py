@@ -18,17 +18,8 @@ from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import rate_gaps
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.plotting.style import (
-    COLOURS,
-    MARKERS,
-    Annotation,
-    Axes,
-    AxesDisplay,
-    Line2D,
-    checked,
-    labels_in_margin,
-    legend_above,
-)
+from fairconstrained.plotting import style
+from fairconstrained.plotting.style import Annotation, Axes, Line2D, checked
 from fairconstrained.utils.arguments import check_confidence, check_finite, check_option, is_number
 from fairconstrained.utils.arrays import ArrayLike, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator
@@ -36,7 +27,7 @@ from fairconstrained.utils.meta_estimators import final_estimator
 _QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 _MARKS: dict[str, dict[str, Any]] = {
     "chosen": {
-        "color": COLOURS[1], "marker": "o", "markersize": 11.0, "markerfacecolor": "none",
+        "color": style.COLOURS[1], "marker": "o", "markersize": 11.0, "markerfacecolor": "none",
         "markeredgewidth": 2.0,
     },
     "unconstrained": {
@@ -46,7 +37,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(eq=False, repr=False)
-class FairnessPathDisplay(AxesDisplay):
+class FairnessPathDisplay(style.AxesDisplay):
     """Accuracy against the gap along a fairness path, with other models for comparison.
 
     On validation rows a band shows the confidence intervals of the accuracies (Clopper-Pearson):
@@ -260,20 +251,18 @@ class FairnessPathDisplay(AxesDisplay):
                 f"{self.points!r}."
             )
         self._start(ax)
-        style: dict[str, Any] = {
-            "color": COLOURS[0], "marker": MARKERS[0], "markersize": 4.5, "linewidth": 1.6,
-            "markeredgecolor": "white", "markeredgewidth": 0.5, "label": "fairconstrained",
-            "zorder": 3.0,
+        look = style.mark(0) | {
+            "markersize": 4.5, "linewidth": 1.6, "markeredgecolor": "white",
+            "markeredgewidth": 0.5, "label": "fairconstrained", "zorder": 3.0,
         }  # fmt: skip
-        style.update(line_kw or {})
-        (self.line_,) = self.ax_.plot(gaps[order], accuracies[order], **style)
+        (self.line_,) = self.ax_.plot(gaps[order], accuracies[order], **{**look, **(line_kw or {})})
         self.band_ = None
         if self.noise is not None:
             what = f"a lower and an upper end for each of the {n} models"
             ends = checked("noise", self.noise, (n, 2), what)
             by_gap = np.argsort(gaps, kind="stable")
             self.band_ = self.ax_.fill_between(
-                gaps[by_gap], *ends[by_gap].T, color=COLOURS[0], alpha=0.13, linewidth=0.0,
+                gaps[by_gap], *ends[by_gap].T, color=style.COLOURS[0], alpha=0.13, linewidth=0.0,
                 zorder=1.0, label=self.noise_name,
             )  # fmt: skip
         self._labels: list[tuple[str, float, float]] = []
@@ -319,13 +308,13 @@ class FairnessPathDisplay(AxesDisplay):
         places = checked(f"points of {name!r}", points, (None, 2), what)
         places = places[np.argsort(places[:, 0], kind="stable")]
         i = len(self.points_)
-        style = {
-            "color": COLOURS[1 + i % (len(COLOURS) - 1)],
-            "marker": MARKERS[1 + i % (len(MARKERS) - 1)],
+        look = {
+            "color": style.COLOURS[1 + i % (len(style.COLOURS) - 1)],
+            "marker": style.MARKERS[1 + i % (len(style.MARKERS) - 1)],
             "linestyle": ("--", "-.", ":")[i % 3], "linewidth": 1.0, "markersize": 7.0,
             "markeredgecolor": "white", "markeredgewidth": 0.6, "zorder": 3.5, "label": name,
         }  # fmt: skip
-        (self.points_[name],) = self.ax_.plot(*places.T, **{**style, **kw})
+        (self.points_[name],) = self.ax_.plot(*places.T, **{**look, **kw})
         self._set_limits()
         return self
 
@@ -347,8 +336,8 @@ class FairnessPathDisplay(AxesDisplay):
             self.ax_.set_xlim(left=-0.008 * right)
         for text in self._texts:
             text.remove()
-        self._texts = labels_in_margin(self.ax_, self._labels)
-        legend_above(self.ax_)
+        self._texts = style.labels_in_margin(self.ax_, self._labels)
+        style.legend_above(self.ax_)
 
 
 def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
-from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.constraints import Constraint, DemographicParity, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.assessment import (
@@ -131,16 +131,13 @@ class Evidence:
         every = enumerate(self.findings.values())
         return {m: each for m, some in every for each in some if each.name == name}
 
-    def gap(self, output: Outputs, constraint: Constraint | None) -> float:
-        """Return the largest gap of a constraint, of selection rates if None, over all classes."""
-        gaps = []
-        for part in self.classes.values():
-            rows = part.rows.assessed(output.of_class(part.rows.positive))
-            if constraint is not None:
-                gaps.append(assess("", constraint, rows, self.confidence).on_predictions)
-                continue
-            rates = [groups.cells("selection_rate")[0] for groups in rows.predictions()]
-            gaps += [np.nanmax(each) - np.nanmin(each) for each in rates]
+    def gap(self, output: Outputs) -> float:
+        """Return the largest gap of all classes: of that constraint, of selection rates if None."""
+        reference = self.reference
+        constraint = DemographicParity(0.0) if reference is None else reference.constraint
+        rows = [part.rows for part in self.classes.values()]
+        assessed = [part.assessed(output.of_class(part.positive)) for part in rows]
+        gaps = [assess("", constraint, part, self.confidence).on_predictions for part in assessed]
         return float(max(gaps))
 
     def origin(self, X: MatrixLike | None) -> dict[str, str]:
@@ -181,8 +178,7 @@ def frontier_of(
     """Return the models of a path, measured on the rows; empty without a path."""
     lines: list[list[float]] = []
     if path is not None:
-        rows, reference = evidence.rows, evidence.reference
-        constraint = None if reference is None else reference.constraint
+        rows = evidence.rows
         if rows.labels is None:
             raise ValueError(
                 "y is None: the frontier of a path is one of accuracy and gap. Pass y."
@@ -192,7 +188,7 @@ def frontier_of(
         for kappa, model in zip(path.kappas, path.estimators, strict=True):
             output = Outputs.of(model, X, sensitive_features).take(rows.rows)
             accuracy = rows.accuracy(output, evidence.confidence)
-            lines.append([kappa, evidence.gap(output, constraint), *map(float, accuracy)])
+            lines.append([kappa, evidence.gap(output), *map(float, accuracy)])
     return pd.DataFrame(lines, columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
 
 

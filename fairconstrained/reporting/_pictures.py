@@ -239,10 +239,10 @@ def frontier_plot(evidence: Evidence, path: pd.DataFrame) -> Picture | None:
         return None
     reference = evidence.reference
     name = "demographic_parity" if reference is None else reference.name
-    models, bounds = [], evidence.of_constraint(name)
-    for m, (model, output) in enumerate(evidence.rows.outputs.items()):
-        gap = bounds[m].on_predictions if m in bounds else evidence.gap(output, None)
-        models.append((model, gap, evidence.overall[model]["accuracy"]))
-    last = bounds.get(m)
+    models = [
+        (model, evidence.gap(output), evidence.overall[model]["accuracy"])
+        for model, output in evidence.rows.outputs.items()
+    ]
+    last = evidence.of_constraint(name).get(len(models) - 1)
     tolerance = np.nan if last is None or last.minimized else last.tolerance
     return frontier_picture(path, models, name.replace("_", " "), tolerance=tolerance)

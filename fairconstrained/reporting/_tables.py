@@ -26,30 +26,21 @@ _CONSTRAINT_COLUMNS = ["tolerance", "scores", "decisions", "low", "high", "worst
 
 
 def for_every_model(
-    evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame]
+    evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame], of_classes: str = "each"
 ) -> pd.DataFrame:
-    """Return a table of all models; with a first level of the index where they have names."""
-    tables = {name: table(evidence, name) for name in evidence.names}
-    return tables[""] if list(tables) == [""] else pd.concat(tables, names=["model"])
+    """Return a table of all models; with a first level of the index where they have names.
 
-
-def for_every_class(
-    evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame], *, together: bool = False
-) -> pd.DataFrame:
-    """Return a table of all models and classes; of several classes with a level of the index.
-
-    `together` adds the table of all classes together.
+    Of several classes it has a level for "each", "also together", or none for those "together".
     """
-    if not evidence.several_classes:
-        return for_every_model(evidence, table)
-    parts = {"all classes": evidence} if together else {}
-    parts |= evidence.of_classes
-
-    def of_model(_: Evidence, name: str) -> pd.DataFrame:
-        tables = {label: table(part, name) for label, part in parts.items()}
-        return pd.concat(tables, names=["class"])
-
-    return for_every_model(evidence, of_model)
+    tables = {}
+    for name in evidence.names:
+        if of_classes == "together" or not evidence.several_classes:
+            tables[name] = table(evidence, name)
+            continue
+        parts = {"all classes": evidence} if of_classes == "also together" else {}
+        each = {label: table(part, name) for label, part in (parts | evidence.of_classes).items()}
+        tables[name] = pd.concat(each, names=["class"])
+    return tables[""] if list(tables) == [""] else pd.concat(tables, names=["model"])
 
 
 def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:

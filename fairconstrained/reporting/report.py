@@ -18,28 +18,14 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _pictures as pictures
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
-from fairconstrained.reporting._tables import (
-    Verdict,
-    costs_in_words,
-    decided_by,
-    meaning_of,
-    verdict_of,
-)
 from fairconstrained.reporting.forms import Report, Table, plain, sentence
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
 
 
-def _computed(table: Callable[[Evidence], pd.DataFrame]) -> cached_property[pd.DataFrame]:
-    """Return the attribute of a report that is a table of its evidence, computed once."""
-    return cached_property(lambda report: table(report._evidence))
-
-
-def _of_every_class(
-    table: Callable[[Evidence, str], pd.DataFrame], **options: Any
-) -> cached_property[pd.DataFrame]:
-    """Return the attribute that is a table of all models and classes."""
-    return _computed(partial(tables.for_every_class, table=table, **options))
+def _of_models(table: Callable[[Evidence, str], pd.DataFrame], *of_classes: str) -> Any:
+    """Return the attribute of a report that is a table of all models, computed once."""
+    return cached_property(lambda r: tables.for_every_model(r._evidence, table, *of_classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,21 +94,21 @@ class FairnessReport(Report):
     )  # fmt: skip
     _template = "report"
 
-    verdict: Verdict
+    verdict: tables.Verdict
     frontier: pd.DataFrame
     notes: tuple[str, ...]
     provenance: dict[str, str]
     _evidence: Evidence = field(repr=False)
 
-    groups = _of_every_class(tables.groups_table)
-    gaps = _of_every_class(tables.gaps_table)
-    calibration = _of_every_class(tables.calibration_table)
-    constraints = _of_every_class(tables.constraints_table, together=True)
-    impact = _of_every_class(tables.impact_table)
-    score_impact = _of_every_class(tables.score_impact_table)
-    model = _computed(partial(tables.for_every_model, table=tables.model_table))
-    summary = _computed(tables.summary_table)
-    cost = _computed(tables.cost_table)
+    groups = _of_models(tables.groups_table)
+    gaps = _of_models(tables.gaps_table)
+    calibration = _of_models(tables.calibration_table)
+    constraints = _of_models(tables.constraints_table, "also together")
+    impact = _of_models(tables.impact_table)
+    score_impact = _of_models(tables.score_impact_table)
+    model = _of_models(tables.model_table, "together")
+    summary = cached_property(lambda report: tables.summary_table(report._evidence))
+    cost = cached_property(lambda report: tables.cost_table(report._evidence))
 
     @classmethod
     def from_predictions(
@@ -205,8 +191,8 @@ class FairnessReport(Report):
     def _sentences(self) -> list[str]:
         """Return what decides the constraints, and what the models cost."""
         findings = self._evidence.findings[self._evidence.names[-1]]
-        decided = [text for finding in findings if (text := decided_by(finding))]
-        return decided + costs_in_words(self._evidence)
+        decided = [text for finding in findings if (text := tables.decided_by(finding))]
+        return decided + tables.costs_in_words(self._evidence)
 
     def _content(self) -> dict[str, Any]:
         evidence = self._evidence
@@ -236,8 +222,9 @@ def few_groups(evidence: Evidence, heads: Mapping[str, str]) -> Table:
 _FUNCTIONS = {
     function.__name__: function
     for function in (
-        costs_in_words, few_groups, meaning_of, tables.model_table, pictures.accuracy_plot,
-        pictures.frontier_plot, pictures.gap_plots, pictures.rate_plots, pictures.score_plot,
+        few_groups, tables.costs_in_words, tables.meaning_of, tables.model_table,
+        pictures.accuracy_plot, pictures.frontier_plot, pictures.gap_plots, pictures.rate_plots,
+        pictures.score_plot,
     )
 } | {"impact_in_words": partial(sentence, "impact")}  # fmt: skip
 """What templates call."""
@@ -374,7 +361,7 @@ def _report(
     """Return the report; the models of the path get X and the groups."""
     return FairnessReport(
         title=sentence("title", evidence),
-        verdict=verdict_of(evidence),
+        verdict=tables.verdict_of(evidence),
         frontier=frontier_of(evidence, path, X, sensitive_features),
         confidence=evidence.confidence,
         notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
