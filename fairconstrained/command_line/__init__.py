@@ -155,8 +155,6 @@ class Comparison:
             "command.txt.j2",
             comparison=self,
             file=Path(self.options.file).name,
-            train=train,
-            test=test,
             read_as=read_as,
             n_positive=sum(int((rows.y == train.positive).sum()) for rows in (train, test)),
             sizes=self.reports["training"].groups.xs("fair")["rows"].iloc[:-1],
@@ -164,7 +162,6 @@ class Comparison:
             tolerance=self._tolerance,
             constraint=constraint,
             scores_title=self._scores_title(constraint),
-            report=self.reports["test"],
         )
 
     def as_json(self) -> str:

@@ -64,19 +64,16 @@ def choose_groups(
     order = np.argsort(-values, kind="stable")  # nan last
     if len(order) <= limit:
         return Choice(order, np.empty(0, dtype=int))
-    measured = order[~np.isnan(values[order])]
-    highest, lowest, side = measured[:1], measured[-1:], max(1, 3 * limit // 8) - 1
+    measured, side = order[~np.isnan(values[order])], max(1, 3 * limit // 8)
     by_low, by_high = (
         measured[np.argsort(-(values if limits is None else limits)[measured], kind="stable")]
         for limits in (low, high)
     )
-    by_low, by_high = by_low[by_low != highest][:side], by_high[by_high != lowest]
-    by_high = by_high[len(by_high) - side :]
-    extremes = np.unique(np.concatenate([highest, by_low, by_high, lowest]))
-    rest = np.setdiff1d(order, extremes)
-    largest = rest[np.argsort(-np.asarray(sizes)[rest], kind="stable")]
-    chosen = np.concatenate([extremes, largest[: limit - len(extremes)]])
-    return Choice(order[np.isin(order, chosen)], order[~np.isin(order, chosen)])
+    highest = list(dict.fromkeys([*measured[:1], *by_low]))[:side]
+    lowest = list(dict.fromkeys([*measured[-1:], *by_high[::-1]]))[:side]
+    largest = np.argsort(-np.asarray(sizes), kind="stable")
+    inside = np.isin(order, list(dict.fromkeys([*highest, *lowest, *largest]))[:limit])
+    return Choice(order[inside], order[~inside])
 
 
 def shown_groups(

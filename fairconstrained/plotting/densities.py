@@ -214,6 +214,10 @@ class ScoreDensityDisplay(style.AxesDisplay):
         in_rows, n = len(self.densities) > _MOST_OVERLAID, len(self.densities)
         self._start(ax, (5.6, 1.3 + 0.42 * n if in_rows else 4.2))
         self.lines_, self.shades_ = {}, {}
+        names = [
+            f"{style.plain_text(name, 26 if in_rows else 40)} (n = {density.n_rows})"
+            for name, density in self.densities.items()
+        ]
         for k, (name, density) in enumerate(self.densities.items()):
             look = {"color": style.COLOURS[0]} if in_rows else style.line_style(k)
             base, heights = 0.0, density.heights
@@ -221,9 +225,8 @@ class ScoreDensityDisplay(style.AxesDisplay):
                 base, heights = n - 1.0 - k, 0.85 * heights / max(heights.max(), 1e-300)
             stairs = partial(self.ax_.stairs, base + heights, baseline=base)
             self.lines_[name] = stairs(
-                self.edges, linewidth=1.2 if in_rows else 1.8, zorder=3.0,
-                label=f"{style.plain_text(name)} (n = {density.n_rows})", **look,
-            )  # fmt: skip
+                self.edges, linewidth=1.2 if in_rows else 1.8, zorder=3.0, label=names[k], **look
+            )
             if density.inside is not None:
                 low, high = density.inside
                 self.shades_[name] = stairs(
@@ -238,10 +241,6 @@ class ScoreDensityDisplay(style.AxesDisplay):
         )
         self.ax_.set_xlabel(self.unit)
         if in_rows:
-            names = [
-                f"{style.plain_text(name, 26)} (n = {density.n_rows})"
-                for name, density in self.densities.items()
-            ]
             self.ax_.set_yticks(np.arange(n)[::-1], names)
             self.ax_.tick_params(axis="y", length=0.0)
             self.ax_.set_ylim(-0.05, n)

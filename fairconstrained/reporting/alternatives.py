@@ -29,17 +29,11 @@ from fairconstrained.reporting._search import (
 from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import check_confidence, resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
-from fairconstrained.utils.parameter_constraints import (
-    Count,
-    Jobs,
-    Splits,
-    Strength,
-    check_arguments,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,14 +165,14 @@ def find_alternatives(
     baseline: Classifier | None = None,
     criterion: str | Constraint | None = None,
     score: str | Callable[..., float] = "accuracy",
-    max_loss: Strength = 0.005,
-    n_kappas: Count = 7,
-    n_seeds: Count = 1,
-    cv: Splits = None,
+    max_loss: valid.Strength = 0.005,
+    n_kappas: valid.Count = 7,
+    n_seeds: valid.Count = 1,
+    cv: valid.Splits = None,
     confidence: float = 0.95,
     pos_label: object = None,
     random_state: RandomState = 0,
-    n_jobs: Jobs = None,
+    n_jobs: valid.Jobs = None,
 ) -> Alternatives:
     r"""Search for a model with a smaller gap at nearly the same score, and keep the record.
 
@@ -266,7 +260,7 @@ def find_alternatives(
     FairLogisticClassifier, 68% of the gap        0.77  0.19
     """
     counts: Any = {"n_kappas": n_kappas, "n_seeds": n_seeds, "cv": cv, "n_jobs": n_jobs}
-    check_arguments(find_alternatives, max_loss=max_loss, **counts)
+    valid.check_arguments(find_alternatives, max_loss=max_loss, **counts)
     both = with_strata(sensitive_features, control_features)
     check_same_rows(X=X, y=y, sensitive_features=both, sample_weight=sample_weight)
     rows = Rows(*indexable(X, column_or_1d(y), sample_weight, both))
