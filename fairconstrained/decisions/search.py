@@ -120,9 +120,12 @@ class DecisionTask:
     def _tighter(self, search: CandidateSearch) -> Iterator[Candidate]:
         """Yield fits on scores with smaller tolerances, each from the one before."""
         parts, last = self.problem.constraints, self.first
-        bounds = np.concatenate([part.gap_bounds(part.term.gap_bounds) for part in parts])
+        # ranks and thresholds have more outputs than gaps
+        bounds = [part.gap_bounds(part.term.gap_bounds).min(initial=np.inf) for part in parts]
         for share in _TIGHTER:
-            problem = self.problem.shifted((1.0 - share) * bounds)
+            each = zip(parts, bounds, strict=True)
+            shifted = [part.shifted((1.0 - share) * bound) for part, bound in each]
+            problem = self.problem.with_constraints(shifted)
             solver = default_solver(problem)
             last = solver.minimize(problem, warm=last, max_data_passes=_PASSES_OF_TIGHTER)
             yield search.evaluate(last.w)

@@ -59,7 +59,8 @@ def whitening(problem: Problem, w: Array) -> Array | None:
     if loss.batchable:
         loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))
     curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
-    curvature /= np.trace(curvature) / n
+    # certain predictions have no curvature
+    curvature /= max(float(np.trace(curvature)) / n, _LEAST_SPREAD)
     curvature.flat[:: n + 1] += _RIDGE
     return np.asarray(block_diag(cholesky(curvature), np.eye(problem.n_variables - n)))
 

@@ -265,3 +265,12 @@ def test_fits_with_smaller_tolerances_lead_on_where_rounds_end_far_below_a_model
     clf = fc.FairLogisticClassifier("equalized_odds", kappa=0.06, enforce="decision")
     clf = quietly(clf.fit, x, y, sensitive_features=groups)
     assert clf.decision_gap_ <= 0.06 and clf.score(x, y) > 0.75
+
+
+@pytest.mark.parametrize("ranks", [(0.05, 0.3), (0.7, 1.0)])
+def test_fits_with_smaller_tolerances_have_constraints_with_fewer_gaps_than_outputs(ranks):
+    X, y, groups = fc.make_biased_classification(150, 3, gap=0.5, random_state=0)
+    both = [constraints.PartialDemographicParity(ranks=ranks), "predictive_equality"]
+    clf = fc.FairLogisticClassifier(both, kappa=0.02, enforce="decision", alpha=0.01)
+    clf = quietly(clf.fit, X, y, sensitive_features=groups)
+    assert clf.bound_met_ and clf.decision_search_.violation == 0.0
