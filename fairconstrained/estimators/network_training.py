@@ -234,7 +234,7 @@ def with_fitted_last_layer(
         if last is None:
             continue
         linear, _, lift = last
-        again = refit(linear, Start(linear.start()), tol)
+        again = refit(linear, None, tol)
         passes += again.data_passes
         after = problem.at(lift(again.w))
         measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
@@ -254,7 +254,7 @@ def with_fitted_last_layer(
     return replace(best[0], data_passes=passes), best[1]
 
 
-def refit(linear: Problem, start: Start, tol: float) -> Result:
+def refit(linear: Problem, start: Start | None, tol: float) -> Result:
     """Return the solution of the problem of a last layer, with all that `best_of` tries."""
     options = SimpleNamespace(solver="auto", max_iter=None, random_state=None)
     solver = default_solver(linear).with_options(tol=tol)
