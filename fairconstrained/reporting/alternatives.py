@@ -126,7 +126,8 @@ class Alternatives(Report):
         from fairconstrained.plotting import FairnessPathDisplay
 
         table, line, places = self.candidates, self.frontier, ["gap", "score"]
-        others = table.drop(line.index).groupby("estimator", sort=False)
+        apart = {*line.index, self.baseline, self.recommended}
+        others = table.drop(list(apart)).groupby("estimator", sort=False)
         points = {str(name): part[places].to_numpy() for name, part in others}
         names: Any = {"gap_name": f"gap of {self.criterion}", "accuracy_name": self.score}
         display = FairnessPathDisplay(line["gap"], line["score"], points=points, **names)

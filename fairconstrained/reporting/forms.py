@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.metrics.impact import FOUR_FIFTHS
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.utils.arguments import check_option
 from fairconstrained.utils.arrays import at_most
@@ -20,11 +21,24 @@ from fairconstrained.utils.execution import whole_file
 from fairconstrained.utils.meta_estimators import final_estimator
 
 
-def number(value: Any) -> str:
-    """Return a number as text, "-" for nan; whole numbers and other values as they are."""
+def distinct(value: float, others: Sequence[float], formats: Sequence[str]) -> str:
+    """Return a number in the first format that tells it from others, else in the last."""
+    apart = [other for other in others if abs(value - other) > 1e-9]  # nan is no other value
+    return next(
+        (text for form in formats if (text := form % value) not in {form % each for each in apart}),
+        formats[-1] % value,
+    )
+
+
+def number(value: Any, *others: float) -> str:
+    """Return a number as text, "-" for nan; whole numbers and other values as they are.
+
+    It has three decimals, or enough to tell a small one from 0, a share from 1, and from others.
+    """
     if not isinstance(value, float):
         return str(value)
-    return "-" if pd.isna(value) else f"{value:.3f}"
+    formats = ["%.3f", "%.4f", "%.5f", "%.1g"]
+    return "-" if pd.isna(value) else distinct(value, [0.0, -0.0, 1.0, *others], formats)
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,9 @@ class Table:
             if heads is not None and f"{name}_low" in table:
                 ends = zip(cells, table[f"{name}_low"], table[f"{name}_high"], strict=True)
                 cells = [
-                    text if text == "-" or pd.isna(low) else f"{text} [{low:.3f}, {high:.3f}]"
+                    text
+                    if text == "-" or pd.isna(low)
+                    else f"{text} [{number(low)}, {number(high)}]"
                     for text, low, high in ends
                 ]
             columns.append(cells)
@@ -120,11 +136,16 @@ def parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def with_p_values(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose p-values do not seem to be zero, with whole numbers of selections."""
-    texts = table["p_value"].map(number).replace("0.000", "<0.001")
+    """Return impact ratios with whole numbers of selections, and as text where digits matter.
+
+    P-values do not seem to be zero, nor ratios below four fifths to be four fifths.
+    """
+    ratios = [number(ratio, FOUR_FIFTHS[0] / FOUR_FIFTHS[1]) for ratio in table["ratio"]]
+    texts = ["-" if pd.isna(p) else f"{p:.3f}" for p in table["p_value"]]
+    texts = ["<0.001" if text == "0.000" else text for text in texts]
     missing = table[["to_four_fifths", "to_parity"]]
     whole = missing.astype("Int64").astype(object).where(missing.notna(), np.nan)
-    return table.assign(p_value=texts, **whole)
+    return table.assign(ratio=ratios, p_value=texts, **whole)
 
 
 def with_change(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,15 +156,6 @@ def with_change(table: pd.DataFrame) -> pd.DataFrame:
 
 def _is_number(cell: str) -> bool:
     return cell == "-" or cell.lstrip("+-<")[:1].isdigit()
-
-
-def distinct(value: float, others: Sequence[float], formats: Sequence[str]) -> str:
-    """Return a number in the first format that tells it from others, else in the last."""
-    apart = [other for other in others if abs(value - other) > 1e-9]  # nan is no other value
-    return next(
-        (text for form in formats if (text := form % value) not in {form % each for each in apart}),
-        formats[-1] % value,
-    )
 
 
 def figure(value: float, *others: float) -> str:

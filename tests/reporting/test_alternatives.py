@@ -101,6 +101,8 @@ def test_a_baseline_of_this_library_is_fitted_as_it_is():
     record = fc.find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
     assert record.candidates.index[-1] == record.baseline == "baseline"
     assert record.candidates["gap"].iloc[-1] < record.candidates["gap"].iloc[0]
+    *_, baseline, recommended, _ = record.plot().ax_.lines
+    assert baseline.get_marker() != recommended.get_marker()
 
 
 def test_no_change_is_recommended_where_none_has_a_smaller_gap():

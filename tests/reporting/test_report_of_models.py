@@ -74,6 +74,7 @@ def test_several_constraints_have_a_sentence_each(models):
     stored = {"sensitive_features": np.arange(60000) < 30000, "constraint": fc.DisparateImpact(0.8)}
     nearly = fc.FairnessReport.from_predictions(None, np.arange(60000) > 6000, **stored)
     assert "is 0.79997 times the highest, at least 0.8 required" in nearly.verdict.sentence
+    assert "0.79997 [0.795, 0.805]  below four fifths" in str(nearly)
 
 
 def test_cost_is_the_difference_on_the_same_rows(models):
