@@ -225,12 +225,8 @@ class Calibrated(GroupedRows):
 
         def columns(part: Calibrated) -> dict[str, Array]:
             observed, predicted = part.means(part.labels)[0], part.means(part.values)[0]
-            shares = {"observed": observed, "predicted": predicted}
-            return {
-                "rows": part.counts(),
-                **shares,
-                **part._interval(confidence).named("calibration"),
-            }
+            shares = {"rows": part.counts(), "observed": observed, "predicted": predicted}
+            return shares | part._interval(confidence).named("calibration")
 
         return self.table(columns)
 

@@ -233,17 +233,14 @@ def query_pairwise_errors(
         y_true, y_pred, query, pos_label, sensitive_features=sensitive_features
     )
     groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
-    wrong = _wrong(scores, first, second)
-    n, m = len(groups), len(queries)
+    n, size = len(groups), len(queries) * len(groups) ** 2
     cell = (queries.codes[first] * n + groups.codes[first]) * n + groups.codes[second]
-    counts = np.bincount(cell, minlength=m * n * n)
-    sums = np.bincount(cell, wrong, minlength=m * n * n)
-    means = np.divide(sums, counts, out=np.full(m * n * n, np.nan), where=counts > 0)
-    return pd.DataFrame(
-        means.reshape(m, n * n),
-        index=pd.Index(queries.names, name="query"),
-        columns=_columns(groups),
-    )
+    counts = np.bincount(cell, minlength=size)
+    sums = np.bincount(cell, _wrong(scores, first, second), minlength=size)
+    means = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+    columns = pd.MultiIndex.from_product([groups.labels] * 2, names=["positive", "negative"])
+    index = pd.Index(queries.names, name="query")
+    return pd.DataFrame(means.reshape(-1, n * n), index=index, columns=columns)
 
 
 def query_parity_difference(
@@ -310,10 +307,6 @@ def query_gaps(errors: pd.DataFrame) -> Array:
     upper = difference[:, *np.triu_indices(n, 1)]
     known = ~np.isnan(upper).all(axis=1)
     return np.asarray(np.nanmax(upper[known], axis=1)) if known.any() else np.zeros(0)
-
-
-def _columns(groups: Groups) -> pd.MultiIndex:
-    return pd.MultiIndex.from_product([groups.labels] * 2, names=["positive", "negative"])
 
 
 def _wrong(scores: Array, first: Array, second: Array) -> Array:

@@ -81,12 +81,10 @@ class Predictions(GroupedRows):
         """Return counts and rates: a row for each group, and one for all rows."""
 
         def columns(part: Predictions) -> dict[str, Array]:
-            labels = {} if part.labels is None else {"positive_labels": part.counts(part.labels)}
-            counts = {
-                "rows": part.counts(),
-                **labels,
-                "positive_decisions": part.counts(part.values),
-            }
+            counts = {"rows": part.counts()}
+            if part.labels is not None:
+                counts["positive_labels"] = part.counts(part.labels)
+            counts["positive_decisions"] = part.counts(part.values)
             for name in part._measurable(names):
                 counts |= clopper_pearson(*part.cells(name), confidence).named(name)
             return counts
