@@ -28,6 +28,9 @@ from fairconstrained.utils.arrays import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
+# Of a constraint, in accuracy for a unit of its gap. Exact rates of few rows jump, and multipliers
+# that follow them without a limit lead away from the bound.
+_MOST_PRICE = 2.0
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
 _MANY_STEPS, _MANY_TRIALS = 20, 40
@@ -73,8 +76,9 @@ class SmoothRounds:
     constraints near the bound, on the augmented Lagrangian, plus a price for the distance from the
     first model, :math:`10\, d / n` times its square in d whitened variables. Smooth constraints are
     shifted to those on decisions before every round, and multipliers follow the constraints on
-    decisions. With constraints on rankings multipliers follow the shifted constraints, and the loss
-    is added to the share of errors instead of the price: scores may have to move far.
+    decisions, up to a limit (Birgin and Martinez 2014, algorithm 4.1). With constraints on rankings
+    multipliers follow the shifted constraints, and the loss is added to the share of errors instead
+    of the price: scores may have to move far.
 
     `search` has the constraints on decisions. The widths shrink in `n_rounds` rounds. `anchor`,
     times variables over rows, is what it costs to move the scores by their spread.
@@ -138,7 +142,7 @@ class SmoothRounds:
         if not self.search.counted:  # the smooth ones tell less about those on decisions
             at = problem.at(self.last.w).with_scores(self.last.scores)
             strict = (at.constraints + shift)[len(self.objective) :]
-        self.multipliers = np.maximum(self.multipliers + self.penalty * strict, 0.0)
+        self.multipliers = np.clip(self.multipliers + self.penalty * strict, 0.0, _MOST_PRICE)
         self.penalty *= _GROWTH
         self.n_done += 1
         return self.last
