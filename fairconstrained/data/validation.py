@@ -90,7 +90,6 @@ class TrainingData:
         self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
     ) -> TrainingData:
         """Return the rows of a constraint, perhaps without labels, by the names of arguments."""
-        check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
         rows = self._other_rows(X, y, groups, of_X, of_y, of_groups)
         without: dict[str, Any] = dict.fromkeys(("constraint_data", "query", "counts", "squares"))
         return replace(rows, sample_weight=np.ones(len(rows.y)), **without).spread()
@@ -99,8 +98,16 @@ class TrainingData:
         self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
     ) -> TrainingData:
         """Return rows with the features, labels (0 without any) and groups of other rows."""
-        features, encoded_groups = self.others(X, groups, of_groups, of_X, probable=True)
+        if self.estimator is None:
+            raise ValueError("these training data were not made by an estimator's fit.")
+        check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
+        columns = SensitiveColumns.of(self.estimator)
+        features = columns.features(self.estimator, X, reset=False, name=of_X)
         labels = np.zeros(features.shape[0])
+        names = () if self.groups is None else self.groups.column_names
+        options: Any = {"name": of_groups, "rows": of_X, "probable": True}
+        encoded_groups = groups_of(self.estimator, X, groups, len(labels), names, **options)
+        features = features if self.expand is None else self.expand(features, X)
         if y is not None:
             given = check_labels(of_y, y, len(labels), rows=of_X)
             unknown = np.setdiff1d(given, self.classes)
@@ -238,22 +245,6 @@ class TrainingData:
         """Return some rows, in the order of their positions."""
         positions = rows if self.positions is None else self.positions[rows]
         return replace(self, **some_of(self, _BY_ROW, rows), positions=positions)
-
-    def others(
-        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X", **options: Any
-    ) -> tuple[Any, Groups | None]:
-        """Return rows that are not the training rows as the model sees them, and their groups."""
-        if self.estimator is None:
-            raise ValueError("these training data were not made by an estimator's fit.")
-        arguments: dict[str, Any] = {rows: X, name: groups}
-        check_same_rows(**arguments)
-        columns = SensitiveColumns.of(self.estimator)
-        features = columns.features(self.estimator, X, reset=False, name=rows)
-        names = () if self.groups is None else self.groups.column_names
-        n_rows = features.shape[0]
-        options |= {"name": name, "rows": rows}
-        encoded = groups_of(self.estimator, X, groups, n_rows, names, **options)
-        return (features if self.expand is None else self.expand(features, X)), encoded
 
     def validation_rows(
         self,

@@ -142,7 +142,6 @@ def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int
 class Finding:
     """A constraint on given rows, for one model."""
 
-    name: str  # in tables
     constraint: Constraint
     tolerance: float = np.nan  # the largest gap allowed
     # the gaps of the surrogate and of the predictions; nan if they cannot be measured
@@ -154,6 +153,7 @@ class Finding:
     worst: str = ""  # the groups with the largest gap; "all equal" if there is no gap
     note: str = ""  # the reason why values are missing, if any
     deciding: dict[str, Any] | None = None  # see `deciding_cells`
+    name: str = ""  # in tables
     trained: bool = False  # whether the model was trained with it
     minimized: bool = False  # whether the model minimizes the gap and has no bound
     of_class: str = ""  # of several classes the one with the largest gap less its bound
@@ -210,12 +210,7 @@ def minimizes_gap(model: object) -> bool:
 
 
 def assess(
-    name: str,
-    constraint: Constraint,
-    rows: AssessedRows,
-    confidence: float,
-    *,
-    scores_known: bool = True,
+    constraint: Constraint, rows: AssessedRows, confidence: float, *, scores_known: bool = True
 ) -> Finding:
     """Return the gaps of a constraint on given rows.
 
@@ -231,26 +226,25 @@ def assess(
     except ValueError as error:  # for instance, a group that the constraint names has no rows here
         note = str(error)
     if not parts:
-        return Finding(name, constraint, note=note)
+        return Finding(constraint, note=note)
     tolerance, on_scores, on_predictions, worst = _gaps(rows, parts, scores_known)
+    deciding = None
     if np.isnan(on_predictions):
         groups = max(len(np.unique(part.codes[part.known])) for part in rows.groups.separate)
         note = " ".join(empty).removesuffix(".")
         if groups < 2:
             note = "these rows are of a single group" if groups else "no row has a group"
-    gap, low, high = map(float, interval_of(constraint, rows, confidence))
-    deciding = None
-    if not np.isnan(on_predictions):
+    else:
         deciding = deciding_cells(constraint, tolerance, rows.predictions())
+    gap, low, high = map(float, interval_of(constraint, rows, confidence))
     if deciding is not None and rows.groups.errors is not None:  # terms know no corrections
         ends = [deciding[end] for end in ("highest", "lowest")]
         worst = " - ".join(f"{RATES[each.kind].title}({each.group})" for each in ends)
         on_predictions = gap
     if constraint.rates_compared and at_most(on_predictions, 0.0):
         worst = ALL_EQUAL
-    return Finding(
-        name, constraint, tolerance, on_scores, on_predictions, low, high, worst, note, deciding
-    )
+    gaps = tolerance, on_scores, on_predictions
+    return Finding(constraint, *gaps, low, high, worst, note, deciding)
 
 
 def _gaps(

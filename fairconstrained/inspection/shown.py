@@ -45,26 +45,21 @@ class Choice:
 
 
 def choose_groups(
-    values: Array,
-    sizes: Array,
-    limit: int = MOST_GROUPS,
-    *,
-    low: Array | None = None,
-    high: Array | None = None,
+    values: Array, sizes: Array, *, low: Array | None = None, high: Array | None = None
 ) -> Choice:
     """Choose the groups to show: all, or the extremes and the largest of the other groups.
 
-    Beyond `limit` groups these are the groups with the highest and with the lowest value, of shape
-    (n_groups,), where nan sorts last and is never an extreme; with confidence limits, further
+    Of more than `MOST_GROUPS` these are the groups with the highest and with the lowest value, of
+    shape (n_groups,), where nan sorts last and is never an extreme; with confidence limits, further
     groups that are most certainly high (by their lower limits) or low (by their upper limits), else
     those with the next values; and the largest of the others. The extremes on each side are three
-    eighths of `limit`.
+    eighths of that number.
     """
     values = np.asarray(values, dtype=float)
     order = np.argsort(-values, kind="stable")  # nan last
-    if len(order) <= limit:
+    if len(order) <= MOST_GROUPS:
         return Choice(order, np.empty(0, dtype=int))
-    measured, side = order[~np.isnan(values[order])], max(1, 3 * limit // 8)
+    measured, side = order[~np.isnan(values[order])], 3 * MOST_GROUPS // 8
     by_low, by_high = (
         measured[np.argsort(-(values if limits is None else limits)[measured], kind="stable")]
         for limits in (low, high)
@@ -72,7 +67,7 @@ def choose_groups(
     highest = list(dict.fromkeys([*measured[:1], *by_low]))[:side]
     lowest = list(dict.fromkeys([*measured[-1:], *by_high[::-1]]))[:side]
     largest = np.argsort(-np.asarray(sizes), kind="stable")
-    inside = np.isin(order, list(dict.fromkeys([*highest, *lowest, *largest]))[:limit])
+    inside = np.isin(order, list(dict.fromkeys([*highest, *lowest, *largest]))[:MOST_GROUPS])
     return Choice(order[inside], order[~inside])
 
 

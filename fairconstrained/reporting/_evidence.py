@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,8 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.arrays import Array, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator, last_step, provenance
 
-NamedConstraints = list[tuple[str, Constraint]]
+Asked = tuple[list[tuple[str, Constraint]], bool]
+"""Constraints by name, and whether the model was trained with them."""
 Constraints = str | Constraint | Sequence[str | Constraint] | None
 
 
@@ -77,15 +78,10 @@ class Evidence:
         return replace(cls._of_class(rows, compared, asked), proxies=columns)
 
     @classmethod
-    def _of_class(
-        cls,
-        rows: Collected,
-        compared: ComparedRows,
-        asked: Mapping[str, tuple[NamedConstraints, bool]],
-    ) -> Evidence:
+    def _of_class(cls, rows: Collected, compared: ComparedRows, asked: dict[str, Asked]) -> Self:
         """Return the evidence for the positive class of rows."""
         findings = {
-            name: _findings(rows, output, *asked[name], compared.confidence)
+            name: _findings(rows, output, asked[name], compared.confidence)
             for name, output in rows.outputs.items()
         }
         return cls(rows, findings, compared)
@@ -137,7 +133,7 @@ class Evidence:
         constraint = DemographicParity(0.0) if reference is None else reference.constraint
         rows = [part.rows for part in self.classes.values()]
         assessed = [part.assessed(output.of_class(part.positive)) for part in rows]
-        gaps = [assess("", constraint, part, self.confidence).on_predictions for part in assessed]
+        gaps = [assess(constraint, part, self.confidence).on_predictions for part in assessed]
         return float(max(gaps))
 
     def origin(self, X: MatrixLike | None) -> dict[str, str]:
@@ -192,10 +188,8 @@ def frontier_of(
     return pd.DataFrame(lines, columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
 
 
-def _asked(
-    models: Mapping[str, Any], constraint: Constraints
-) -> dict[str, tuple[NamedConstraints, bool]]:
-    """Return the constraints of every model, and whether it was trained with them."""
+def _asked(models: Mapping[str, Any], constraint: Constraints) -> dict[str, Asked]:
+    """Return the constraints of every model."""
     if constraint is not None:
         defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
         given = named(resolve_constraints(constraint, **defaults))
@@ -206,13 +200,10 @@ def _asked(
 
 
 def _findings(
-    collected: Collected,
-    output: Outputs,
-    constraints: NamedConstraints,
-    trained: bool,
-    confidence: float,
+    collected: Collected, output: Outputs, asked: Asked, confidence: float
 ) -> list[Finding]:
     """Return the constraints measured for one model."""
+    constraints, trained = asked
     rows, last = collected.assessed(output), final_estimator(output.model)
     label, others = str(collected.positive), [*collected.classes]
     others.remove(collected.positive)
@@ -226,8 +217,8 @@ def _findings(
                 f"and {name} is another one. Pass y."
             )
         scores = hasattr(last, "result_")
-        finding = assess(name, constraint.naming(names), rows, confidence, scores_known=scores)
-        findings.append(replace(finding, trained=trained, minimized=minimized))
+        finding = assess(constraint.naming(names), rows, confidence, scores_known=scores)
+        findings.append(replace(finding, name=name, trained=trained, minimized=minimized))
     return findings
 
 

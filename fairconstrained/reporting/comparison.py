@@ -134,7 +134,7 @@ def compared(
     table = {name: _row(rows, name, first, confidence) for name in names}
     for each in resolve_constraints(constraint):
         for name, row in table.items():
-            gap = assess("", each, rows.assessed(rows.outputs[name]), confidence)
+            gap = assess(each, rows.assessed(rows.outputs[name]), confidence)
             row |= {"gap": gap.on_predictions, "gap_low": gap.low, "gap_high": gap.high}
     return pd.DataFrame.from_dict(table, orient="index", dtype=float).rename_axis("model")
 

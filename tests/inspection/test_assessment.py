@@ -40,7 +40,7 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
     constraint, some = bound(name), rows()
     assert constraint.rates_compared == COMPARED.get(name, ())
     assert set(constraint.rates_compared) <= set(RATES)
-    found = assess(name, constraint, some, 0.95)
+    found = assess(constraint, some, 0.95)
     if not constraint.rates_compared:
         assert np.isnan(found.low) and np.isnan(found.high)
         return
@@ -64,7 +64,7 @@ TOLERANCES = [
 
 @pytest.mark.parametrize(("constraint", "tolerance"), TOLERANCES)
 def test_tolerance(constraint, tolerance):
-    assert assess("it", constraint, rows(), 0.95).tolerance == pytest.approx(tolerance)
+    assert assess(constraint, rows(), 0.95).tolerance == pytest.approx(tolerance)
 
 
 NOT_MEASURED = [
@@ -81,7 +81,7 @@ NOT_MEASURED = [
 def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
     assert why in constraint.bound_to_training_rows
     assert bool(constraint.bound_to_training_rows) == bool(why)
-    found = assess("it", constraint, rows(), 0.95)
+    found = assess(constraint, rows(), 0.95)
     assert np.isnan(found.on_predictions) == bool(why)
     assert found.state == "not measured" or not why
 
