@@ -176,55 +176,47 @@ class AtomTable:
     table: pd.DataFrame  # one row per atom
     positions: list[Array]  # for every partition the positions of its own atoms
     labels: pd.Series  # the labels of all rows, also of those of weight zero, which are in no atom
+    titles: Sequence[list[Any]]  # of the columns of groups, and of strata
 
     @classmethod
-    def merged(cls, totals: Sequence[_rows.Totals]) -> Self:
+    def merged(cls, totals: Sequence[_rows.Totals], *titles: list[Any]) -> Self:
         """Return the table of all partitions; its order does not depend on the partitions."""
-        table, codes = _rows.distinct_rows(
-            pd.concat([each.table for each in totals], ignore_index=True)
-        )
+        every = pd.concat([each.table for each in totals], ignore_index=True)
+        table, codes = _rows.distinct_rows(every)
         ends = np.cumsum([len(each.table) for each in totals])[:-1]
         codes = codes.astype(np.min_scalar_type(max(len(table) - 1, 0)))
-        return cls(table, np.split(codes, ends), pd.concat([each.labels for each in totals]))
+        labels = pd.concat([each.labels for each in totals])
+        return cls(table, np.split(codes, ends), labels, titles)
 
     def added(self, totals: Sequence[_rows.Totals]) -> pd.DataFrame:
         """Return the sums over all partitions, with a row for each atom."""
         sums = pd.concat([each.sums for each in totals])
         return sums.groupby(np.concatenate(self.positions)).sum()
 
-    def groups(
-        self, estimator: Any, titles: tuple[list[Any], list[Any]], counts: Array
-    ) -> Groups | None:
-        """Return the groups of the atoms, whose numbers of rows are counts, or None.
-
-        `titles` are those of the columns of groups and of strata.
-        """
-        columns = [name for name in self.table.columns if name != _rows.LABEL]
-        if not columns:
+    def groups(self, estimator: Any, counts: Array) -> Groups | None:
+        """Return the groups of the atoms, whose numbers of rows are counts, or None."""
+        values = self.table.drop(columns=_rows.LABEL)
+        if not values.shape[1]:
             return None
-        values = self.table[columns]
         if estimator.groups_missing == "raise":
             missing = values.isna().any(axis=1).to_numpy()
             if missing.any():
                 n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
-        frame = values.infer_objects()
-        frame.columns = pd.Index([*titles[0], *titles[1]], tupleize_cols=False)
-        n = len(titles[0])
+        titles, of_strata = self.titles
+        frame = values.infer_objects().set_axis(
+            pd.Index([*titles, *of_strata], tupleize_cols=False), axis=1
+        )
+        n = len(titles)
         groups = frame.iloc[:, :n] if n > 1 else frame.iloc[:, 0]
         return Groups.encode(
-            with_strata(groups, frame.iloc[:, n:] if titles[1] else None),
+            with_strata(groups, frame.iloc[:, n:] if of_strata else None),
             combine=estimator.combine,
             missing=estimator.groups_missing,
         )
 
 
-def atom_data(
-    estimator: Any,
-    table: AtomTable,
-    totals: Sequence[_rows.Totals],
-    titles: tuple[list[Any], list[Any]],
-) -> TrainingData:
+def atom_data(estimator: Any, table: AtomTable, totals: Sequence[_rows.Totals]) -> TrainingData:
     """Return training data with one row per atom, without features."""
     if not any(each.moments for each in totals):
         raise ValueError(_rows.NO_ROWS)
@@ -237,7 +229,7 @@ def atom_data(
         AtomRows(np.arange(len(y))),
         y,
         classes,
-        table.groups(estimator, titles, counts),
+        table.groups(estimator, counts),
         weight,
         counts=counts,
         squares=sums["squares"].to_numpy(),

@@ -209,7 +209,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
         rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features))
-        folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
+        folds = folds_of(self, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
         runs = execution.workers(self.n_jobs, _num_samples(X), return_as="generator")(

@@ -13,23 +13,19 @@ from sklearn.utils import _safe_indexing
 
 from fairconstrained.exceptions import warn
 from fairconstrained.utils.arguments import is_number
-from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import FitTasks, Passed, splits_of
 from fairconstrained.utils.parameter_constraints import Strength, Text, checked
 
 
 def folds_of(
-    cv: Any,
-    random_state: RandomState,
-    X: MatrixLike,
-    y: ArrayLike,
-    weight: Array | None,
-    params: Mapping[str, Any],
+    search: Any, X: MatrixLike, y: ArrayLike, weight: Array | None, params: Mapping[str, Any]
 ) -> list[tuple[Array, Array]]:
-    """Return the rows to train on and the rows to measure on, for every fold.
+    """Return the rows to train on and the rows to measure on, for every fold of a search.
 
     All rows of weight zero are among those to train on: the classes are those of all labels.
     """
+    cv, random_state = search.cv, search.random_state
     stratified = cv is None or is_number(cv, int)
     if stratified and random_state is not None:
         cv = StratifiedKFold(cv or 5, shuffle=True, random_state=random_state)
