@@ -110,9 +110,11 @@ class ModelPass:
         if slopes is None:
             weights = as_array(weights)
             used = np.flatnonzero(weights.any(axis=0))
-            table, weights = np.eye(weights.shape[1])[used], weights[:, used]
-            if len(used) >= len(weights):  # no fewer than the outputs
-                table, weights = weights @ table, np.eye(len(weights))
+            if len(used) < len(weights):  # fewer than the outputs
+                table = np.equal.outer(used, np.arange(weights.shape[1])).astype(float)
+                weights = weights[:, used]
+            else:
+                table, weights = weights, np.eye(len(weights))
             rows, (on_own,) = self.pull([(of, table)])
             slopes = rows, on_own
         on_own = weights @ slopes[1] if of.term.n_auxiliary else np.zeros((len(outputs), 0))
