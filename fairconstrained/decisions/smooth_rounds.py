@@ -23,7 +23,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.terms.threshold_rates import ClippedRates, ThresholdRates
+from fairconstrained.terms.threshold_rates import FunctionOfRates, ThresholdRates
 from fairconstrained.utils.arrays import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
@@ -260,7 +260,7 @@ def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass) and term.zero_one().counts_predictions:
         return replace(term, sharpness=factor * term.sharpness)
-    if not isinstance(term, CellMeans | ThresholdRates | ClippedRates):
+    if not isinstance(term, CellMeans | ThresholdRates | FunctionOfRates):
         return term
     steep = term.function.steeper(factor) if isinstance(term.function, Surrogate) else term.function
     return replace(term, function=steep)

@@ -267,6 +267,14 @@ def test_fits_with_smaller_tolerances_lead_on_where_rounds_end_far_below_a_model
     assert clf.decision_gap_ <= 0.06 and clf.score(x, y) > 0.75
 
 
+def test_sigmoids_narrow_in_place_of_decisions_where_precisions_are_compared():
+    """Rounds with sigmoids as wide as those of scores ended at 0.768."""
+    X, y, groups = fc.make_biased_classification(1200, 6, gap=0.3, random_state=2)
+    clf = fc.FairLogisticClassifier("predictive_parity", kappa=0.03, enforce="decision")
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.decision_gap_ <= 0.03 and clf.score(X, y) > 0.78
+
+
 @pytest.mark.parametrize("ranks", [(0.05, 0.3), (0.7, 1.0)])
 def test_fits_with_smaller_tolerances_have_constraints_with_fewer_gaps_than_outputs(ranks):
     X, y, groups = fc.make_biased_classification(150, 3, gap=0.5, random_state=0)
