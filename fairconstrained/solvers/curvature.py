@@ -91,7 +91,9 @@ class ExactHessian(Curvature):
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
         active = multipliers.of_constraints(model.near) > 0.0
-        self._rows, self._values = model.rows[active], model.at.values(model.near[active])
+        # steps bring active constraints to the level, where the term must be zero
+        self._rows = model.rows[active]
+        self._values = model.at.values(model.near[active]) - model.level
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
         nearby, self._nearby, self._factor = self._nearby, None, None  # of Cholesky
         self.matrix = self.matrix_at(model.at, multipliers) if nearby is None else nearby

@@ -135,8 +135,8 @@ def largest_first(values: Array, most: int) -> Array:
     """Return where the largest values are, in falling order, of equal ones the first ones first."""
     if len(values) <= most:
         return np.argsort(-values, kind="stable")
-    some = np.sort(np.argpartition(-values, most - 1)[:most])
-    return some[np.argsort(-values[some], kind="stable")]
+    some = np.flatnonzero(-values <= np.partition(-values, most - 1)[most - 1])
+    return some[np.argsort(-values[some], kind="stable")][:most]
 
 
 def ranges(starts: Array, ends: Array) -> Array:
