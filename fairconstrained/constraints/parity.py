@@ -12,7 +12,6 @@ from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import Ratios
@@ -267,7 +266,6 @@ class Precisions(FunctionOfRates):
     group sets no gap.
     """
 
-    function: ScalarFunction
     # h; the last row is that of all rows, and every second cell has positive labels,
     # (n_numbers, n_cells)
     shares: SparseMatrix

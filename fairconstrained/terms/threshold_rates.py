@@ -212,8 +212,11 @@ _BEYOND = 1e-3  # the largest distance from the range of rates that count as bey
 _FAR, _STEP = 10.0, 0.02  # of the scores among which those with rates at an end are looked for
 
 
+@dataclass(frozen=True, eq=False)
 class FunctionOfRates(OnCells, FunctionAverages):
     """Affine functions of numbers that depend on the rates of the cells, but not linearly."""
+
+    function: ScalarFunction
 
     shardable = factored = of_rates = True
 
@@ -251,7 +254,6 @@ class ClippedRates(FunctionOfRates):
     \alpha + \max\{r^+ - \alpha, r^-\} - \max\{r^+ - \beta, r^-\}` (IDCA, appendix B.3).
     """
 
-    function: ScalarFunction
     ends: tuple[float, float]
     width: float = 0.0
 
