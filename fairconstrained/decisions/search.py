@@ -120,7 +120,7 @@ class DecisionTask:
     def _tighter(self, search: CandidateSearch) -> Iterator[Candidate]:
         """Yield fits on scores with smaller tolerances, each from the one before."""
         parts, last = self.problem.constraints, self.first
-        # ranks and thresholds have more outputs than gaps
+        # One bound for all outputs of a constraint: partial parity has more outputs than gaps.
         bounds = [part.gap_bounds(part.term.gap_bounds).min(initial=np.inf) for part in parts]
         for share in _TIGHTER:
             each = zip(parts, bounds, strict=True)

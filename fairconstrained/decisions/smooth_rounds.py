@@ -23,13 +23,13 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
-from fairconstrained.terms.threshold_rates import FunctionOfRates, ThresholdRates
 from fairconstrained.utils.arrays import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
-# Of a constraint, in accuracy for a unit of its gap. Exact rates of few rows jump, and multipliers
-# that follow them without a limit lead away from the bound.
+# The largest multiplier: the accuracy that a unit of a gap may cost. A rate of few rows jumps when
+# one decision changes. Without a limit multipliers grow with such jumps, and rounds end far from
+# the bound.
 _MOST_PRICE = 2.0
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
@@ -41,7 +41,7 @@ ANCHOR = 20.0  # times variables over rows: what it costs to move scores by thei
 _RIDGE = 1e-3  # of the mean curvature
 _MOST_CURVED = 300  # variables for which the curvature is a matrix
 _ROWS_OF_CURVATURE = 10_000
-_LEAST_SPREAD = 1e-12
+_LEAST = 1e-12  # of spreads and curvatures: certain or equal predictions have none
 
 _RATE = 0.2  # widths of density estimates fall with this power of the number of rows
 _STEEPER = 4.0  # the factor for surrogates of rankings
@@ -62,8 +62,7 @@ def whitening(problem: Problem, w: Array) -> Array | None:
     if loss.batchable:
         loss = loss.batch(np.arange(0, model.n_rows, -(-model.n_rows // _ROWS_OF_CURVATURE)))
     curvature = loss.at(w[:n]).hessian(np.zeros(0)) * sizes[:n] * sizes[:n, None]
-    # certain predictions have no curvature
-    curvature /= max(float(np.trace(curvature)) / n, _LEAST_SPREAD)
+    curvature /= max(float(np.trace(curvature)) / n, _LEAST)
     curvature.flat[:: n + 1] += _RIDGE
     return np.asarray(block_diag(cholesky(curvature), np.eye(problem.n_variables - n)))
 
@@ -75,10 +74,10 @@ class SmoothRounds:
     widths h that shrink from round to round. A round is some steps of L-BFGS, in the metric of the
     constraints near the bound, on the augmented Lagrangian, plus a price for the distance from the
     first model, :math:`10\, d / n` times its square in d whitened variables. Smooth constraints are
-    shifted to those on decisions before every round, and multipliers follow the constraints on
-    decisions, up to a limit (Birgin and Martinez 2014, algorithm 4.1). With constraints on rankings
-    multipliers follow the shifted constraints, and the loss is added to the share of errors instead
-    of the price: scores may have to move far.
+    shifted to those on decisions before every round. After a round multipliers change by the
+    constraints on decisions, and stay below a limit (Birgin and Martinez 2014, algorithm 4.1). With
+    constraints on rankings they change by the shifted constraints, and the loss is added to the
+    share of errors instead of the price: scores may have to move far.
 
     `search` has the constraints on decisions. The widths shrink in `n_rounds` rounds. `anchor`,
     times variables over rows, is what it costs to move the scores by their spread.
@@ -94,7 +93,7 @@ class SmoothRounds:
         sizes, triangle, size = problem.preconditioner, whitening(problem, start.w), start.spread
         if triangle is None:
             size = min(size, float(np.linalg.norm(start.w / sizes)))  # the curvature may be less
-        units = max(size, _LEAST_SPREAD) * sizes
+        units = max(size, _LEAST) * sizes
         self.there: Any = sp.diags_array(1.0 / units)
         self.back: Any = sp.diags_array(units)
         if triangle is not None:
@@ -120,7 +119,7 @@ class SmoothRounds:
         """Return the model of the next round."""
         share = min(self.n_done / (self.n_rounds - 1), 1.0)
         width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
-        width *= max(self.last.spread, _LEAST_SPREAD)
+        width *= max(self.last.spread, _LEAST)
         # its outputs are the objective's parts and the smooth constraints
         parts = tuple(steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts)
         whole = self.search.problem
@@ -256,11 +255,11 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     return replace(part, term=_steeper(part.term, factor))
 
 
-def _steeper(term: Term, factor: float) -> Term:
+def _steeper(term: Any, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass) and term.zero_one().counts_predictions:
         return replace(term, sharpness=factor * term.sharpness)
-    if not isinstance(term, CellMeans | ThresholdRates | FunctionOfRates):
-        return term
-    steep = term.function.steeper(factor) if isinstance(term.function, Surrogate) else term.function
-    return replace(term, function=steep)
+    function = getattr(term, "function", None)
+    if isinstance(function, Surrogate):
+        term = replace(term, function=function.steeper(factor))
+    return term

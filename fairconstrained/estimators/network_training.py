@@ -255,7 +255,10 @@ def with_fitted_last_layer(
 
 
 def refit(linear: Problem, start: Start | None, tol: float) -> Result:
-    """Return the solution of the problem of a last layer, with all that `best_of` tries."""
+    """Return the solution of the problem of a last layer, with all that `best_of` tries.
+
+    Without a `start` it begins at that of the problem.
+    """
     options = SimpleNamespace(solver="auto", max_iter=None, random_state=None)
     solver = default_solver(linear).with_options(tol=tol)
     return best_of(solver, linear, options, warm=start)[0]

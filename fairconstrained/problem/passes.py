@@ -110,7 +110,8 @@ class ModelPass:
         if slopes is None:
             weights = as_array(weights)
             used = np.flatnonzero(weights.any(axis=0))
-            if len(used) < len(weights):  # fewer than the outputs
+            # A sum costs a pass: one for each statistic that is used, or one for each output.
+            if len(used) < len(weights):
                 table = np.equal.outer(used, np.arange(weights.shape[1])).astype(float)
                 weights = weights[:, used]
             else:

@@ -30,7 +30,8 @@ def for_every_model(
 ) -> pd.DataFrame:
     """Return a table of all models; with a first level of the index where they have names.
 
-    Of several classes it has a level for "each", "also together", or none for those "together".
+    With several classes `of_classes` says what it has: "each" is a table of each class, "also
+    together" that of all classes as well, and "together" that of all classes alone.
     """
     tables = {}
     for name in evidence.names:

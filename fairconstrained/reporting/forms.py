@@ -138,7 +138,8 @@ def parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def with_p_values(table: pd.DataFrame) -> pd.DataFrame:
     """Return impact ratios with whole numbers of selections, and as text where digits matter.
 
-    P-values do not seem to be zero, nor ratios below four fifths to be four fifths.
+    A p-value that would be rounded to zero is "<0.001". Ratios have enough digits to differ from
+    four fifths.
     """
     ratios = [number(ratio, FOUR_FIFTHS[0] / FOUR_FIFTHS[1]) for ratio in table["ratio"]]
     texts = ["-" if pd.isna(p) else f"{p:.3f}" for p in table["p_value"]]

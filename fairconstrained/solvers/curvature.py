@@ -77,10 +77,11 @@ class Curvature:
 class ExactHessian(Curvature):
     r"""The Hessian of the Lagrangian, where it costs little.
 
-    It may be indefinite at a minimum, but not along the active constraints: with their gradients R
-    and values c, :math:`\tfrac{\gamma}{2} \|R s + c\|^2` makes it positive and leaves the solution
-    of the subproblem as it is. A shift is the second resort, since it shortens steps. The first
-    step uses the `matrix` of a problem nearby, if it is given.
+    It may be indefinite at a minimum, but not along the active constraints. Let R be their
+    gradients, and c their values less the level that steps bring them to. Then
+    :math:`\tfrac{\gamma}{2} \|R s + c\|^2` makes the matrix positive. This term is zero after the
+    step, so that the solution of the subproblem stays what it is. A shift is the second resort,
+    since it shortens steps. The first step uses the `matrix` of a problem nearby, if it is given.
     """
 
     exact, projects = True, False
@@ -91,7 +92,7 @@ class ExactHessian(Curvature):
     def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
         active = multipliers.of_constraints(model.near) > 0.0
-        # steps bring active constraints to the level, where the term must be zero
+        # c, see the class: with another level the term would change the multipliers
         self._rows = model.rows[active]
         self._values = model.at.values(model.near[active]) - model.level
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
