@@ -69,30 +69,34 @@ def minimize_by_default(problem: Problem, near: Start | None = None) -> Result:
 _SEVERAL_ROWS = 200  # up to here several are common, and a second solver is cheap
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 # With more rows, up to the second number, those that differ by 1% are rare (30 of 3,158 generated
-# fits), and 28 of these had multipliers this many times as steep as the loss in a cell.
+# fits), and 28 of these had multipliers this many times as steep as the loss in a cell. Elsewhere
+# so large a sum of them means that .01 of the tolerance is worth .3 of the loss: a dead end.
 _STEEP, _STEEP_ROWS = 32.0, 2000
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
+_LEVELS = np.linspace(-6.0, 6.0, 25)  # of constant scores; as log-odds, from .25% to 99.75%
 _ITERATIONS = 20  # of L-BFGS for every start
 
 
 def several_solutions(problem: Problem, multipliers: Array | None = None) -> bool:
     """Return whether a problem probably has several local solutions: not convex, and of few rows.
 
-    With the multipliers of one also where these are large for cells of few rows.
+    With the multipliers of a solution also where they are large: in cells of few rows, or at all.
     """
     most = max(_SEVERAL_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
     if problem.convex or problem.n_rows <= most:
         return not problem.convex
-    if multipliers is None or problem.n_rows > _STEEP_ROWS:
+    if multipliers is None:
         return False
-    parts = zip(problem.constraints, problem.places[1:], strict=True)
-    return any(
-        multipliers[place].sum() * part.term.cells.data.max() * problem.n_rows > _STEEP
-        for part, place in parts
-        if isinstance(part.term, CellMeans)
-    )
+    few = problem.n_rows <= _STEEP_ROWS
+    for part, place in zip(problem.constraints, problem.places[1:], strict=True):
+        steepness, term = multipliers[place].sum(), part.term
+        if few and isinstance(term, CellMeans):
+            steepness *= problem.n_rows * term.cells.data.max()
+        if steepness > _STEEP:
+            return True
+    return False
 
 
 def _better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
@@ -150,8 +154,8 @@ def best_of(
     converged and meets the constraints is kept if the solver was chosen by name or passed as an
     object. Always kept are those of a solver that is not replaceable (a penalty of given strength,
     or ``polish=False``), those that `max_iter` has ended, and those of models whose scores are not
-    linear in the variables. Where all runs end at violations, and the problem's start, such as a
-    constant model, meets the constraints, the answer is the start.
+    linear in the variables. Where the best constant scores that meet the constraints are better
+    than all answers, they are the next start, and the answer if the run from there is worse.
     """
     passes = _data_passes(problem, solver, options)
     first, at = solver.solve(
@@ -187,14 +191,34 @@ def best_of(
             best, at = replace(answer, state=None), there
         if failed and not _has_failed(best, solver, options):
             break
-    if tried and best.status is Status.INFEASIBLE:
-        start_at = problem.uncounted().at(problem.start(options.random_state))
-        if start_at.violation <= solver.tol:
-            measured = Measured.of(Iterate(start_at, None, 0), solver.tol)
-            best, at = best.with_point(measured, Status.STALLED), start_at
+    constant = _better_constant(problem, best, solver.tol, options) if tried else None
+    if constant is not None:
+        measured = Measured.of(Iterate(constant, None, 0), solver.tol)
+        best, at = best.with_point(measured, Status.STALLED), constant
+        answer, there = solver.solve(problem, warm=Start(constant.w), max_data_passes=passes)
+        used += answer.data_passes
+        if max(answer.violation - solver.tol, answer.objective - best.objective) <= 0.0:
+            best, at = replace(answer, state=None), there
     if best.solver is not first.solver and options.solver != "auto":
         best = _in_place_of(first, best)
     return replace(best, data_passes=used), at
+
+
+def _better_constant(problem: Problem, best: Result, tol: float, options: Any) -> Evaluation | None:
+    """Return the best constant scores that meet the constraints, if they are better than a result.
+
+    Of models without an intercept it is their start.
+    """
+    problem = problem.uncounted()
+    start, direction = problem.start(options.random_state), problem.unit_shift()
+    levels = _LEVELS if direction is not None else np.zeros(1)
+    points = start + levels[:, None] * (0.0 if direction is None else direction)
+    objectives = np.array([problem.at(point).objective for point in points])
+    wanted = (1.0 - _CLEAR_GAIN) * best.objective if best.violation <= tol else np.inf
+    for k in np.argsort(objectives, kind="stable"):
+        if objectives[k] < wanted and (at := problem.at(points[k])).violation <= tol:
+            return at
+    return None
 
 
 def _is_better(answer: Result, best: Result, tol: float) -> bool:

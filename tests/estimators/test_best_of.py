@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.metrics import log_loss
 
 import fairconstrained as fc
 from fairconstrained import solvers
@@ -56,7 +57,7 @@ def test_another_model_in_place_of_a_failed_solvers_is_named(fails, enforce):
     assert clf.bound_met_
 
 
-def test_where_all_runs_are_stuck_the_answer_is_a_start_that_meets_the_bound(monkeypatch):
+def test_where_all_runs_are_stuck_the_answer_is_the_best_constant(monkeypatch):
     def stuck(solver, problem, start):
         at = problem.at(np.ones(problem.n_variables))
         yield Iterate(at, None, 1, status=solvers.Status.INFEASIBLE)
@@ -67,6 +68,7 @@ def test_where_all_runs_are_stuck_the_answer_is_a_start_that_meets_the_bound(mon
     with pytest.warns(fc.ConvergenceWarning, match="stalled"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert clf.violation_ == 0.0 and not clf.coef_.any()
+    assert clf.objective_ == pytest.approx(log_loss(Y, np.full(len(Y), Y.mean())), rel=0.01)
 
 
 def test_a_fit_with_max_iter_returns_what_its_iterations_reach():
