@@ -72,7 +72,7 @@ def _read_csv(file: Path, encoding: str | None) -> tuple[pd.DataFrame, str]:
     read: Any = partial(pd.read_csv, sep=delimiter, low_memory=False, na_values=["?", " ?"])
     frame: pd.DataFrame = read(StringIO(text))
     if frame.iloc[:, -1].isna().all():  # perhaps rows end with separators, and names do not
-        read = partial(read, index_col=False)
+        read = partial(read, index_col=False, usecols=range(frame.shape[1]))
         frame = read(StringIO(text))
     header = read(StringIO(text), header=None, nrows=1, dtype=str, na_filter=False)
     names = header.iloc[0].str.strip()
