@@ -12,7 +12,7 @@ from scipy.linalg import block_diag, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.new_rows import effective_rows
+from fairconstrained.decisions.new_rows import effective_rows, has_few_rows
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import Sigmoid, Surrogate
 from fairconstrained.models.linear import LinearModel
@@ -27,9 +27,9 @@ from fairconstrained.utils.arrays import Array
 
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
-# The largest multiplier: the accuracy that a unit of a gap may cost. A rate of few rows jumps when
-# one decision changes. Without a limit multipliers grow with such jumps, and rounds end far from
-# the bound.
+# The largest multiplier where there are cells of few rows: the accuracy that a unit of a gap may
+# cost. A rate of few rows jumps when one decision changes. Without a limit multipliers grow with
+# such jumps, and rounds end far from the bound.
 _MOST_PRICE = 2.0
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
@@ -75,9 +75,9 @@ class SmoothRounds:
     constraints near the bound, on the augmented Lagrangian, plus a price for the distance from the
     first model, :math:`10\, d / n` times its square in d whitened variables. Smooth constraints are
     shifted to those on decisions before every round. After a round multipliers change by the
-    constraints on decisions, and stay below a limit (Birgin and Martinez 2014, algorithm 4.1). With
-    constraints on rankings they change by the shifted constraints, and the loss is added to the
-    share of errors instead of the price: scores may have to move far.
+    constraints on decisions, and stay below a limit where cells have few rows (Birgin and Martinez
+    2014, algorithm 4.1). With constraints on rankings they change by the shifted constraints, and
+    the loss is added to the share of errors instead of the price: scores may have to move far.
 
     `search` has the constraints on decisions. The widths shrink in `n_rounds` rounds. `anchor`,
     times variables over rows, is what it costs to move the scores by their spread.
@@ -103,6 +103,7 @@ class SmoothRounds:
         # minus the share of correct predictions; with constraints on rankings after the loss
         self.parts = smooth_parts(search)
         self.multipliers = np.zeros(problem.n_constraints)
+        self.most_price = _MOST_PRICE if has_few_rows(problem) else np.inf
         correct = np.ones(search.parts[0].n_outputs)
         self.objective, self.penalty = np.append(1.0, -3.0 * correct), _WITH_LOSS
         self.anchor = 0.0
@@ -141,7 +142,7 @@ class SmoothRounds:
         if not self.search.counted:  # the smooth ones tell less about those on decisions
             at = problem.at(self.last.w).with_scores(self.last.scores)
             strict = (at.constraints + shift)[len(self.objective) :]
-        self.multipliers = np.clip(self.multipliers + self.penalty * strict, 0.0, _MOST_PRICE)
+        self.multipliers = np.clip(self.multipliers + self.penalty * strict, 0.0, self.most_price)
         self.penalty *= _GROWTH
         self.n_done += 1
         return self.last
