@@ -134,7 +134,7 @@ class _RankConstraint(Constraint, kw_only=True):
     gap_title = "largest difference of two groups' selection rates within the ranks, per width"
     scores_title = "steep sigmoids"
     cannot_be_tested = ""
-    needs_labels = property(lambda self: self.rank_range is None)
+    needs_labels = False
     _functions: ClassVar = SHARP
     _claimed: ClassVar[Mapping[str, Any]] = {}
 
