@@ -97,11 +97,12 @@ def ended(result: Any) -> Row:
 
 
 def environment() -> str:
-    """Return the versions, the processors and their load, for the head of a table."""
+    """Return the commit, versions, processors and their load, for the head of a table."""
     packages = [f"{name} {version(name)}" for name in ("NumPy", "SciPy", "scikit-learn")]
+    used = ", ".join([f"Commit {commit()}", f"Python {platform.python_version()}", *packages])
     return (
-        f"Python {platform.python_version()}, {', '.join(packages)}, {os.cpu_count()} processors, "
-        f"load average {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d %H:%M')}"
+        f"{used}, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}, "
+        f"{time.strftime('%Y-%m-%d %H:%M')}"
     )
 
 
