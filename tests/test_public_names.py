@@ -1,6 +1,7 @@
 """Public names are imported on first use."""
 
 import ast
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,9 @@ def test_packages_are_attributes_and_nothing_is_imported_before_it_is_used():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def test_a_model_that_version_0_2_has_saved_says_why_it_does_not_load():
+    saved = b"\x80\x04cfairconstrained.estimators.linear.logistic\nFairLogisticClassifier\n."
+    with pytest.raises(AttributeError, match=r"models that version 0.2 has saved do not load"):
+        pickle.loads(saved)
