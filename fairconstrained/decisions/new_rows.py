@@ -194,11 +194,12 @@ class ExpectedGap:
     .. math::
         E[\max_a r_a - \min_a r_a] = \int 1 - \prod_a \Phi_a(x) - \prod_a (1 - \Phi_a(x))\, dx,
 
-    which is more than the gap of their means. A search among many models finds one that meets a
-    bound by chance, so that the means are biased. Rates of true and false positives and of errors
-    are therefore estimated from all rows of a group with the probabilities of their labels as well
-    (:class:`SoftLabels`), and the larger gap is taken. Without these, for selection rates, several
-    classes, thresholds and rows in shards, the expected gap does not know of the search.
+    over the values that rates can have. It is more than the gap of their means. A search among
+    many models finds one that meets a bound by chance, so that the means are biased. Rates of true
+    and false positives and of errors are therefore estimated from all rows of a group with the
+    probabilities of their labels as well (:class:`SoftLabels`), and the larger gap is taken.
+    Without these, for selection rates, several classes, thresholds and rows in shards, the expected
+    gap does not know of the search.
 
     Attributes
     ----------
@@ -252,40 +253,47 @@ def _gaps(
         return
     gaps, stop, sizes = term.gap_of(estimates[0]), 0, effective_rows(term, squares)
     moments = [_moments(pairs, rates, sizes) for rates in estimates]
-    exact = moments[0][0], np.zeros(len(moments[0][0]))
+    exact = moments[0][0], np.zeros(len(moments[0][0])), *moments[0][2:]
     for family in pairs.families:
         start, stop = stop, stop + n_pairs(*family)
         if start < stop:
             which = start + int(np.argmax(gaps[start:stop]))
             now, *later = (
-                _gap(term, [_extremes(mean[list(side)], variance[list(side)]) for side in family])
-                for mean, variance in (exact, *moments)
+                _gap(term, [_extremes(*(part[list(side)] for part in each)) for side in family])
+                for each in (exact, *moments)
             )
             training = float(gaps[which])
             yield which, training, training + max(later) - now
 
 
-def _moments(pairs: OrderedPairs, rates: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return the means and the variances of the numbers that pairs compare."""
+def _moments(pairs: OrderedPairs, rates: Array, sizes: Array) -> tuple[Array, ...]:
+    """Return the means, variances, least and largest values of the numbers that pairs compare."""
     constant = rates.size and np.ptp(rates) == 0.0 and rates[0] in (0.0, 1.0)
     variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (not constant)
     likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
     variances[some] = 2.0 * likely * (1.0 - likely) / sizes[some]
-    numbers: Any = sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers
+    numbers = as_csr(sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers)
     origin = 0.0 if pairs.origin is None else pairs.origin
-    return numbers @ rates + origin, (numbers * numbers) @ variances
+    least, largest = (
+        origin + part.sum(axis=1) for part in (numbers.minimum(0), numbers.maximum(0))
+    )
+    return numbers @ rates + origin, (numbers * numbers) @ variances, least, largest
 
 
-def _extremes(means: Array, variances: Array) -> tuple[float, float]:
-    """Return the expectations of the least and of the largest of independent normal numbers."""
+def _extremes(means: Array, variances: Array, least: Array, largest: Array) -> tuple[float, float]:
+    """Return the expectations of the least and of the largest of independent normal numbers.
+
+    Numbers are between the least and the largest of their limits: rates between 0 and 1.
+    """
     deviations = np.sqrt(variances)
-    low, high = (means - _FAR * deviations).min(), (means + _FAR * deviations).max()
+    low = max((means - _FAR * deviations).min(), least.min())
+    high = min((means + _FAR * deviations).max(), largest.max())
     if not deviations.any():
         return float(low), float(high)
     x = np.linspace(low, high, _N_POINTS)
     below = ndtr((x[:, None] - means) / np.maximum(deviations, _LEAST))
-    least = low + np.trapezoid((1.0 - below).prod(axis=1), x)
-    return float(least), float(high - np.trapezoid(below.prod(axis=1), x))
+    first = low + np.trapezoid((1.0 - below).prod(axis=1), x)
+    return float(first), float(high - np.trapezoid(below.prod(axis=1), x))
 
 
 def _gap(term: CellMeans, ends: Sequence[tuple[float, float]]) -> float:

@@ -49,7 +49,8 @@ class Certificate:
         The number of them in the smallest cell.
     rows_needed : int or None
         About how many rows, training included, a model that is not constant would need; None if
-        that is unknown, because a cell has no rows.
+        that is unknown, because a cell has no rows, or if no number of rows suffices, because no
+        other model was found that meets the constraints on the training rows.
 
     Examples
     --------
@@ -78,6 +79,14 @@ class Certificate:
     def warn(self) -> None:
         """Warn, with the numbers, if no candidate was accepted."""
         if self.n_accepted:
+            return
+        if self.rows_needed is None and self.smallest:
+            warn(
+                f"confidence={self.confidence:g}: no model other than constant decisions was found "
+                "that more rows could show to meet the constraints; the same class is predicted "
+                "for every row. Raise kappa, or merge small groups.",
+                ConstantDecisionWarning,
+            )
             return
         rows = "" if self.rows_needed is None else f" (about {self.rows_needed} in all)"
         warn(
@@ -143,7 +152,7 @@ def search_with_confidence(
             if not held_out.accepted(model.w, delta):
                 break
             accepted.append(model)
-        needed = margins.rows_needed(total)
+        needed = margins.rows_needed(total) if plain.met and not plain.constant else None
     constant = plain.with_model(task.candidates().constant)
     best = max(accepted, key=lambda model: model.accuracy, default=constant)
     if accepted:

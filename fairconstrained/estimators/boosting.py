@@ -18,11 +18,10 @@ from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
-from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.growth import Grown, Growth, as_lightgbm_data
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
-from fairconstrained.estimators.selection_rate import moved_variables
 from fairconstrained.estimators.solving import Solved, with_beta
 from fairconstrained.models import LeafModel
 from fairconstrained.penalties import InUnits, Leading, Penalty, Proximity

@@ -204,16 +204,20 @@ class Fit:
 
     def decision_task(self, result: Result) -> DecisionTask:
         """Return what a search on decisions starts from; the model without constraints is near."""
-        n = self.unconstrained.problem.n_variables
-        self.unconstrained.near = Start(result.w[:n], None, result.state)
+        free, threshold = self.unconstrained, self.estimator.threshold
+        free.near = Start(result.w[: free.problem.n_variables], None, result.state)
+        w, by_share = free.result.w, isinstance(threshold, SelectionRate)
+        if by_share:  # the model without constraints selects the share, too
+            step = free.rows.score_below_share(threshold.check(), self.data.sample_weight)
+            w = moved_variables(free.problem, w, step)
         return DecisionTask(
             self.problem,
             result,
             self.data.y,
             self.data.loss_weight,
-            self.unconstrained.result.w,
+            w,
             () if self._soft_labels is None else self._soft_labels.constraints(self.problem),
-            solved=not isinstance(self.estimator.threshold, SelectionRate),
+            solved=not by_share,
         )
 
     @cached_property
@@ -309,3 +313,16 @@ class Fit:
         if self.split is not None and self.split[1].positions is not None:
             attributes["validation_indices_"] = np.unique(self.split[1].positions)
         set_fitted(estimator, attributes)
+
+
+def moved_variables(problem: Problem, w: Array, by: float) -> Array:
+    """Return the variables whose scores, measured from a higher threshold, are what they were."""
+    direction = problem.unit_shift()
+    if direction is None:
+        raise ValueError(
+            "threshold=SelectionRate(...) needs an intercept that moves with the threshold; a "
+            "module of PyTorch must end with a linear layer that has a bias."
+        )
+    w = np.array(w)
+    w[: problem.n_variables] -= by * direction
+    return w

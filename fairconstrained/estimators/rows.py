@@ -294,9 +294,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
             for k, constraint in enumerate(constraints)
         )
         kinds = " and ".join(dict.fromkeys(type(each).__name__ for each in constraints))
-        reason = (
-            f"{kinds} has its own tolerance, which is the parameter {names} in set_params and grids"
-        )
+        reason = f"the tolerance of {kinds} is {names} in set_params and grids"
     else:
         return
     warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.rows import Unconstrained, loss_part
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
@@ -19,7 +19,6 @@ from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arguments import resolve
-from fairconstrained.utils.arrays import Array
 
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
@@ -50,19 +49,6 @@ def moved(fit: Fit, by: float) -> Fit:
         made = replace(made, unconstrained=Unconstrained(free, lambda *_: same))
     with without_vacuous_warnings():
         return replace(made.constrained(fit.constraints), held_out=fit.held_out)
-
-
-def moved_variables(problem: Problem, w: Array, by: float) -> Array:
-    """Return the variables whose scores, measured from a higher threshold, are what they were."""
-    direction = problem.unit_shift()
-    if direction is None:
-        raise ValueError(
-            "threshold=SelectionRate(...) needs an intercept that moves with the threshold; a "
-            "module of PyTorch must end with a linear layer that has a bias."
-        )
-    w = np.array(w)
-    w[: problem.n_variables] -= by * direction
-    return w
 
 
 def solved(

@@ -65,8 +65,8 @@ class Status(Enum):
 
 
 _ADVICE = {
-    Status.ITERATION_LIMIT: "Raise max_iter or tol; with a smooth loss and surrogate "
-    "solver='auto' needs far fewer passes.",
+    Status.ITERATION_LIMIT: "Raise max_iter or tol. If the solver was named, solver='auto' may "
+    "need far fewer passes.",
     Status.PASS_LIMIT: "Raise tol, max_data_passes (of solvers) or max_iter (of estimators); the "
     "best point so far is kept.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "

@@ -104,6 +104,10 @@ def test_a_gap_of_more_than_twice_the_bound_warns_and_fits_on_in_folds():
         clf.fit(X, y, sensitive_features=groups)
     worst = max(one.expected for one in clf.decision_search_.expected_gaps)
     assert worst > 0.04 and clf.bound_met_
+    alone = np.where(np.arange(400) < 9, np.arange(400).astype("U5"), groups)
+    wide = fc.FairLogisticClassifier(kappa=1.0, enforce="decision")
+    wide.fit(X, y, sensitive_features=alone)
+    assert 0.99 < wide.decision_search_.expected_gaps[0].expected <= 1.0  # no rate is above 1
     with config_context(enable_metadata_routing=True), pytest.warns(fc.GeneralizationWarning):
         clf.set_fit_request(sensitive_features=True)
         scores = cross_val_score(clf, X, y, cv=3, params={"sensitive_features": groups})
@@ -192,6 +196,8 @@ def test_too_few_held_out_rows():
     assert 60 <= certificate.smallest <= 75 and 1000 < certificate.rows_needed < 5000
     assert isinstance(certificate.rows_needed, int)
     assert np.unique(clf.predict(draw(1000, 5)[0])).size == 1
+    with pytest.warns(fc.ConstantDecisionWarning, match="0.9: no model other .* more rows"):
+        assert fitted(300, kappa=0.0).certificate_.rows_needed is None
 
 
 def test_a_cell_without_rows_to_split():

@@ -23,8 +23,8 @@ X, Y, GROUPS = fc.make_biased_classification(1200, 6, gap=0.3, random_state=0)
 SEEDS = st.integers(0, 2**31 - 1)
 
 
-def fitted(kappa):
-    clf = fc.FairLogisticClassifier(kappa=kappa, enforce="decision")
+def fitted(kappa, **options):
+    clf = fc.FairLogisticClassifier(kappa=kappa, enforce="decision", **options)
     return quietly(clf.fit, X, Y, sensitive_features=GROUPS)  # constant decisions are no surprise
 
 
@@ -36,11 +36,13 @@ def test_demographic_parity_of_predictions(kappa):
     assert clf.decision_gap_ <= kappa and clf.decision_gap_ == pytest.approx(abs(a - b))
 
 
-def test_the_search_says_what_it_costs():
-    clf = fitted(kappa=0.1)
+@pytest.mark.parametrize("threshold", [None, fc.SelectionRate(0.4)])
+def test_the_search_says_what_it_costs(threshold):
+    clf = fitted(kappa=0.1, threshold=threshold)
     search = clf.decision_search_
-    free = fc.FairLogisticClassifier(None).fit(X, Y)
-    scores = fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+    free = fc.FairLogisticClassifier(None, threshold=threshold).fit(X, Y)
+    scores = fc.FairLogisticClassifier(kappa=0.1, threshold=threshold)
+    scores.fit(X, Y, sensitive_features=GROUPS)
     assert search.accuracy == pytest.approx(clf.score(X, Y))
     assert search.accuracy_on_scores == pytest.approx(scores.score(X, Y))
     assert search.accuracy_unconstrained == pytest.approx(free.score(X, Y))
