@@ -190,7 +190,7 @@ def why_unknown(problem: Problem) -> str:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
     several = is_multinomial(objective)
     if not several and not tabulated(objective):
-        return "the loss is not a convex loss"
+        return "the loss is not a convex function of the score of each row"
     for part in problem.constraints:
         plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
         if not plain or not (of_probabilities(part) if several else tabulated(part)):

@@ -81,8 +81,8 @@ class RateParity(Constraint, kw_only=True):
 
     @property
     def rates_compared(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The rates of the events, where groups are compared with each other."""
-        return self.rates if self.against == "pairs" else ()
+        """The rates of the events, where groups are compared with each other or with one."""
+        return () if self.against == "overall" else self.rates
 
     @property
     def gap_title(self) -> str:  # type: ignore[override]

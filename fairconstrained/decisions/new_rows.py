@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, ndtr
 
+from fairconstrained.constraints.parity import Precisions
 from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans, Ratios
+from fairconstrained.terms.cell_means import CellMeans, OnCells, Ratios
 from fairconstrained.terms.classes import class_terms
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
 from fairconstrained.utils.arrays import Array, SparseMatrix
@@ -170,7 +171,7 @@ def has_few_rows(problem: Problem) -> bool:
     return any(bool(np.any(effective_rows(term) < _FEW_ROWS)) for term in terms)
 
 
-def effective_rows(term: CellMeans, squares: Array | None = None) -> Array:
+def effective_rows(term: OnCells, squares: Array | None = None) -> Array:
     """Return the effective number of rows of every cell, infinity where it has none.
 
     Where rows stand for several, `squares` are the sum of their squared weights, over their squared
@@ -246,30 +247,44 @@ def _gaps(
     term: Term, estimates: Sequence[Array], squares: Array | None
 ) -> Iterator[tuple[int, float, float]]:
     """Yield, for every family of pairs, the largest gap's output, this gap and the expected one."""
-    if not (isinstance(term, CellMeans) and isinstance(term.function, Indicator)):
+    if not (isinstance(term, CellMeans | Precisions) and isinstance(term.function, Indicator)):
         return
     pairs: Any = term.combination
     if not isinstance(pairs, OrderedPairs):
         return
     gaps, stop, sizes = term.gap_of(estimates[0]), 0, effective_rows(term, squares)
-    moments = [_moments(pairs, rates, sizes) for rates in estimates]
+    moments = [_moments(term, pairs, statistics, sizes) for statistics in estimates]
     exact = moments[0][0], np.zeros(len(moments[0][0])), *moments[0][2:]
+    of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
     for family in pairs.families:
         start, stop = stop, stop + n_pairs(*family)
         if start < stop:
             which = start + int(np.argmax(gaps[start:stop]))
+            sides = _sides(of_cells, *map(list, family))
             now, *later = (
-                _gap(term, [_extremes(*(part[list(side)] for part in each)) for side in family])
+                _gap(term, [_extremes(*(part[side] for part in each)) for side in sides])
                 for each in (exact, *moments)
             )
             training = float(gaps[which])
             yield which, training, training + max(later) - now
 
 
-def _moments(pairs: OrderedPairs, rates: Array, sizes: Array) -> tuple[Array, ...]:
+def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
+    """Return the numbers on both sides of a family; those of different rows may be on either."""
+    if a == b or (abs(of_cells[a]) @ abs(of_cells[b]).T).sum() > 0.0:
+        return a, b
+    return a + b, a + b
+
+
+def _moments(
+    term: CellMeans | Precisions, pairs: OrderedPairs, statistics: Array, sizes: Array
+) -> tuple[Array, ...]:
     """Return the means, variances, least and largest values of the numbers that pairs compare."""
+    rates = term.averages(statistics)
+    if isinstance(term, Precisions):
+        sizes = term.shares.sign() @ (sizes * statistics)  # the rows that are selected
     constant = rates.size and np.ptp(rates) == 0.0 and rates[0] in (0.0, 1.0)
-    variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (not constant)
+    variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & (not constant)
     likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
     variances[some] = 2.0 * likely * (1.0 - likely) / sizes[some]
     numbers = as_csr(sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers)
@@ -296,7 +311,7 @@ def _extremes(means: Array, variances: Array, least: Array, largest: Array) -> t
     return float(first), float(high - np.trapezoid(below.prod(axis=1), x))
 
 
-def _gap(term: CellMeans, ends: Sequence[tuple[float, float]]) -> float:
+def _gap(term: CellMeans | Precisions, ends: Sequence[tuple[float, float]]) -> float:
     """Return the largest gap of pairs of numbers with these extremes."""
     pairs: Any = term.combination
     factors = pairs.first, pairs.second

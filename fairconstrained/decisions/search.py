@@ -276,12 +276,12 @@ class DecisionSearch:
             data_passes=self.data_passes,
         )
 
-    def with_model(self, candidate: Candidate) -> DecisionSearch:
+    def with_model(self, candidate: Candidate | DecisionSearch) -> DecisionSearch:
         """Return the same search with another model."""
         return replace(self, **figures(candidate))
 
 
-def figures(best: Candidate) -> dict[str, Any]:
+def figures(best: Candidate | DecisionSearch) -> dict[str, Any]:
     """Return the fields that describe the model."""
     return {
         "w": best.w,

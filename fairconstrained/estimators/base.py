@@ -266,7 +266,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         with limited_threads(X):
             optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
         progress.close(lambda: fit.attributes(at.w))
-        if optimality.gap is not None and (before is None or optimality.gap < before):
+        if before is None or (optimality.gap is not None and optimality.gap < before):
             result = replace(self.result_, optimality=optimality.text)
             self.__dict__ = vars(self) | optimality.attributes | {"result_": result}
         return optimality

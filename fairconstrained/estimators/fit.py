@@ -235,10 +235,16 @@ class Fit:
         scores, _ = self.unconstrained.weighted_scores(data)
         return SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
 
-    def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:
+    def enforced(
+        self,
+        result: Result,
+        limits: Sequence[CompositeFunction] = (),
+        stricter: DecisionSearch | None = None,
+    ) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
-        `limits` are further constraints that its decisions meet.
+        `limits` are further constraints that its decisions meet. The model of a smaller tolerance
+        is taken where it is more accurate.
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
@@ -250,6 +256,8 @@ class Fit:
             limited = replace(self, problem=problem)
             first = replace(result, multipliers=multipliers)
         search, certificate = self.estimator._decided(limited, first)
+        if stricter is not None and stricter.met and stricter.accuracy > search.accuracy:
+            search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)

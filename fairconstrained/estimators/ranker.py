@@ -170,7 +170,7 @@ class FairRanker(TreeScores):
 
     # The options of classifiers that rankers do not have: see `Fit`.
     enforce: ClassVar[str] = "score"
-    bound: ClassVar[bool] = False  # type: ignore[misc]
+    bound: ClassVar[bool] = True  # type: ignore[misc]
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float | str] = "auto"
     class_weight: ClassVar[None] = None

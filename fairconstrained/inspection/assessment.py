@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
@@ -96,8 +96,9 @@ def deciding_cells(
     precisions, where a prediction changes both counts.
     """
     ratios, rate = constraint.compares_ratios, attrgetter("rate")
-    cells = [_cells(part, name) for part in parts for name in constraint.rates_compared]
-    compared = [each for each in cells if len(each) > 1]
+    # corrected weights may be below 0
+    known = [[c for c in some if c.effective_rows > 0.0] for some in _compared(constraint, parts)]
+    compared = [each for each in known if len(each) > 1]
     if not compared:
         return None
     ends = [(max(each, key=rate), min(each, key=rate)) for each in compared]
@@ -110,12 +111,22 @@ def deciding_cells(
 
 
 def _cells(part: Predictions, kind: str) -> list[Cell]:
-    """Return the cells of a rate that have rows."""
+    """Return the cells of a rate."""
     counted, rows = part.masks(kind)
     counts = [part.counts(mask).tolist() for mask in (rows, rows & counted)]
     rates, sizes = (figures.tolist() for figures in part.cells(kind))
-    cells = map(Cell, repeat(kind), group_labels(part.groups), rates, *counts, sizes)
-    return [cell for cell in cells if cell.effective_rows > 0.0]  # corrected weights may be < 0
+    return [*map(Cell, repeat(kind), group_labels(part.groups), rates, *counts, sizes)]
+
+
+def _compared(constraint: Constraint, parts: Sequence[Predictions]) -> list[list[Cell]]:
+    """Return the cells that are compared: those of all groups, or each with that of one group."""
+    named, compared = getattr(constraint, "against", "pairs"), list[list[Cell]]()
+    for part, kind in product(parts, constraint.rates_compared):
+        cells, names = _cells(part, kind), map(str, replace(part.groups, stratum="").labels)
+        with_it = [cell for cell, name in zip(cells, names, strict=True) if name == str(named)]
+        pairs = [[it, cell] for it in with_it for cell in cells if cell is not it]
+        compared += [cells] if named == "pairs" else pairs
+    return compared
 
 
 def _gap(highest: Cell, lowest: Cell, ratios: bool) -> float:
@@ -290,6 +301,9 @@ def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN
-    cells = [part.cells(rate) for part in rows.predictions() for rate in constraint.rates_compared]
+    cells = [
+        (np.array([cell.rate for cell in some]), np.array([cell.effective_rows for cell in some]))
+        for some in _compared(constraint, rows.predictions())
+    ]
     largest = largest_shortfall if constraint.compares_ratios else largest_gap
     return largest(cells, confidence)

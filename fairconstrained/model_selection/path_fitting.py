@@ -18,8 +18,9 @@ from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import rate_of, solved
-from fairconstrained.estimators.solving import Solved, several_solutions
+from fairconstrained.estimators.selection_rate import limits_of, rate_of, solved
+from fairconstrained.estimators.solution import Solution
+from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.model_selection.path import (
     ORDER,
@@ -31,6 +32,7 @@ from fairconstrained.model_selection.path import (
     refined,
     validation_rows,
 )
+from fairconstrained.problem import Evaluation
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.arguments import check_numbers
@@ -42,8 +44,9 @@ from fairconstrained.utils.parameter_constraints import OpenShare, Several, chec
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-# with quality, measures, and a gap of predictions that is far above its bound on scores
-_Point = tuple[FairEstimator, Result, float, dict[str, float], ending.Excess]
+# with its fit, quality, measures, and a gap of predictions that is far above its bound on scores
+_Point = tuple[FairEstimator, Result, Fit, float, dict[str, float], ending.Excess]
+_Rows = tuple[Rows, Rows | None]  # the training rows and those for validation
 
 
 def fairness_path(
@@ -73,6 +76,10 @@ def fairness_path(
     a polynomial in kappa, and what the solver knows of the curvature is kept. Every point is solved
     to the tolerance of a single fit. Thirty points of a linear model take about six times the
     data passes of the hardest single fit. Of few rows each point starts where a single fit does.
+
+    With ``enforce="decision"`` the search of a single fit follows for every point, from the
+    smallest tolerance to the largest. The model of the tolerance before, whose predictions meet
+    this one as well, is kept where it is more accurate: the training accuracy falls with kappa.
 
     Parameters
     ----------
@@ -188,13 +195,15 @@ def follow(
     fit: Fit, kappas: Array, held_out: Sequence[Any], *, bound: bool = False
 ) -> tuple[FairnessPath, ending.Excess]:
     """Return the path of a fit with kappa = 0, and predictions that are far apart."""
-    validation = validation_rows(fit, *held_out)
+    rows = _, validation = _rows(fit, held_out)
     if rate_of(fit) is None:
-        points = list(_points(fit, kappas, validation, bound))
-        _improve(fit, points, validation, bound)
+        points = list(_points(fit, kappas, rows, bound))
+        _improve(fit, points, rows, bound)
     else:
         points = list(_points_at_share(fit, kappas, held_out, bound))
-    estimators, results, worth, measures, far = zip(*points, strict=True)
+    if fit.estimator.enforce == "decision":
+        points = list(_decided(points, held_out, bound))[::-1]
+    estimators, results, _, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([values[name] for values in measures]) for name in measures[0]}
@@ -237,10 +246,10 @@ def _check_followed(estimator: object) -> None:
             f"in one; got {estimator!r}. Fit other estimators once for every kappa, for instance "
             "with GridSearchCV."
         )
-    for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
+    for name, wanted in (("goal", "accuracy"), ("confidence", None)):
         if getattr(estimator, name) != wanted:
             raise ValueError(
-                f"a path varies the tolerance on scores: set {name}={wanted!r} (it is "
+                f"a path varies the tolerance on the training rows: set {name}={wanted!r} (it is "
                 f"{getattr(estimator, name)!r})."
             )
     if estimator.constraint is None:
@@ -262,11 +271,11 @@ def grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float = _
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
-def _points(fit: Fit, kappas: Array, validation: Rows | None, bound: bool) -> Iterator[_Point]:
+def _points(fit: Fit, kappas: Array, rows: _Rows, bound: bool) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
     start = fit.start()
     solved: deque[Point] = deque(maxlen=ORDER + 1)
-    at, training = fit.problem.at(start.w), _training_rows(fit)
+    at = fit.problem.at(start.w)
     for kappa in kappas:
         here, warm = fit.with_kappa(float(kappa)), None
         # of few rows the branch of the last points may end at a worse solution
@@ -274,7 +283,7 @@ def _points(fit: Fit, kappas: Array, validation: Rows | None, bound: bool) -> It
             warm = fitting(predicted(solved, kappa) or start, here.problem, fit.model)
         result, at = here.solve(warm=warm, like=at)
         solved.append((float(kappa), refined(result, at)))
-        yield _point(here, (result, at), validation, training, bound)
+        yield _point(here, Solution(result), at, rows, bound)
 
 
 def _points_at_share(
@@ -290,31 +299,39 @@ def _points_at_share(
         warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
         fit, result, at = solved(fit, lambda fit, start: fit.solve(warm=start), warm)
         warm = Start(result.w)
-        validation = validation_rows(fit, *held_out)
-        yield _point(fit, (result, at), validation, _training_rows(fit), bound)
+        yield _point(fit, Solution(result), at, _rows(fit, held_out), bound)
 
 
-def _training_rows(fit: Fit) -> Rows:
-    return Rows(fit.problem.uncounted(), fit.data)
+def _decided(points: list[_Point], held_out: Sequence[Any], bound: bool) -> Iterator[_Point]:
+    """Yield the points whose decisions meet the bound, that of the smallest tolerance first."""
+    stricter = None
+    for _, result, fit, *_ in reversed(points):
+        solution = fit.enforced(result, limits_of(fit), stricter)
+        if rate_of(fit) is None:  # else the next one has another threshold
+            stricter = solution.search
+        at = fit.problem.uncounted().at(solution.result.w)
+        yield _point(fit, solution, at, _rows(fit, held_out), bound)
 
 
-def _point(
-    fit: Fit, solution: Solved, validation: Rows | None, training: Rows, bound: bool
-) -> _Point:
-    """Return the fitted estimator, the result, and what they are worth."""
-    result, at = solution
+def _rows(fit: Fit, held_out: Sequence[Any]) -> _Rows:
+    """Return the training rows and those for validation, if there are any."""
+    return Rows(fit.problem.uncounted(), fit.data), validation_rows(fit, *held_out)
+
+
+def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: bool) -> _Point:
+    """Return the fitted estimator, the result, its fit, and what they are worth."""
     fitted: FairEstimator = copy(fit.estimator)
-    stored = ending.Solution(result)
+    (training, validation), result, far = rows, solution.result, None
     if bound:
-        stored = replace(stored, optimality=fit.optimality(result, at))
-    fit.store(fitted, stored, like=at)
+        solution = replace(solution, optimality=fit.optimality(result, at))
+    fit.store(fitted, solution, like=at)
     measures = {} if validation is None else validation.measured(result.w)
-    ranks = fit.estimator.needs_queries
-    far = None if ranks else ending.far_predictions(fit.constraints, fit.data, at)
-    return fitted, result, training.worth(result.w, like=at), measures, far
+    if solution.search is None and not fit.estimator.needs_queries:
+        far = ending.far_predictions(fit.constraints, fit.data, at)
+    return fitted, result, fit, training.worth(result.w, like=at), measures, far
 
 
-def _improve(fit: Fit, points: list[_Point], validation: Rows | None, bound: bool) -> None:
+def _improve(fit: Fit, points: list[_Point], rows: _Rows, bound: bool) -> None:
     """Solve points again that are worse than a stricter one, from that one.
 
     A model that meets a stricter bound meets this one as well: a point that is worse is at another
@@ -322,7 +339,6 @@ def _improve(fit: Fit, points: list[_Point], validation: Rows | None, bound: boo
     """
     if fit.split is not None:
         return
-    training = _training_rows(fit)
     for k in reversed(range(len(points) - 1)):
         (model, here, *_), stricter = points[k], points[k + 1][1]
         tol = here.solver.tol
@@ -333,4 +349,4 @@ def _improve(fit: Fit, points: list[_Point], validation: Rows | None, bound: boo
         again, at = same.solve(warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
-            points[k] = _point(same, (again, at), validation, training, bound)
+            points[k] = _point(same, Solution(again), at, rows, bound)

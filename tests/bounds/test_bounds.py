@@ -265,7 +265,7 @@ def test_losses_that_are_subtracted_have_bounds_without_a_warning():
 
 
 WITHOUT_A_BOUND = [
-    (fc.FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex loss"),
+    (fc.FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex function"),
     (fc.FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
     (fc.FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
     (fc.FairLogisticClassifier(goal="fairness"), "goal='fairness'"),

@@ -58,6 +58,8 @@ AGAINST_ALL = fc.DemographicParity(against="overall")
 DOORS = {
     "linear": fc.FairLogisticClassifier(enforce="decision"),
     "groups and all": fc.FairLogisticClassifier(AGAINST_ALL, enforce="decision"),
+    "a group": fc.FairLogisticClassifier(fc.DemographicParity(against="small"), enforce="decision"),
+    "precisions": fc.FairLogisticClassifier("predictive_parity", enforce="decision"),
     "ratio": fc.FairLogisticClassifier("disparate_impact", enforce="decision"),
     "trees": fc.FairBoostingClassifier(enforce="decision", n_estimators=5, n_jobs=1),
     "thresholds": fc.FairThresholds(LogisticRegression(), per_group=True, cv=2),
@@ -73,7 +75,7 @@ def test_every_door_tells_the_gap_on_new_rows(clf):
     clf.fit(X, y, sensitive_features=groups)
     found = clf.decision_search_.expected_gaps
     assert max(one.training for one in found) == pytest.approx(clf.decision_gap_, abs=1e-9)
-    assert all(one.expected > one.training - 1e-3 for one in found)
+    assert max(one.expected for one in found) > clf.decision_gap_
     shown = fc.fairness_report(clf, X, y, groups).model["value"]
     assert f"{found[0].expected:.4f} expected on new rows" in shown[f"gap: {found[0].name}"]
 

@@ -35,6 +35,9 @@ def bound(name):
     return fixed.get(name) or constraints.CLASSIFIER_CONSTRAINTS[name]()
 
 
+AGAINST_B = constraints.DemographicParity(0.05, against="b")
+
+
 @pytest.mark.parametrize("name", constraints.CLASSIFIER_CONSTRAINTS)
 def test_the_rates_that_a_constraint_names_are_its_gap(name):
     constraint, some = bound(name), rows()
@@ -51,6 +54,14 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
         gaps = [1.0 - one.min() / one.max() for one in rates]
     assert found.on_predictions == pytest.approx(max(gaps))
     assert found.low <= found.on_predictions <= found.high
+
+
+def test_a_named_group_is_compared_with_every_other_one():
+    found, (some,) = assess(AGAINST_B, rows(), 0.95), rows().predictions()
+    rates = some.cells("selection_rate")[0]
+    assert found.on_predictions == pytest.approx(np.abs(rates - rates[1]).max())
+    assert found.low <= found.on_predictions <= found.high < 1.0
+    assert "b" in {found.deciding[end].group for end in ("highest", "lowest")}
 
 
 TOLERANCES = [

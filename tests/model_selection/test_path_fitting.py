@@ -103,6 +103,14 @@ def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
     assert path.data_passes[1] > right.data_passes[1]
 
 
+def test_points_of_decisions_meet_their_bounds_and_none_is_less_accurate_than_a_stricter_one():
+    rows = fc.make_biased_classification(300, 4, gap=0.3, random_state=2)
+    estimator, kappas = fc.FairLogisticClassifier(enforce="decision"), [0.1, 0.05, 0.03, 0.02, 0.01]
+    path = path_of(estimator, rows=rows, kappas=kappas)
+    assert path.bounds_met.all() and np.all(path.decision_gaps <= path.kappas + 1e-12)
+    assert np.all(np.diff(path.train_accuracy) <= 0.0) and path.train_accuracy[0] > 0.6
+
+
 def test_validation_rows_are_measured():
     path = held_out(DATA, fc.FairLogisticClassifier(), n_kappas=12)
     X, y, groups = (part[:400] for part in DATA)
