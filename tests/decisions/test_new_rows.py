@@ -75,7 +75,7 @@ def test_every_door_tells_the_gap_on_new_rows(clf):
     clf.fit(X, y, sensitive_features=groups)
     found = clf.decision_search_.expected_gaps
     assert max(one.training for one in found) == pytest.approx(clf.decision_gap_, abs=1e-9)
-    assert max(one.expected for one in found) > clf.decision_gap_
+    assert all(one.expected > one.training - 1e-3 for one in found)
     shown = fc.fairness_report(clf, X, y, groups).model["value"]
     assert f"{found[0].expected:.4f} expected on new rows" in shown[f"gap: {found[0].name}"]
 
@@ -101,11 +101,12 @@ def test_rows_in_shards_have_the_same_figures():
 
 def test_a_gap_of_more_than_twice_the_bound_warns_and_fits_on_in_folds():
     X, y, groups = drawn(400, 0)
-    clf = fc.FairLogisticClassifier("equalized_odds", 0.02, enforce="decision")
+    named = fc.EqualizedOdds(against="small")
+    clf = fc.FairLogisticClassifier(named, 0.02, enforce="decision")
     with pytest.warns(fc.GeneralizationWarning, match="more than twice its bound of 0.02"):
         clf.fit(X, y, sensitive_features=groups)
     worst = max(one.expected for one in clf.decision_search_.expected_gaps)
-    assert worst > 0.04 and clf.bound_met_
+    assert worst > 0.1 and clf.bound_met_
     alone = np.where(np.arange(400) < 9, np.arange(400).astype("U5"), groups)
     wide = fc.FairLogisticClassifier(kappa=1.0, enforce="decision")
     wide.fit(X, y, sensitive_features=alone)
