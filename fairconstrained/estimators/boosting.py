@@ -125,13 +125,20 @@ class TreeScores(FairEstimator):
         return Problem(objective, domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
-        """Return a booster with these leaf values and the number of trees."""
+        """Return a booster with these leaf values, and what is counted in its trees."""
         assert isinstance(fit.model, BoostedLeaves) and fit.model.grown is not None
         convention, offset, trees = fit.data.convention, fit.model.offset(), fit.model.grown.trees
         values = np.append(w, 0.0)  # comparisons of scores need no intercept
         if offset is not None:
             values = convention.sign * (w + convention.threshold * offset)
-        return {"booster_": trees.with_values(values), "n_estimators_": trees.n_trees}
+        booster = trees.with_values(values)
+        importances = np.zeros(len(self.is_categorical_), dtype=int)
+        importances[SensitiveColumns.of(self).kept(self)] = booster.feature_importance()
+        return {
+            "booster_": booster,
+            "n_estimators_": trees.n_trees,
+            "feature_importances_": importances,
+        }
 
     def _raw_scores(self, features: Any) -> Array:
         rows, threads = as_lightgbm_data(features), tree_parameters.thread_count(self._trees.n_jobs)
@@ -266,9 +273,10 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     max_bin : int, default=255
         The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
-        The categorical columns: those of pandas' category dtype, or names, positions or a mask.
-        These may hold text, in tables of pandas, polars and other libraries, or integers >= 0.
-        Categories that were not seen in `fit` are treated as missing values.
+        The categorical columns: those of a type of categories (of pandas, polars or arrow), or
+        names, positions or a mask. These may hold text, in tables of pandas, polars and other
+        libraries, or integers >= 0. Categories that were not seen in `fit` are treated as missing
+        values.
     monotone_constraints : sequence of int, mapping from columns to int or None, default=None
         For each column 1 where the scores of the favourable label may not fall in it, -1 where they
         may not rise, or 0; a mapping has some columns, by name or position. Trees then keep the
@@ -385,11 +393,3 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     def n_classes_(self) -> int:
         """The number of classes, as LightGBM's classifiers have it."""
         return len(self.classes_)
-
-    @property
-    def feature_importances_(self) -> Array:
-        """How often the trees split by each column of X, (n_features,), as LightGBM counts."""
-        check_is_fitted(self)
-        importances = np.zeros(self.n_features_in_, dtype=int)
-        importances[SensitiveColumns.of(self).kept(self)] = self.booster_.feature_importance()
-        return importances

@@ -121,7 +121,7 @@ class FairRanker(TreeScores):
         With a network: the scores of rows in the units of X, made of these arrays when it is read.
     booster_ : lightgbm.Booster
         With boosted scores: the fitted trees.
-    n_estimators_, is_categorical_, categories_, validation_indices_
+    n_estimators_, feature_importances_, is_categorical_, categories_, validation_indices_
         With boosted scores: see :class:`FairBoostingClassifier`.
     classes_ : ndarray of shape (2,)
         The labels, sorted.

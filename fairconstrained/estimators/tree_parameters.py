@@ -171,10 +171,14 @@ def thread_count(n_jobs: int | None) -> int:
     return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
+# what the types of categories begin with, of pandas, polars and arrow
+_CATEGORIES = ("category", "Categorical", "Enum", "dictionary")
+
+
 class TreeFeatures(FeatureKind):
     """Numbers, NaN for missing values, and categories as their codes.
 
-    With columns of pandas' category dtype, of text and of other values that are not numbers, the
+    With columns of a type of categories, of text and of other values that are not numbers, the
     codes are positions in the categories seen in `fit`; categories that were not seen there are
     missing values. Other categorical columns hold integers >= 0, which are used as they are.
     """
@@ -187,18 +191,19 @@ class TreeFeatures(FeatureKind):
         self.categorical_features = categorical_features
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
-        """Return X with codes in place of pandas categories."""
-        X = as_frame(X)
+        """Return X with codes in place of categories."""
+        given, X = X, as_frame(X)
         if not isinstance(X, pd.DataFrame):
             if reset:
                 estimator.categories_ = {}
             return X
         if reset:
-            is_category = X.dtypes.map(lambda kind: isinstance(kind, pd.CategoricalDtype))
-            mask = categorical_mask(
-                self.categorical_features, list(X.columns), is_category.to_numpy(bool)
-            )
-            names = X.columns[mask & ~X.dtypes.map(is_numeric_dtype).to_numpy(bool)]
+            kinds = getattr(getattr(given, "schema", None), "types", None)
+            kinds = kinds or [*getattr(given, "dtypes", X.dtypes)]
+            is_category = np.array([str(kind).startswith(_CATEGORIES) for kind in kinds])
+            mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
+            is_number = X.dtypes.map(is_numeric_dtype).to_numpy(bool)
+            names = X.columns[mask & (is_category | ~is_number)]
             estimator.categories_ = {
                 name: X[name].astype("category").cat.categories.tolist() for name in names
             }

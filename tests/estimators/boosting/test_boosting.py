@@ -105,17 +105,21 @@ def test_a_cell_without_rows_is_warned_of_once(options):
     assert sum(one.category is fc.VacuousConstraintWarning for one in seen) == 1
 
 
-@pytest.mark.parametrize("kind", ["object", "string", "polars"])
+@pytest.mark.parametrize("kind", ["object", "string", "polars", "polars.Categorical"])
 def test_text_may_be_categorical(towns, kind):
     table, y, groups = towns
     expected = small().fit(table, y, sensitive_features=groups).decision_function(table)
-    if kind == "polars":
-        text = pytest.importorskip("polars").DataFrame(
+    named = {"categorical_features": ["town"]}
+    if kind.startswith("polars"):
+        polars = pytest.importorskip("polars")
+        text = polars.DataFrame(
             {"town": table["town"].astype(str).to_numpy(), "x": table["x"].to_numpy()}
         )
+        if kind == "polars.Categorical":
+            text, named = text.with_columns(polars.col("town").cast(polars.Categorical)), {}
     else:
         text = table.astype({"town": kind})
-    clf = small(categorical_features=["town"]).fit(text, y, sensitive_features=groups)
+    clf = small(**named).fit(text, y, sensitive_features=groups)
     assert clf.categories_ == {"town": ["a", "b", "c", "d"]}
     assert_array_equal(clf.decision_function(text), expected)
     unseen = pd.DataFrame({"town": ["zz", None], "x": [0.0, 0.0]})
