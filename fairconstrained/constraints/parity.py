@@ -362,6 +362,7 @@ class PredictiveParity(RateParity):
         inside = means.codes >= 0
         codes, n = np.where(inside, 2 * means.codes + (y > 0), -1), 2 * len(means)
         masses = np.bincount(codes[inside], weight[inside], n) / weight[inside].sum()
-        both = sp.kron(means.numbers != 0.0, np.ones((1, 2)))  # cells of a group, of all groups
+        of_groups = sp.csr_array(means.numbers != 0.0)
+        both = sp.kron(of_groups, np.ones((1, 2)))  # cells of a group, of all groups
         numbers = sp.csr_array(both @ sp.diags_array(masses))
         return [replace(means, codes=codes, numbers=numbers)]

@@ -49,14 +49,17 @@ def packed(value: Any) -> bytes:
 
 def unpacked(data: bytes) -> Any:
     """Return the value of :func:`packed`."""
-    reader: Any = pickle.Unpickler(BytesIO(data))
-    reader.persistent_load = _term
-    return reader.load()
+    return _Reader(BytesIO(data)).load()
 
 
 @lru_cache(_TERMS)
 def _term(data: bytes) -> Term:
     return cast("Term", pickle.loads(data))
+
+
+class _Reader(pickle.Unpickler):
+    def persistent_load(self, data: bytes) -> Term:
+        return _term(data)
 
 
 _packed_terms: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
