@@ -287,7 +287,8 @@ def _bound(
     objective, model = problem.objective, cast("LinearModel", problem.models[0])
     scores = at.scores_of(objective)
     slopes = np.zeros(scores.shape)
-    parts = zip(problem.parts, [np.ones(1), *np.split(multipliers, _ends(at))], strict=False)
+    ends = [place.stop for place in problem.places[1:]]
+    parts = zip(problem.parts, [np.ones(1), *np.split(multipliers, ends)], strict=False)
     for part, of_part in parts:
         statistics, pullback = part.term.forward(scores)
         slopes += pullback(part.term.head_vjp(statistics, of_part))[0]
@@ -311,7 +312,3 @@ def _bound(
     bound = (1.0 - share) * (total - products.sum()) + share * of_constant + rest.sum() + level
     size = np.abs(products).sum() + abs(total) + np.abs(rest).sum() + abs(level) + abs(of_constant)
     return float(bound - ROUNDING * size)
-
-
-def _ends(at: Evaluation) -> list[int]:
-    return [place.stop for place in at.problem.places[1:]]

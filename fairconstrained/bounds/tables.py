@@ -230,14 +230,10 @@ class TableRelaxation:
         """The weights a of the functions, (n_functions, n_kinds)."""
         return np.tensordot(self._each, self.lagrangian.coefficients, 1)
 
-    @property
-    def _of_losses(self) -> Array:
-        losses = self.weights[self.lagrangian.basis.convex].sum(axis=0)
-        return np.maximum(losses, np.finfo(float).tiny)
-
     def _share(self, weights: Array) -> Array:
-        rates = np.abs(weights[..., ~self.lagrangian.basis.convex, :]).sum(axis=-2)
-        return (rates / self._of_losses).max(axis=-1)
+        convex = self.lagrangian.basis.convex
+        losses = np.maximum(self.weights[convex].sum(axis=0), np.finfo(float).tiny)
+        return (np.abs(weights[..., ~convex, :]).sum(axis=-2) / losses).max(axis=-1)
 
     @property
     def bend(self) -> float:

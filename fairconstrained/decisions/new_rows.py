@@ -276,9 +276,7 @@ def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[i
     return a + b, a + b
 
 
-def _moments(
-    term: CellMeans | Precisions, pairs: OrderedPairs, statistics: Array, sizes: Array
-) -> tuple[Array, ...]:
+def _moments(term: Any, pairs: OrderedPairs, statistics: Array, sizes: Array) -> tuple[Array, ...]:
     """Return the means, variances, least and largest values of the numbers that pairs compare."""
     rates = term.averages(statistics)
     if isinstance(term, Precisions):

@@ -25,7 +25,7 @@ from fairconstrained.estimators.thresholds import SelectionRate, decision_attrib
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
-from fairconstrained.problem import CompositeFunction, Evaluation, Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.arguments import check_kappa
@@ -236,15 +236,12 @@ class Fit:
         return SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
 
     def enforced(
-        self,
-        result: Result,
-        limits: Sequence[CompositeFunction] = (),
-        stricter: DecisionSearch | None = None,
+        self, result: Result, limits: Sequence[Any] = (), stricter: Any = None
     ) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
-        `limits` are further constraints that its decisions meet. The model of a smaller tolerance
-        is taken where it is more accurate.
+        `limits` are further constraints that its decisions meet. The model of a search with a
+        smaller tolerance is taken where it is more accurate.
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
