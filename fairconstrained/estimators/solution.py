@@ -212,7 +212,7 @@ def warn_of_predictions(far: Excess) -> None:
     if far is None or in_fold():
         return
     warn(
-        f"The bound of {far[1]:.3g} is one on scores: the gap of the predictions, decision_gap_, "
+        f"The bound is one on scores: with {far[1]:.3g} the gap of the predictions, decision_gap_, "
         f"is {far[0]:.3f}. To bound that of the predictions, use enforce='decision'.",
         InputWarning,
     )

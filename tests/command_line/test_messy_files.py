@@ -155,7 +155,7 @@ def test_notes_are_in_options(file, capsys):
     assert main(asked(file, "--set", "max_iter=1", "--kappa", "0.01")) == 0
     text = capsys.readouterr().out
     assert "Raise --set max_iter=VALUE or --set tol=VALUE" in text
-    assert "--set solver=auto needs" in text
+    assert "--set solver=auto may need" in text
 
 
 def test_confidence_is_that_of_the_bound_and_of_the_intervals(file, capsys):
