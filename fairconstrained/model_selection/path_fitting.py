@@ -44,8 +44,9 @@ from fairconstrained.utils.parameter_constraints import OpenShare, Several, chec
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-# with its fit, quality, measures, and a gap of predictions that is far above its bound on scores
-_Point = tuple[FairEstimator, Result, Fit, float, dict[str, float], ending.Excess]
+# with its fit, if decisions are to follow, quality, measures, and a gap of predictions that is far
+# above its bound on scores
+_Point = tuple[FairEstimator, Result, Any, float, dict[str, float], ending.Excess]
 _Rows = tuple[Rows, Rows | None]  # the training rows and those for validation
 
 
@@ -328,7 +329,8 @@ def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: boo
     measures = {} if validation is None else validation.measured(result.w)
     if solution.search is None and not fit.estimator.needs_queries:
         far = ending.far_predictions(fit.constraints, fit.data, at)
-    return fitted, result, fit, training.worth(result.w, like=at), measures, far
+    kept = fit if fit.estimator.enforce == "decision" else None  # it may be as large as the rows
+    return fitted, result, kept, training.worth(result.w, like=at), measures, far
 
 
 def _improve(fit: Fit, points: list[_Point], rows: _Rows, bound: bool) -> None:
