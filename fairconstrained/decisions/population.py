@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask
+from fairconstrained.decisions.search import LOOSEN, DecisionSearch, DecisionTask
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.exceptions import ConstantDecisionWarning, warn
 from fairconstrained.problem.problem import Problem
@@ -84,7 +84,7 @@ class Certificate:
             warn(
                 f"confidence={self.confidence:g}: no model other than constant decisions was found "
                 "that more rows could show to meet the constraints; the same class is predicted "
-                "for every row. Raise kappa, or merge small groups.",
+                f"for every row. Merge small groups, or {LOOSEN}.",
                 ConstantDecisionWarning,
             )
             return
@@ -93,7 +93,7 @@ class Certificate:
             f"confidence={self.confidence:g}: the {self.n_held_out} rows held out (the smallest "
             f"cell has {self.smallest}) are too few to show that a model other than constant "
             f"decisions meets the constraints; the same class is predicted for every row. "
-            f"Use more rows{rows}, raise kappa, lower confidence, or merge small groups.",
+            f"Use more rows{rows}, lower confidence, merge small groups, or {LOOSEN}.",
             ConstantDecisionWarning,
         )
 

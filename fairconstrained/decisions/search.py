@@ -39,6 +39,7 @@ _TIGHTER = 0.5, 0.2, 0.1  # shares of tolerances of fits where rounds end below 
 _PASSES_OF_TIGHTER = 100.0  # of each of these fits
 _N_JOINED = 8  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
+LOOSEN = "loosen the bound (kappa, or the constraint's own tolerance)"  # what a user can do
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +230,14 @@ class DecisionSearch:
             warn(
                 f"{self.what}: neither a model nor constant decisions were found that meet "
                 f"the constraints. The model of least violation is kept: violation "
-                f"{self.violation:.3g}, {figures}. Raise kappa.",
+                f"{self.violation:.3g}, {figures}. To meet them, {LOOSEN}.",
                 InfeasibleConstraintWarning,
             )
         elif self.constant and self.accuracy < 1.0 - ROUNDING:
             warn(
                 f"{self.what}: no model better than constant decisions was found that meets "
-                f"the constraints. The same class is predicted for every row: {figures}. Raise "
-                "kappa, or merge small groups.",
+                f"the constraints. The same class is predicted for every row: {figures}. Merge "
+                f"small groups, or {LOOSEN}.",
                 ConstantDecisionWarning,
             )
         elif far:
@@ -245,7 +246,7 @@ class DecisionSearch:
                 f"{self.what}: on new rows the gap of a rate is expected to be "
                 f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
                 f"on the training rows ({gap.name}: {gap.training:.3f}). Its groups have few rows. "
-                "Use more rows, merge small groups, or raise kappa; confidence tests the bound.",
+                f"Use more rows, merge small groups, or {LOOSEN}; confidence tests it.",
                 GeneralizationWarning,
             )
 

@@ -71,8 +71,8 @@ _ADVICE = {
     "best point so far is kept.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "
     "raise tol or alpha.",
-    Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "
-    "start elsewhere.",
+    Status.INFEASIBLE: "The violation cannot be made smaller near this point: loosen the "
+    "bound (kappa, or the constraint's own tolerance), or start elsewhere.",
     Status.DIVERGED: "The iterates left all bounds: raise alpha, pass a solver with smaller "
     "steps, or give a domain where the estimator has one.",
 }

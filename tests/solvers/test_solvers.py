@@ -96,7 +96,7 @@ def test_infeasible_problem_is_distinguished_from_a_slow_one(solver_name: str, p
     result = solvers.SOLVERS[solver_name]().minimize(problem, random_state=0)
     assert result.status is solvers.Status.INFEASIBLE
     assert result.violation > 0.05
-    assert "raise kappa" in result.message
+    assert "loosen the bound (kappa" in result.message
 
 
 CONTRADICTED = [
