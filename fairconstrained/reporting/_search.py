@@ -137,7 +137,13 @@ def measured(
             if score is None:
                 value = accuracy_score(rows.y, labels, **weight)
             else:
-                value = score(each.model, rows.X, rows.y, **weight)
+                try:
+                    value = score(each.model, rows.X, rows.y, **weight)
+                except ValueError as error:
+                    raise ValueError(
+                        f"score: {error}. A scorer has a favourable label of its own: pass "
+                        "sklearn.metrics.make_scorer(metric, pos_label=...)."
+                    ) from error
             each.scores = [*each.scores, value]
     return candidates
 

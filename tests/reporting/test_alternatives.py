@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -147,6 +147,7 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
     assert lines[-1].get_ydata()[0] == pytest.approx(least)
 
 
+OF_YES = make_scorer(f1_score, pos_label="yes")
 NOT_SEARCHED = [
     (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
     (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), {}, "has no tolerance to vary"),
