@@ -78,8 +78,7 @@ class Fit:
             )
 
         if isinstance(estimator.threshold, SelectionRate):
-            share, free_rows = estimator.threshold.check(), free(()).unconstrained.rows
-            step = free_rows.score_below_share(share, data.sample_weight)
+            step = free(()).unconstrained.cut
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
         return free(constraints).constrained(constraints)
@@ -88,7 +87,10 @@ class Fit:
     def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
         """Return the fit of a problem without constraints."""
         bare = cls(estimator, data, rows.Unconstrained(problem), problem, split=split)
-        solved = rows.Unconstrained(problem, partial(estimator._train_free, bare))
+        threshold, selects = estimator.threshold, None
+        if isinstance(threshold, SelectionRate):
+            selects = threshold.check(), data.sample_weight
+        solved = rows.Unconstrained(problem, partial(estimator._train_free, bare), selects)
         return replace(bare, unconstrained=solved)
 
     def constrained(self, constraints: Sequence[Constraint]) -> Fit:
@@ -204,12 +206,11 @@ class Fit:
 
     def decision_task(self, result: Result) -> DecisionTask:
         """Return what a search on decisions starts from; the model without constraints is near."""
-        free, threshold = self.unconstrained, self.estimator.threshold
+        free = self.unconstrained
         free.near = Start(result.w[: free.problem.n_variables], None, result.state)
-        w, by_share = free.result.w, isinstance(threshold, SelectionRate)
-        if by_share:  # the model without constraints selects the share, too
-            step = free.rows.score_below_share(threshold.check(), self.data.sample_weight)
-            w = moved_variables(free.problem, w, step)
+        w = free.result.w
+        if free.selects is not None:
+            w = moved_variables(free.problem, w, free.cut)
         return DecisionTask(
             self.problem,
             result,
@@ -217,7 +218,7 @@ class Fit:
             self.data.loss_weight,
             w,
             () if self._soft_labels is None else self._soft_labels.constraints(self.problem),
-            solved=not by_share,
+            solved=free.selects is None,
         )
 
     @cached_property

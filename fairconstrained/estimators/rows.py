@@ -46,14 +46,19 @@ def scores_by_row(compute: Callable[[], Array]) -> FreeScores:
 
 
 class Unconstrained:
-    """The model without constraints, by `minimize`; it is solved on first access."""
+    """The model without constraints, by `minimize`; it is solved on first access.
+
+    `selects` is the share of the rows that it selects, with their weights, wherever a constrained
+    model has its threshold; None where the threshold is fixed.
+    """
 
     def __init__(
         self,
         problem: Problem,
         minimize: Callable[[Problem, Start | None], Result] = minimize_by_default,
+        selects: tuple[float, Array] | None = None,
     ):
-        self.problem, self.minimize = problem.uncounted(), minimize
+        self.problem, self.minimize, self.selects = problem.uncounted(), minimize, selects
         self.near: Start | None = None  # where the solution is looked for
 
     @cached_property
@@ -63,7 +68,8 @@ class Unconstrained:
 
     def on(self, model: Model) -> FreeScores:
         """Return the scores of the rows of another model with the same parameters."""
-        return scores_by_row(lambda: model.forward(self.result.w[: model.n_parameters])[0])
+        of_model = slice(model.n_parameters)
+        return scores_by_row(lambda: model.forward(self.result.w[of_model])[0] - self.cut)
 
     @cached_property
     def rows(self) -> ModelPass:
@@ -71,8 +77,14 @@ class Unconstrained:
         return self.problem.at(self.result.w).model_pass(self.problem.objective.model)
 
     @cached_property
+    def cut(self) -> float:
+        """The score above which it selects its rows."""
+        return 0.0 if self.selects is None else self.rows.score_below_share(*self.selects)
+
+    @cached_property
     def _distribution(self) -> tuple[Array, Array | None, Array | None]:
-        return self.rows.distribution()
+        scores, atoms, weight = self.rows.distribution()
+        return scores - self.cut, atoms, weight
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None

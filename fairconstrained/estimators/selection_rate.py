@@ -46,7 +46,8 @@ def moved(fit: Fit, by: float) -> Fit:
     if "result" in vars(fit.unconstrained):
         result = fit.unconstrained.result
         same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))
-        made = replace(made, unconstrained=Unconstrained(free, lambda *_: same))
+        selects = made.unconstrained.selects
+        made = replace(made, unconstrained=Unconstrained(free, lambda *_: same, selects))
     with without_vacuous_warnings():
         return replace(made.constrained(fit.constraints), held_out=fit.held_out)
 
@@ -163,8 +164,10 @@ def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
 
     A short move leaves the kinks on which a solution may lie, and the KKT residual jumps there. It
     is compared with the tolerance only if the problem is `smooth`, or the move is not short.
+    Boosted trees that are kept as they are have converged without a KKT point.
     """
     tol = result.solver.tol
+    smooth = smooth and result.kkt_residual <= tol
     if result.status not in (Status.CONVERGED, Status.INFEASIBLE):
         return result.status
     if kkt.violation > tol:

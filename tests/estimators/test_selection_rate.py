@@ -66,6 +66,16 @@ def test_decisions_meet_the_bound_and_the_share(name, constraint):
     assert len(clf.multipliers_) == 2
 
 
+@pytest.mark.filterwarnings("ignore:threshold=Sel:fairconstrained.ConvergenceWarning")
+def test_ranges_and_changes_are_those_of_the_model_that_selects_the_share():
+    free, trees = (fitted(name, DATA, None) for name in ("logistic", "boosting"))
+    assert free.result_.converged and trees.result_.converged
+    low, high = fitted("logistic", DATA, "partial_dp", alpha=1.0).constraint_choices_[0]["ranks"]
+    assert low <= 0.2 <= high
+    clf = fitted("logistic", DATA, fc.Churn(kappa=0.05), enforce="decision")
+    assert clf.decision_gap_ == pytest.approx(np.mean(clf.predict(X) != free.predict(X)))
+
+
 def test_without_constraints_it_is_the_quantile():
     clf = fc.FairLogisticClassifier(None, threshold=fc.SelectionRate(0.25)).fit(X, Y)
     plain = fc.FairLogisticClassifier(None).fit(X, Y)
