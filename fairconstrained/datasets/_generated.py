@@ -120,7 +120,7 @@ def _with_noise(informative: np.ndarray, extra: int, sparse: bool, rng: np.rando
     shape = (len(informative), extra)
     if not sparse:
         return np.hstack([informative, rng.standard_normal(shape)])
-    noise = sp.random_array(shape, density=0.05, rng=rng, data_sampler=rng.standard_normal)
+    noise = sp.random_array(shape, density=0.05, random_state=rng, data_sampler=rng.standard_normal)
     return sp.csr_matrix(sp.hstack([sp.csr_array(informative), noise], format="csr"))
 
 

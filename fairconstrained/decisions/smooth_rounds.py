@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import block_diag, cholesky, solve_triangular, svd
+from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
@@ -176,7 +176,7 @@ class SmoothRounds:
             return lambda z: z
         size = (at.constraints + shift)[first:] + self.multipliers / self.penalty + _NEAR
         rows = at.constraint_gradients(first + np.flatnonzero(size > 0.0))
-        _, sizes, basis = svd(rows @ self.back, full_matrices=False)
+        _, sizes, basis = np.linalg.svd(rows @ self.back, full_matrices=False)
         factors = 1.0 / np.sqrt(1.0 + self.penalty * sizes**2) - 1.0
         return lambda z: z + (factors * (basis @ z)) @ basis
 
