@@ -219,8 +219,8 @@ class SwitchingSubgradient(FirstOrderSolver):
 
         The answer violates by up to this tolerance, which is therefore `tol` as well, unless other
         steps are given. With :class:`DiminishingTolerance` it is one of the first points. `iterate`
-        yields the printed answer so far; of the measured ones `minimize` returns the best. Options
-        are further hyperparameters.
+        yields the printed answer so far; of the measured ones `minimize` returns the best. For the
+        printed coordinates see :meth:`PLADA.paper`. Options are further hyperparameters.
         """
         run = {"max_iter": 50_000, "check_every": 1000, "polish": False, **options}
         if "steps" not in options:
@@ -339,7 +339,8 @@ class Regularization(FirstOrderSolver):
         The answer is the last point. A strength below the sum of the multipliers leaves a
         violation, however many steps are made; with a larger one constant steps jump over the
         boundary. The default raises the strength until the constraints hold. The paper tries steps
-        of 5e-4 to 5e-3 and strengths of 0.001 to 2. Options are further hyperparameters.
+        of 5e-4 to 5e-3 and strengths of 0.001 to 2. For the printed coordinates see
+        :meth:`PLADA.paper`. Options are further hyperparameters.
         """
         setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
         return cls(**{**setting, **options})
