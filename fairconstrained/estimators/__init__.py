@@ -122,22 +122,13 @@ class DocumentedEstimator(BaseEstimator):
     _doc_link_template = f"{DOCUMENTATION}/generated/fairconstrained.{{estimator_name}}.html"
 
 
-class _OfSavedModels(ModuleType):
-    """A module of version 0.2, which pickles and skops files name; they fail with its text."""
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.__name__!r}: models that version 0.2 has saved do not load. Fit them again, or "
-            "convert them with to_sklearn() in an environment with 0.2"
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no {name} in {self!r}.")
-
-
+# Pickles and skops files of version 0.2 name these modules, and fail with the name of the one here.
 _OF_SAVED_MODELS = (
     "boosting.classifier linear.logistic linear.neyman_pearson linear.svm network.classifier "
     "ranking ranking.boosted ranking.ranker score_thresholds.classifier"
 )
-for _name in _OF_SAVED_MODELS.split():
-    sys.modules[f"{__name__}.{_name}"] = _OfSavedModels(f"{__name__}.{_name}")
+_OF_VERSION_0_2 = ModuleType(
+    "of fairconstrained 0.2: models that version 0.2 has saved do not load. Fit them again, or "
+    "convert them with to_sklearn() in an environment with 0.2"
+)
+sys.modules.update({f"{__name__}.{name}": _OF_VERSION_0_2 for name in _OF_SAVED_MODELS.split()})
