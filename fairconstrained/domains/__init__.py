@@ -1,7 +1,7 @@
 """Simple closed convex sets W on which the weights may lie, with exact projections.
 
-A set says how it looks in other units of the variables (`Domain.stretched`). Which units a fit uses
-is decided where its model is made.
+A set, and how it looks in other units of the variables (`Domain.stretched`), belong here. Which
+units a fit uses is decided where its model is made, in ``estimators``.
 """
 
 from fairconstrained.domains.base import Blocks, Domain, Enlarged, Leading, WholeSpace
