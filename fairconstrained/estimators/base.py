@@ -17,6 +17,7 @@ from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
+from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns, feature_kind
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
@@ -24,7 +25,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, solving
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
-from fairconstrained.estimators.selection_rate import limits_of, solved
+from fairconstrained.estimators.selection_rate import limits_of, moved, solved
 from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
@@ -252,6 +253,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         with limited_threads(X):
             others: dict[str, Any] = {"query": query, "constraint_data": constraint_data}
             fit = copy(self).bind(*passed, sensitive_features, control_features, **others)
+        threshold = ScoreConvention.of(self).threshold  # of a SelectionRate it follows the scores
+        if by := threshold - fit.data.convention.threshold:
+            fit = moved(fit, by)
         at = fit.problem.uncounted().at(self.result_.w[: fit.problem.n_variables])
         if not np.isclose(at.objective, self.objective_, rtol=1e-6, atol=0.0):
             raise ValueError(

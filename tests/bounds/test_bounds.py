@@ -253,6 +253,9 @@ def test_certify_goes_further_and_keeps_what_it_proved(capsys):
         model.certify(X, y, sensitive_features=groups, seconds=0.0)
     decided = fc.FairLogisticClassifier(enforce="decision").fit(X, y, sensitive_features=groups)
     assert "enforce='decision'" in str(decided.certify(X, y, sensitive_features=groups))
+    share = fc.FairLogisticClassifier(threshold=fc.SelectionRate(0.3))
+    share.fit(X, y, sensitive_features=groups)  # its threshold follows the scores
+    assert share.certify(X, y, sensitive_features=groups, gap=0.9).gap == share.optimality_gap_
 
 
 def test_losses_that_are_subtracted_have_bounds_without_a_warning():
