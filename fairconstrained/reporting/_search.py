@@ -140,6 +140,8 @@ def measured(
                 try:
                     value = score(each.model, rows.X, rows.y, **weight)
                 except ValueError as error:
+                    if "pos_label" not in str(error):
+                        raise
                     raise ValueError(
                         f"score: {error}. A scorer has a favourable label of its own: pass "
                         "sklearn.metrics.make_scorer(metric, pos_label=...)."
