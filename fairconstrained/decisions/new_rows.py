@@ -280,7 +280,8 @@ def _moments(term: Any, pairs: OrderedPairs, statistics: Array, sizes: Array) ->
     """Return the means, variances, least and largest values of the numbers that pairs compare."""
     rates = term.averages(statistics)
     if isinstance(term, Precisions):
-        sizes = term.shares.sign() @ (sizes * statistics)  # the rows that are selected
+        selected = np.where(np.isfinite(sizes), sizes, 0.0) * statistics  # rows of every cell
+        sizes = term.shares.sign() @ selected
     constant = rates.size and np.ptp(rates) == 0.0 and rates[0] in (0.0, 1.0)
     variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & (not constant)
     likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
