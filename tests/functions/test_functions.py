@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from benchmarks.fuzz import formulas
 from fairconstrained.functions import losses, surrogates
-from fairconstrained.functions.base import Indicator, ScalarFunction
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.utils.arguments import resolve
@@ -90,11 +90,6 @@ def test_convex_parts_are_convex_and_differ_by_the_function(function, t):
     assert minus.convex
     difference = plus.value(t) - minus.value(t)
     assert_allclose(difference, function.value(t), rtol=1e-12, atol=1e-12)
-
-
-def test_the_indicator_has_no_convex_parts():
-    with pytest.raises(ValueError, match="has no convex parts"):
-        Indicator().convex_parts()
 
 
 @each(ALL)

@@ -97,10 +97,6 @@ def test_optimality_conditions_in_every_version_of_scipy(accurate, seed):
     assert abs(slopes @ x) <= 1e-9 * (b @ b)
 
 
-def test_a_matrix_without_columns_has_the_empty_solution():
-    assert arrays.nonnegative_least_squares(np.ones((3, 0)), np.ones(3)).shape == (0,)
-
-
 def test_the_optimality_conditions_hold_also_after_the_limit_of_iterations(monkeypatch):
     def limited(A, b):
         raise RuntimeError("Maximum number of iterations reached.")

@@ -45,11 +45,6 @@ def test_an_unknown_parameter_is_an_error():
         Pair(second=Pair()).set_params(second__third=1)
 
 
-def test_the_representation_has_what_differs_from_the_defaults():
-    assert repr(Pair()) == "Pair()"
-    assert repr(Pair(second=Pair(first=2.5))) == "Pair(second=Pair(first=2.5))"
-
-
 def test_the_error_names_what_needs_the_module_and_how_to_install_it():
     with pytest.raises(ImportError, match=r"this test needs absent_module.*\[boosting\]"):
         import_extra("absent_module", "boosting", "this test")
