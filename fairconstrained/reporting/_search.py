@@ -83,7 +83,7 @@ def fitted(
     if shares is not None:
         collected = collect(fits[0][0], X, **given).against_rest(pos_label)
         gap = compared(collected, None, last.constraint, 0.95)["gap"].iloc[0]
-        kappas += (np.fmax(gap, _LEAST_GAP) * shares).tolist()
+        kappas += (min(np.fmax(gap, _LEAST_GAP), 1.0) * shares).tolist()  # rounding may exceed 1
         digits = max([0, *np.ceil(-np.log10(-100.0 * np.diff(shares))).astype(int)])
         percents = [f"{name}, {k:.{digits}%} of the gap" for k in shares]
         names = [f"{name}, without constraints", *percents]
