@@ -96,9 +96,10 @@ def deciding_cells(
     precisions, where a prediction changes both counts.
     """
     ratios, rate = constraint.compares_ratios, attrgetter("rate")
-    # corrected weights may be below 0
-    known = [[c for c in some if c.effective_rows > 0.0] for some in _compared(constraint, parts)]
-    compared = [each for each in known if len(each) > 1]
+    # a cell that counts has rows; corrected weights may be below 0
+    families = _compared(constraint, parts)
+    counted = [[cell for cell in cells if cell.effective_rows > 0.0] for cells in families]
+    compared = [cells for cells in counted if len(cells) > 1]
     if not compared:
         return None
     ends = [(max(each, key=rate), min(each, key=rate)) for each in compared]
