@@ -24,7 +24,8 @@ __all__ = [
 class ConstantDecisionWarning(UserWarning):
     """The only model found that meets a bound on predictions predicts one class for every row.
 
-    Raise `kappa`, merge small groups, or use more rows.
+    Merge small groups, use more rows, or loosen the bound (`kappa`, or the constraint's own
+    tolerance).
     """
 
 
@@ -32,7 +33,8 @@ class GeneralizationWarning(UserWarning):
     """Predictions meet a bound on the training rows that they are expected to miss on new rows.
 
     The gap that is expected on as many new rows is more than twice the bound; `decision_search_`
-    has the figures. Use more rows, merge small groups, or raise `kappa`.
+    has the figures. Use more rows, merge small groups, or loosen the bound
+    (`kappa`, or the constraint's own tolerance).
     """
 
 
@@ -88,8 +90,8 @@ def without_vacuous_warnings() -> Iterator[None]:
 class InfeasibleConstraintWarning(ConvergenceWarning):
     """No model that meets the constraints was found; the one with the smallest violation is kept.
 
-    Raise `kappa`. The constraints may contradict each other, or the solver may have stopped at an
-    infeasible stationary point.
+    Loosen the bound (`kappa`, or the constraint's own tolerance). The constraints may contradict
+    each other, or the solver may have stopped at an infeasible stationary point.
     """
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import loss_part, penalty_of
@@ -31,8 +32,8 @@ from fairconstrained.utils.arrays import Array
 
 _START_WAS_CHOSEN = (
     "The weights are those of the start: no later iterate that meets the constraints on the rows "
-    "trained on was better on the validation rows. Raise kappa, max_epochs or n_iter_no_change, or "
-    "change learning_rate."
+    "trained on was better on the validation rows. Raise max_epochs or n_iter_no_change, change "
+    f"learning_rate, or {LOOSEN}."
 )
 
 
@@ -70,8 +71,7 @@ class BestOnValidation:
 
     def _worth(self, measured: Measured, at: Evaluation) -> tuple[float, float, float]:
         missed = measured.violation if measured.violation > self.tol else 0.0
-        allowed = 1.0 / np.sqrt(self.validation.n_rows)
-        return missed, max(at.violation - allowed, 0.0), at.objective
+        return missed, max(at.violation - self.validation.n_rows**-0.5, 0.0), at.objective
 
     def chosen(self, problem: Problem, result: Result) -> Solved:
         """Return the result with the iterate that was chosen, measured on all rows."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.rows import Unconstrained, loss_part
 from fairconstrained.estimators.thresholds import SelectionRate
@@ -104,8 +105,8 @@ def settle(
     if nearest > _NEAR:
         warn(
             f"threshold={rate!r}: the search for the threshold did not converge. Surrogates are "
-            f"centred at a score that differs from it by {nearest:.2g}. Raise kappa, or give a "
-            "number as threshold.",
+            f"centred at a score that differs from it by {nearest:.2g}. Give a number as "
+            f"threshold, or {LOOSEN}.",
             ConvergenceWarning,
         )
     return *best, passes
