@@ -34,7 +34,7 @@ from fairconstrained.command_line._files import (
 from fairconstrained.command_line._roles import Table, with_roles
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.estimators.logistic import FairLogisticClassifier
-from fairconstrained.inspection.assessment import constraints_of
+from fairconstrained.inspection.assessment import constraints_of, minimizes_gap
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.forms import aligned, number, plain, render
 from fairconstrained.reporting.report import FairnessReport, fairness_report
@@ -133,7 +133,9 @@ class Comparison:
 
     @property
     def _tolerance(self) -> tuple[str, float]:
-        """The name and the value of what bounds the gap."""
+        """The name and the value of what bounds the gap, or the loss."""
+        if minimizes_gap(self.fair):
+            return "max_loss_increase", self.fair.max_loss_increase
         ((_, constraint),) = constraints_of(self.fair)
         given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
         name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
@@ -228,8 +230,7 @@ def run(options: Namespace) -> int:
         if named.count(column) > 1:
             wrong = f"{column} has another reference; choose one."
         elif f"{column}={value}" not in valid:
-            every = ", ".join(valid)
-            wrong = f"give one of the columns of --sensitive and one of its values: {every}."
+            wrong = f"give a column of --sensitive and one of its values: {', '.join(valid)}."
         if wrong:
             raise DataError(f"--reference {column}={value}: {wrong}")
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))

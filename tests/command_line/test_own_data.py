@@ -89,6 +89,7 @@ def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name
 
 AVERAGED = [
     ("alpha=0.1", "predicted probabilities"),
+    ("goal=fairness", "predicted probabilities"),
     ("threshold=0.3", "sigmoids of scores minus the threshold"),
     ("surrogate=ramp", "ramps of scores minus the threshold"),
 ]
@@ -97,7 +98,9 @@ AVERAGED = [
 @pytest.mark.parametrize(("setting", "said"), AVERAGED)
 def test_what_the_gap_on_scores_averages_is_said(file, capsys, setting, said):
     assert main(asked(file, "--set", setting)) == 0
-    assert f"; on scores, with {said} in place of predictions." in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"; on scores, with {said} in place of predictions." in text
+    assert text.startswith("Bound ") == (" without a bound; for the loss: " not in text)
 
 
 def test_the_version(capsys):
@@ -150,7 +153,7 @@ def test_impact_ratios_against_a_named_group(file, tmp_path, capsys):
     for wrong in ("group=z", "sex=y"):
         assert main(asked(file, "--reference", wrong)) == 1
         said = capsys.readouterr().err
-        assert f"--reference {wrong}: give one of the columns" in said and "group=x" in said
+        assert f"--reference {wrong}: give a column of" in said and "group=x" in said
     assert main(asked(file, "--reference", "group=x", "group=y")) == 1
     assert "group has another reference" in capsys.readouterr().err
 
