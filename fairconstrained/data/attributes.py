@@ -10,23 +10,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_float_dtype
 
-from fairconstrained.data.inputs import check_held, check_same_rows
+from fairconstrained.data.inputs import check_held, check_same_rows, check_titles
 from fairconstrained.utils.arguments import as_frame
 from fairconstrained.utils.arrays import Array, codes_in_blocks, unique_codes
 
 Column = pd.Series | Array
 MISSING = "missing"
-
-
-def check_titles(titles: list[Any], name: str) -> None:
-    """Raise if two attributes have the same name."""
-    for title in titles if len(titles) > 1 else []:
-        places = [k for k, other in enumerate(titles) if other is not None and other == title]
-        if len(places) > 1:
-            raise ValueError(
-                f"{name} has {len(places)} columns of the name {title!r}, at the positions "
-                f"{', '.join(map(str, places))}: leave out all but one, or rename them."
-            )
 
 
 def titles_of(columns: Sequence[Column], argument: str) -> list[str]:
@@ -158,7 +147,6 @@ def group_columns(values: object, name: str) -> list[Column]:
         values = values.toarray()
     if isinstance(values, pd.Series):
         return [_native(values)]
-    check_titles(list(getattr(values, "columns", ())), name)
     if not isinstance(values, pd.DataFrame):
         values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
         if values.dtype.names:

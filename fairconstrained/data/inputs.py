@@ -76,7 +76,12 @@ _TIMES = ("date", "time", "duration", "period")  # prefixes of the names of thei
 
 
 def check_held(name: str, values: object) -> None:
-    """Raise if an argument does not hold its rows: a string, a query not run, or masked values."""
+    """Raise if an argument does not hold its rows: a string, a query not run, or masked values.
+
+    Nor may two columns of a frame have the same name.
+    """
+    if isinstance(values, pd.DataFrame):
+        check_titles(values.columns, name)
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
     kind = is_query(values)
@@ -97,6 +102,17 @@ def check_held(name: str, values: object) -> None:
         raise ValueError(
             f"{name} is a masked array in which {n_masked} of {n_entries} entries are masked: they "
             f"have no value. Leave out these rows, or pass what `{name}.filled(...)` returns."
+        )
+
+
+def check_titles(titles: Sequence[Any] | pd.Index, name: str) -> None:
+    """Raise if two columns have the same name."""
+    index = pd.Index(titles)
+    if not index.is_unique:
+        repeated = ", ".join(map(repr, index[index.duplicated()].unique()[:5]))
+        raise ValueError(
+            f"{name} has several columns of the name {repeated}: leave out all but one of each, or "
+            "rename them."
         )
 
 

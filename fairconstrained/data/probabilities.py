@@ -12,13 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
-from fairconstrained.data.attributes import (
-    GUESSED,
-    PROBABILITIES,
-    check_probabilities,
-    check_titles,
-)
+from fairconstrained.data.attributes import GUESSED, PROBABILITIES, check_probabilities
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.inputs import check_held, check_titles
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.utils.arguments import as_frame
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
@@ -96,6 +92,7 @@ def GroupProbabilities(
     {'a': 0.875, 'b': 0.429, 'all rows': 0.667}
     """
     P = as_frame(P)
+    check_held("P", P)
     names = getattr(P, "columns", None) if columns is None else columns
     values = check_array(P, dtype=float, ensure_all_finite=False, input_name="P")
     if names is None or len(names) != values.shape[1] or len(names) < 2:

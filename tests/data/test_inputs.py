@@ -82,6 +82,7 @@ KINDS = {
         lambda: fit(POLARS.with_columns(born=pl.Series(DAYS))),
         "X has dates or times in the column 'born': convert",
     ),
+    "names": (lambda: MODEL.predict(FRAME.set_axis(list("aabb"), axis=1)), "X .*'a', 'b': leave"),
     "text": (lambda: fit(FRAME.assign(town="here")), "numbers in the column 'town'.*OneHotEncoder"),
     "name of groups": (lambda: fit(groups="grp"), "sensitive_features .*'grp'.*sensitive_columns"),
     "name of weights": (

@@ -248,7 +248,7 @@ NO_PROBABILITIES = [
     (SURE, ["a", "b"], {"known": list("aabb"), "given": [["no"]] * 4}, "given must have"),
     (SURE, ["a", "b"], {"known": list("aabb"), "given": [[np.nan]] * 4}, "given must have"),
     (SURE, ["a", "b"], {"known": list("aabb"), "given": [[1.0]] * 3}, "given must have"),
-    ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "2 columns of the name 'a'"),
+    ([[0.9, 0.1], [0.1, 0.9]], ["a", "a"], {}, "several columns of the name 'a'"),
     ([[0.9, 0.1], [0.1, 0.9]], ["a", "b"], {"given": [[1], [2]]}, "pass known"),
 ]
 
