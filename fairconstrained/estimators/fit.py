@@ -13,9 +13,16 @@ import numpy as np
 
 from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.held_out import HeldOut
-from fairconstrained.decisions.new_rows import SoftLabels, expected_gaps, has_few_rows
+from fairconstrained.decisions.new_rows import (
+    ExpectedGap,
+    SoftLabels,
+    expected_gaps,
+    has_few_rows,
+    larger_by,
+)
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators import rows
@@ -26,7 +33,7 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.solvers import Result
+from fairconstrained.solvers import Result, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.arguments import check_kappa
 from fairconstrained.utils.arrays import Array
@@ -34,6 +41,8 @@ from fairconstrained.utils.execution import set_fitted
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
+# A bound that costs so much accuracy moves the model far, and the search fits noise of the rows.
+_MUCH_ACCURACY = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,14 +236,13 @@ class Fit:
 
         The scores of the unconstrained model give the probability.
         """
-        data, problem = self.data, self.problem
-        in_memory = all(model.in_memory for model in problem.models)
-        if not in_memory or data.several_classes or data.groups is None or data.asked is not data:
+        data, problem, groups = self.data, self.problem, self._groups
+        if groups is None or data.several_classes:
             return None
         if data.y.min() == data.y.max() or not has_few_rows(problem):
             return None
         scores, _ = self.unconstrained.weighted_scores(data)
-        return SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
+        return SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
 
     def enforced(
         self, result: Result, limits: Sequence[Any] = (), stricter: Any = None
@@ -259,8 +267,38 @@ class Fit:
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)
+        if gaps and not limits and search.accuracy_cost > _MUCH_ACCURACY:
+            gaps = self._tested_on_half(result, gaps)
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
+
+    @property
+    def _groups(self) -> Groups | None:
+        """The groups of the rows; None where rows are in shards, or the constraints on others."""
+        in_memory = all(model.in_memory for model in self.problem.models)
+        return self.data.groups if in_memory and self.data.asked is self.data else None
+
+    def _tested_on_half(
+        self, result: Result, gaps: tuple[ExpectedGap, ...]
+    ) -> tuple[ExpectedGap, ...]:
+        """Return gaps as large as a search on half of the rows and the other half suggest."""
+        if (groups := self._groups) is None:
+            return gaps
+        data, penalty, free = self.data, self.problem.objective.penalty, self.unconstrained
+        order = np.random.default_rng(0).permutation(len(data.y))
+        order = order[np.lexsort((data.y[order], groups.codes[order]))]
+        halves = [data.take(np.sort(order[k::2])) for k in range(2)]
+        with without_vacuous_warnings():
+            half, others = (self.problem_on(part, penalty) for part in halves)
+        if not half.n_constraints == others.n_constraints == self.problem.n_constraints:
+            return gaps  # a cell has no rows in a half
+        data = halves[0]
+        selects = None if free.selects is None else (free.selects[0], data.sample_weight)
+        solved = rows.Unconstrained(Problem(half.objective), lambda *_: free.result, selects)
+        fit = replace(self, data=data, problem=half, unconstrained=solved)
+        first = default_solver(half).minimize(half, warm=result)
+        w = fit.decision_task(first).search().w
+        return larger_by(gaps, half.at(w), others.at(w))
 
     def optimality(self, result: Result, at: Evaluation, **options: Any) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.
