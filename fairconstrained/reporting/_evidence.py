@@ -64,9 +64,7 @@ class Evidence:
         A model without constraints is measured by those of the last model that has some.
         """
         models = {name: output.model for name, output in rows.outputs.items()}
-        asked, hidden = _asked(models, constraint), set[str]()
-        if X is not None:
-            hidden = hidden_columns(list(models.values()))
+        asked, hidden = _asked(models, constraint), hidden_columns(list(models.values()))
         columns = proxies(X, rows.rows, rows.groups, hidden)
         if len(rows.classes) > 2 and pos_label is None:
             parts = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,15 +17,10 @@ from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constra
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.inspection.collected import groups_of
+from fairconstrained.plotting.path import FairnessPathDisplay
+from fairconstrained.plotting.style import Axes
+from fairconstrained.reporting import _search as search
 from fairconstrained.reporting._pictures import frontier_picture
-from fairconstrained.reporting._search import (
-    Rows,
-    Search,
-    checked_score,
-    compared_groups,
-    fitted,
-    measured,
-)
 from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
@@ -34,11 +29,6 @@ from fairconstrained.utils.arguments import check_confidence, resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fairconstrained.plotting import FairnessPathDisplay
 
 _FOLDS = 5
 _TO_CHOOSE = 0.25  # of the training rows: as many as the rows for the figures
@@ -123,8 +113,6 @@ class Alternatives(Report):
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
         """
-        from fairconstrained.plotting import FairnessPathDisplay
-
         table, line, places = self.candidates, self.frontier, ["gap", "score"]
         apart = {*line.index, self.baseline, self.recommended}
         others = table.drop(list(apart)).groupby("estimator", sort=False)
@@ -264,15 +252,15 @@ def find_alternatives(
     valid.check_arguments(find_alternatives, max_loss=max_loss, **counts)
     both = with_strata(sensitive_features, control_features)
     check_same_rows(X=X, y=y, sensitive_features=both, sample_weight=sample_weight)
-    rows = Rows(*indexable(X, column_or_1d(y), sample_weight, both))
+    rows = search.Rows(*indexable(X, column_or_1d(y), sample_weight, both))
     families = _families(estimator, n_seeds)
     leading = next(iter(families.values()))
-    score_of = checked_score(score, leading, rows)
+    score_of = search.checked_score(score, leading, rows)
     confidence = check_confidence(confidence)
     if criterion is None:
         criterion = resolve_constraints(final_estimator(leading).constraint)[0]
     wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
-    groups = None if both is None else compared_groups(groups_of(leading, X, both))
+    groups = None if both is None else search.compared_groups(groups_of(leading, X, both))
     if baseline is not None and "baseline" in families:
         raise ValueError("estimator: 'baseline' is the name of the argument baseline: use another.")
     bounds: dict[str, Any] = dict.fromkeys(families, np.geomspace(1.0, _LEAST_SHARE, n_kappas))
@@ -280,7 +268,7 @@ def find_alternatives(
         families["baseline"], bounds["baseline"] = baseline, None
     parts = _parts(rows, cv, random_state)
     jobs = [
-        delayed(measured)(
+        delayed(search.measured)(
             name, each, [rows.take(some) for some in part], bounds[name], pos_label, score_of
         )
         for part in parts
@@ -291,26 +279,26 @@ def find_alternatives(
     free = [name for name, each in runs[0].items() if np.isnan(each.share)]
     free = free if baseline is None else ["baseline"]
     first = next(iter(runs[0].values())).model
-    groups = groups or compared_groups(groups_of(first, X, None))
+    groups = groups or search.compared_groups(groups_of(first, X, None))
     label = getattr(final_estimator(first), "pos_label_", None) if pos_label is None else pos_label
-    search = Search(rows, groups, parts, runs, free, max_loss, wanted, label, confidence)
-    choice, names = search.chosen(range(len(parts)))
+    tried = search.Search(rows, groups, parts, runs, free, max_loss, wanted, label, confidence)
+    choice, names = tried.chosen(range(len(parts)))
     best = runs[0][names["recommended"]]
     if len(parts) > 1:
         shares = bounds[best.estimator]
         shares = shares if shares is None else shares[shares == best.share]
-        best = fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
-    others, members = search.taken(1, range(len(parts)))
+        best = search.fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
+    others, members = tried.taken(1, range(len(parts)))
     given: Any = {"sensitive_features": members, "sample_weight": others.sample_weight}
     given |= {"confidence": confidence, "constraint": wanted, "pos_label": label}
-    report = FairnessReport.from_predictions(others.y, search.labels(), **given)
+    report = FairnessReport.from_predictions(others.y, tried.labels(), **given)
     findings = report._evidence.findings["baseline"]
     title = findings[0].name.replace("_", " ")
     uses = zip(("train", "choose", "measure"), zip(*parts, strict=True), strict=True)
     return Alternatives(
         title=f"{len(runs[0])} candidates for a smaller gap of {title}",
         confidence=confidence,
-        candidates=search.table(choice, names["baseline"]),
+        candidates=tried.table(choice, names["baseline"]),
         **names,
         model=best.model,
         report=report,
@@ -322,7 +310,7 @@ def find_alternatives(
     )
 
 
-def _parts(rows: Rows, cv: Any, random_state: Any) -> list[tuple[Array, Array, Array]]:
+def _parts(rows: search.Rows, cv: Any, random_state: Any) -> list[tuple[Array, Array, Array]]:
     """Return the rows to train on, to choose by and to measure on, once or several times."""
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
     parts = []
