@@ -20,11 +20,9 @@ MISSING = "missing"
 
 def titles_of(columns: Sequence[Column], argument: str) -> list[str]:
     """Return the names of the columns of an argument, such as "sex", or what stands for one."""
-    alone = len(columns) == 1
-    if argument == _ARGUMENTS[1]:
-        unnamed = "stratum" if alone else "stratum {}"
-    else:
-        unnamed = "sensitive features" if alone else "attribute {}"
+    strata = argument == _ARGUMENTS[1]
+    alone, several = ("stratum", "stratum {}") if strata else ("sensitive features", "attribute {}")
+    unnamed = alone if len(columns) == 1 else several
     names = [getattr(column, "name", None) for column in columns]
     return [name if isinstance(name, str) else unnamed.format(k) for k, name in enumerate(names)]
 
@@ -83,8 +81,7 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
                 "sensitive_features, without control_features."
             )
     check_same_rows(**given)
-    given = {name: values for name, values in given.items() if values is not None}
-    columns = {name: group_columns(values, name) for name, values in given.items()}
+    columns = {name: group_columns(v, name) for name, v in given.items() if v is not None}
     n_rows = [len(part[0]) for part in columns.values()]
     if n_rows[0] != n_rows[-1]:
         raise ValueError(
@@ -161,9 +158,6 @@ def group_columns(values: object, name: str) -> list[Column]:
             )
         if values.ndim == 1 and values.dtype.kind in "biufU" and values.dtype.isnative:
             return [values.astype(object) if values.dtype.kind == "U" else values]
-        if values.ndim == 1:
-            column = pd.Series(values, copy=False)
-            return [_native(column.infer_objects() if column.dtype == object else column)]
         values = pd.DataFrame(values, copy=False).infer_objects()
     if values.shape[1] == 0:
         raise ValueError(f"{name} has no columns; give at least one attribute.")

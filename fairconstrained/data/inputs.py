@@ -148,16 +148,12 @@ def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array
 
 def _column(y: Any) -> Array:
     """Return labels in one dimension, by scikit-learn unless they are numbers in one already."""
-    if (
-        isinstance(getattr(y, "dtype", None), np.dtype)
-        and y.dtype.kind in "biu"
-        and np.ndim(y) == 1
-    ):
-        labels = np.asarray(y)
-    else:
+    dtype = getattr(y, "dtype", None)
+    if not (isinstance(dtype, np.dtype) and dtype.kind in "biu" and np.ndim(y) == 1):
         from sklearn.utils import column_or_1d  # workers import this module without it
 
-        labels = np.asarray(column_or_1d(y, warn=True))
+        y = column_or_1d(y, warn=True)
+    labels = np.asarray(y)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)  # pandas reads no other order
 
 

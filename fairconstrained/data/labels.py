@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -44,10 +44,6 @@ class ScoreConvention:
     def of_classes(cls, classes: Array, threshold: float = 0.0) -> Self:
         """Return the convention of a fit, whose favourable class is the last one."""
         return cls(1.0 if np.array_equal(classes, np.sort(classes)) else -1.0, threshold)
-
-    def moved(self, by: float) -> Self:
-        """Return the convention with a threshold that is higher by a number."""
-        return replace(self, threshold=self.threshold + by)
 
     def shown(self, scores: Array) -> Array:
         """Return s for u."""

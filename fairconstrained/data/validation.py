@@ -218,7 +218,8 @@ class TrainingData:
 
     def moved(self, by: float) -> TrainingData:
         """Return the rows with a threshold that is higher by a number."""
-        return replace(self, convention=self.convention.moved(by))
+        convention = replace(self.convention, threshold=self.convention.threshold + by)
+        return replace(self, convention=convention)
 
     def spread(self) -> TrainingData:
         """Return rows once for each group that they may be of, weighted by its probability."""
