@@ -70,17 +70,16 @@ class Collected:
         )
 
     def against_rest(self, pos_label: object) -> Collected:
-        """Return the rows and outputs for the favourable class, or a given one."""
-        return self.of_class(self._favourable(pos_label))
+        """Return the rows and outputs for a positive class against the others.
 
-    def _favourable(self, pos_label: object) -> Any:
-        """Return the positive class: as given, of the models that name one, or the second class."""
+        It is that given, else the one that the models name, else the second class.
+        """
         if pos_label is not None:
             if pos_label not in self.classes:
                 raise ValueError(
                     f"pos_label={pos_label!r} is not one of the classes {self.classes}."
                 )
-            return pos_label
+            return self.of_class(pos_label)
         if len(self.classes) > 2:
             model = next(iter(self.outputs.values())).model
             raise ValueError(
@@ -98,7 +97,7 @@ class Collected:
             raise ValueError(
                 f"The models have different positive classes ({each}): pass pos_label."
             )
-        return next(iter(named.values()), self.classes[1])
+        return self.of_class(next(iter(named.values()), self.classes[1]))
 
     def right(self, output: Outputs) -> Array:
         """Return which predictions of a model are those of the labels."""

@@ -324,18 +324,13 @@ def neyman_pearson_error(
     rates = class_error_rates(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
     )
-    _check_label("priority", priority, y_true)
     if priority is not None:
-        rates = rates.drop(index=priority, errors="ignore")
+        text = isinstance(np.ravel(np.asarray(y_true))[:1].tolist()[0], str)
+        if not np.isscalar(priority) or isinstance(priority, str | bytes) != text:
+            kind = "a string" if text else "a number"
+            raise ValueError(
+                f"priority must be one of the labels of y_true, {kind}, or None; got {priority!r}."
+            )
+        rates = rates.drop(index=priority, errors="ignore")  # some rows may not have it
     values = rates.to_numpy(dtype=float)
     return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
-
-
-def _check_label(argument: str, label: object, y_true: ArrayLike) -> None:
-    """Raise if a label could not be one of `y_true`'s, though some rows may not have it."""
-    text = isinstance(np.ravel(np.asarray(y_true))[:1].tolist()[0], str)
-    if label is not None and (not np.isscalar(label) or isinstance(label, str | bytes) != text):
-        kind = "a string" if text else "a number"
-        raise ValueError(
-            f"{argument} must be one of the labels of y_true, {kind}, or None; got {label!r}."
-        )
