@@ -49,7 +49,7 @@ def packed(value: Any) -> bytes:
 
 def unpacked(data: bytes) -> Any:
     """Return the value of :func:`packed`."""
-    return _Reader(BytesIO(data)).load()
+    return _Unpickler(BytesIO(data)).load()
 
 
 @lru_cache(_TERMS)
@@ -57,7 +57,7 @@ def _term(data: bytes) -> Term:
     return cast("Term", pickle.loads(data))
 
 
-class _Reader(pickle.Unpickler):
+class _Unpickler(pickle.Unpickler):
     def persistent_load(self, data: bytes) -> Term:
         return _term(data)
 
@@ -110,11 +110,6 @@ class Reader:
         estimator, columns = pickle.loads(self.pickled)
         return estimator, columns
 
-    @property
-    def n_features(self) -> int:
-        """The number of features of the model."""
-        return len(self.kept)
-
     def groups(self, X: Any) -> Any:
         """Return the values of the sensitive attributes in a partition, None if X has none."""
         if self.sensitive is None:
@@ -149,7 +144,7 @@ class Reader:
         """Return the features where all of them are numbers, of the estimator's columns."""
         if not self._has_columns(X) or not X.shape[0]:
             return None
-        kept = self.kept if self.n_features < self.n_columns else slice(None)
+        kept = self.kept if len(self.kept) < self.n_columns else slice(None)
         part = _columns(X, kept)
         kinds = set(part.dtypes) if isinstance(part, pd.DataFrame) else {part.dtype}
         if not all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
@@ -238,7 +233,7 @@ def prepare(
     weight = weight_in_partition(sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
-        empty, none = np.empty((0, reader.n_features)), np.zeros(0, dtype=int)
+        empty, none = np.empty((0, len(reader.kept))), np.zeros(0, dtype=int)
         return Prepared(frame.iloc[:0], empty, none, np.zeros(0), n_rows, labels, none)
     features = reader.features(X, weight.sum())
     if len(counted) < n_rows:

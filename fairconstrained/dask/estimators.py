@@ -15,12 +15,8 @@ from fairconstrained.dask._rows import NO_ROWS, Reader, divide, prepare
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.estimators import DOCUMENTATION
+from fairconstrained.estimators import DOCUMENTATION, logistic
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.logistic import FairHingeClassifier as LocalFairHingeClassifier
-from fairconstrained.estimators.logistic import (
-    FairLogisticClassifier as LocalFairLogisticClassifier,
-)
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
@@ -207,7 +203,7 @@ class DaskLinearClassifier:
         return float(right / total)
 
 
-class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):  # type: ignore[misc]  # bind has no queries
+class FairLogisticClassifier(DaskLinearClassifier, logistic.FairLogisticClassifier):  # type: ignore[misc]  # bind has no queries
     r"""Logistic regression under fairness constraints, for dask collections.
 
     The parameters, the problem and the solution are those of
@@ -269,7 +265,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     (True, ((500, 500, 500, 500),))
     """
 
-    local = LocalFairLogisticClassifier
+    local = logistic.FairLogisticClassifier
 
     def predict_proba(self, X: Collection) -> Collection:
         """Return the probabilities that the model of `to_local` returns, lazily.
@@ -284,7 +280,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         return _data.lazily(self.to_local(), "predict_log_proba", X, np.dtype(float), by_class=True)
 
 
-class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # type: ignore[misc]  # bind has no queries
+class FairHingeClassifier(DaskLinearClassifier, logistic.FairHingeClassifier):  # type: ignore[misc]  # bind has no queries
     r"""A linear support vector machine under fairness constraints, for dask collections.
 
     The parameters, the problem and the solution are those of
@@ -311,4 +307,4 @@ class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):  # ty
     True
     """
 
-    local = LocalFairHingeClassifier
+    local = logistic.FairHingeClassifier

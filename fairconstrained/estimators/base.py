@@ -32,20 +32,14 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.execution import (
-    CallbackSupportMixin,
-    Progress,
-    all_or_nothing,
-    limited_threads,
-    with_callbacks,
-)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
+class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
     """Estimators trained by minimising a constrained problem.
 
     The parameters of an estimator are the fields of a dataclass. Subclasses have `warm_start` too.
@@ -134,7 +128,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         first: Start | None = None,
     ) -> solving.Solved:
         """Return the solution and the evaluation there; callbacks receive all measured iterates."""
-        progress = Progress(self, passed, attributes)
+        progress = execution.Progress(self, passed, attributes)
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
             if last.w.size == problem.n_variables:
@@ -206,7 +200,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             return fit
         return fit.tested(held_out, fit.model.on(held_out.X))
 
-    @with_callbacks
+    @execution.with_callbacks
     def certify(
         self,
         X: MatrixLike,
@@ -250,7 +244,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         check_is_fitted(self)
         valid.check_arguments(type(self).certify, gap=gap, seconds=seconds)
         passed, before = (X, y, sample_weight), self.optimality_gap_
-        with limited_threads(X):
+        with execution.limited_threads(X):
             others: dict[str, Any] = {"query": query, "constraint_data": constraint_data}
             fit = copy(self).bind(*passed, sensitive_features, control_features, **others)
         threshold = ScoreConvention.of(self).threshold  # of a SelectionRate it follows the scores
@@ -262,12 +256,12 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 "certify needs the rows that the model was fitted to: its objective on these is "
                 f"{at.objective:.6g}, objective_ is {self.objective_:.6g}."
             )
-        progress = Progress(self, passed, fit.attributes)
+        progress = execution.Progress(self, passed, fit.attributes)
 
         def watch(gap: float) -> bool:
             return progress.report(f"optimality gap {100.0 * gap:.4g}%", at.w)
 
-        with limited_threads(X):
+        with execution.limited_threads(X):
             optimality = fit.optimality(self.result_, at, stop=gap, seconds=seconds, watch=watch)
         progress.close(lambda: fit.attributes(at.w))
         if before is None or (optimality.gap is not None and optimality.gap < before):
@@ -330,7 +324,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         Every estimator is fitted so. Subclasses say what the model is (`_prepared`,
         `_free_problem`, `_fitted`) and how it is trained (`_default_solver`, `_train`, `_decided`).
         """
-        with all_or_nothing(self), limited_threads(rows[0]):
+        with execution.all_or_nothing(self), execution.limited_threads(rows[0]):
             warn_of_unused_kappa(self)
             fit = self.bind(*rows, **others)
 

@@ -23,15 +23,9 @@ from fairconstrained.models import LinearModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.classes import class_losses
+from fairconstrained.utils import execution
 from fairconstrained.utils.arguments import resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.execution import (
-    all_or_nothing,
-    coefficients,
-    limited_threads,
-    set_fitted,
-    with_callbacks,
-)
 from fairconstrained.utils.parameter_constraints import POSITIVE, Positive, check_parameters
 
 
@@ -129,7 +123,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     fit_intercept: bool = True
     warm_start: bool = False
 
-    @with_callbacks
+    @execution.with_callbacks
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -152,13 +146,13 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         ValueError
             If an argument is not valid, or the solver cannot solve the problem.
         """
-        with all_or_nothing(self):
+        with execution.all_or_nothing(self):
             check_parameters(self)
             function = self._function()
             data = TrainingData.check(self, X, y, None, sample_weight)
             self.classes_, labels = data.classes, data.class_positions
             bounds = self._bounds(function)
-            with limited_threads(data.X):
+            with execution.limited_threads(data.X):
                 problem = self._problem(data, function, bounds)
                 model = problem.objective.model
                 assert isinstance(model, LinearModel)
@@ -183,12 +177,12 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 "kappa_": bounds,
                 "optimality_gap_reason_": "bounds on the losses of classes are out of its reach",
             }
-            set_fitted(self, attributes(result.w) | measured)
+            execution.set_fitted(self, attributes(result.w) | measured)
             warn_of(result)
         return self
 
     def _variables(self, model: LinearModel) -> Array | None:
-        coef = coefficients(self)
+        coef = execution.coefficients(self)
         if coef.size != model.n_coefficients:
             return None
         return model.variables(coef, self.intercept_)

@@ -18,14 +18,9 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.inspection.assessment import assess
 from fairconstrained.inspection.collected import Collected, collect, cost_of, groups_of, overall
 from fairconstrained.inspection.shown import stacked
+from fairconstrained.metrics import ranking
 from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
-from fairconstrained.metrics.ranking import (
-    pairwise_error,
-    query_gaps,
-    query_ndcg,
-    query_pairwise_errors,
-)
 from fairconstrained.reporting.forms import Report
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
@@ -308,18 +303,18 @@ class _Rows:
 
     def summary(self, scores: Array, level: float) -> dict[str, float]:
         """Return the measures on all rows."""
-        ndcg = query_ndcg(self.relevant, scores, query=self.query, k=self.k).dropna()
+        ndcg = ranking.query_ndcg(self.relevant, scores, query=self.query, k=self.k).dropna()
         mean = float(ndcg.mean())
         deviation = float(ndcg.std()) / max(len(ndcg), 1) ** 0.5
         width = float(norm.isf((1.0 - level) / 2.0)) * deviation
         by_query = [self._errors(groups, scores) for groups in self.groups.separate]
-        gaps = pd.Series(np.concatenate([query_gaps(errors) for errors in by_query]))
-        means = [query_gaps(errors.mean().to_frame().T) for errors in by_query]
+        gaps = pd.Series(np.concatenate([ranking.query_gaps(errors) for errors in by_query]))
+        means = [ranking.query_gaps(errors.mean().to_frame().T) for errors in by_query]
         return {
             "ndcg": mean,
             "ndcg_low": max(mean - width, 0.0),
             "ndcg_high": min(mean + width, 1.0),
-            "pairwise_error": pairwise_error(self.relevant, scores, query=self.query),
+            "pairwise_error": ranking.pairwise_error(self.relevant, scores, query=self.query),
             "largest_gap": float(gaps.max()),
             "mean_gap": float(gaps.mean()),
             "gap_of_means": float(pd.Series(np.concatenate(means)).max()),
@@ -344,8 +339,9 @@ class _Rows:
     def _errors(self, groups: Groups, scores: Array) -> pd.DataFrame:
         """Return the pairwise errors of the queries, among the rows of known groups."""
         known = np.flatnonzero(groups.known)
-        given: Any = {"query": self.query[known], "sensitive_features": groups.take(known)}
-        return query_pairwise_errors(self.relevant[known], scores[known], **given, pos_label=True)
+        given: Any = {"sensitive_features": groups.take(known), "pos_label": True}
+        given["query"] = self.query[known]
+        return ranking.query_pairwise_errors(self.relevant[known], scores[known], **given)
 
     def errors(self, scores: Array) -> pd.DataFrame:
         """Return the mean over queries of the pairwise errors, by the groups of both rows."""
@@ -359,7 +355,7 @@ class _Rows:
         for code in range(len(groups)):
             some = rows[groups.codes == code]
             relevant, query = self.relevant[some], self.query[some]
-            ndcg = query_ndcg(relevant, scores[some], query=query, k=self.k)
+            ndcg = ranking.query_ndcg(relevant, scores[some], query=query, k=self.k)
             figures.append([len(some), int(relevant.sum()), float(ndcg.mean())])
         return pd.DataFrame(figures, columns=["rows", "relevant", "ndcg"], index=groups.labels)
 

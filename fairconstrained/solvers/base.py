@@ -20,15 +20,9 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import is_stuck
 from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import FieldParameters
 from fairconstrained.utils.arrays import Array
-from fairconstrained.utils.parameter_constraints import (
-    Limit,
-    NonNegative,
-    Seed,
-    check_parameters,
-    checked,
-)
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 1500  # of a refinement: steps that need more are as slow as those before them
@@ -142,8 +136,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
     preferred_with: ClassVar[tuple[str, ...]] = ()
     seeks_feasibility = True
 
-    max_iter: Limit = 1000
-    tol: NonNegative = 1e-4
+    max_iter: valid.Limit = 1000
+    tol: valid.NonNegative = 1e-4
 
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
@@ -159,7 +153,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
         IncompatibleSolverError
             Names what is missing and which solvers can do without.
         """
-        check_parameters(self)
+        valid.check_parameters(self)
         if missing := self.missing(problem):
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
 
@@ -188,17 +182,17 @@ class Solver(FieldParameters, ABC, kw_only=True):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the iterates that are worth measuring; end when the iterations are used up."""
 
-    @checked
+    @valid.checked
     def minimize(
         self,
         problem: Problem,
         w0: Array | None = None,
         *,
         warm: Result | Start | None = None,
-        tol: NonNegative | None = None,
+        tol: valid.NonNegative | None = None,
         callback: Callback | None = None,
-        random_state: Seed = None,
-        max_data_passes: NonNegative | None = None,
+        random_state: valid.Seed = None,
+        max_data_passes: valid.NonNegative | None = None,
     ) -> Result:
         """Minimise the problem.
 
@@ -246,7 +240,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
         warm: Result | Start | None = None,
         tol: float | None = None,
         callback: Callback | None = None,
-        random_state: Seed = None,
+        random_state: valid.Seed = None,
         max_data_passes: float | None = None,
         like: Evaluation | None = None,
     ) -> tuple[Result, Evaluation]:

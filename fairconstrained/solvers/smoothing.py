@@ -16,15 +16,9 @@ from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.result import Measured, SolverState, Status
 from fairconstrained.solvers.sqp import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import FieldParameters
 from fairconstrained.utils.arrays import Array
-from fairconstrained.utils.parameter_constraints import (
-    Limit,
-    NonNegative,
-    OpenShare,
-    Positive,
-    checked,
-)
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
@@ -76,9 +70,9 @@ class Smoothing(Solver):
 
     solver: Solver | None = None
     _: KW_ONLY
-    width: Positive = 1.0
-    shrink: OpenShare = 0.1
-    max_iter: Limit = 12
+    width: valid.Positive = 1.0
+    shrink: valid.OpenShare = 0.1
+    max_iter: valid.Limit = 12
 
     @property
     def seeks_feasibility(self) -> bool:  # type: ignore[override]
@@ -145,14 +139,14 @@ class Smoothing(Solver):
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
 
 
-@checked
+@valid.checked
 def near_stationarity(
     problem: Problem,
     w: Array,
-    rho: Positive | None = None,
+    rho: valid.Positive | None = None,
     *,
-    constraint_rho: NonNegative | None = None,
-    tol: NonNegative = 1e-4,
+    constraint_rho: valid.NonNegative | None = None,
+    tol: valid.NonNegative = 1e-4,
     solver: Solver | None = None,
 ) -> float:
     r"""Return 3S-Econ's SVio, the distance :math:`\|\hat w - w\|` to the proximal point.
@@ -277,11 +271,11 @@ class NearStationarity(FieldParameters):
     ('nearly stationary', 0.2)
     """
 
-    distance: NonNegative = 1e-3
+    distance: valid.NonNegative = 1e-3
     _: KW_ONLY
-    rho: Positive | None = None
-    constraint_rho: NonNegative | None = None
-    tol: NonNegative = 1e-4
+    rho: valid.Positive | None = None
+    constraint_rho: valid.NonNegative | None = None
+    tol: valid.NonNegative = 1e-4
     solver: Solver | None = None
 
     def __call__(self, measured: Measured) -> Status | None:
