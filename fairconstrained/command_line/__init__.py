@@ -75,10 +75,14 @@ class Comparison:
     reports: dict[str, FairnessReport]  # the reports on the rows
 
     @property
-    def fair(self) -> FairLogisticClassifier:
+    def fair(self) -> Any:
         """The classifier with the constraint."""
-        classifier: FairLogisticClassifier = self.models["fair"][-1]
-        return classifier
+        return self.models["fair"][-1]
+
+    @cached_property
+    def constraint(self) -> Constraint:
+        """The constraint, with what it chose on the training rows."""
+        return constraints_of(self.fair)[0][1]
 
     @cached_property
     def documented(self) -> Pipeline:
@@ -132,27 +136,26 @@ class Comparison:
         return "\n".join(aligned(lines, n_left=2))
 
     @property
-    def _tolerance(self) -> tuple[str, float]:
+    def tolerance(self) -> tuple[str, float]:
         """The name and the value of what bounds the gap, or the loss."""
         if minimizes_gap(self.fair):
             return "max_loss_increase", self.fair.max_loss_increase
-        ((_, constraint),) = constraints_of(self.fair)
-        given = {k: v for k, v in constraint.get_params(deep=False).items() if v is not None}
-        name = next(name for name in ("ratio", "kappa", constraint.tolerance) if name in given)
+        given = {k: v for k, v in self.constraint.get_params(deep=False).items() if v is not None}
+        name = next(name for name in ("ratio", "kappa", self.constraint.tolerance) if name in given)
         return name, float(given[name])
 
-    def _scores_title(self, constraint: Constraint) -> str:
-        """Return what a constraint averages on scores in place of predictions."""
-        title, fair = constraint.scores_title, self.fair
-        centred = constraint.surrogate == "sigmoid" and fair.threshold is None
+    @property
+    def scores_title(self) -> str:
+        """What the constraint averages on scores in place of predictions."""
+        title, fair = self.constraint.scores_title, self.fair
+        centred = self.constraint.surrogate == "sigmoid" and fair.threshold is None
         if title is not Constraint.scores_title or (centred and hasattr(fair, "predict_proba")):
             return title
-        return f"{constraint.surrogate}s of scores minus the threshold"
+        return f"{self.constraint.surrogate}s of scores minus the threshold"
 
     def text(self, read_as: str) -> str:
         """Return whether the bound is met, what was compared, and what the constraint changed."""
         train, test = self.rows.values()
-        ((_, constraint),) = constraints_of(self.fair)  # with what it chose on the training rows
         return render(
             "command.txt.j2",
             comparison=self,
@@ -161,9 +164,6 @@ class Comparison:
             n_positive=sum(int((rows.y == train.positive).sum()) for rows in (train, test)),
             sizes=self.reports["training"].groups.xs("fair")["rows"].iloc[:-1],
             hidden=set(self.options.sensitive).isdisjoint(train.X),
-            tolerance=self._tolerance,
-            constraint=constraint,
-            scores_title=self._scores_title(constraint),
         )
 
     def as_json(self) -> str:
@@ -187,7 +187,7 @@ class Comparison:
             },
             "constraint": {
                 "name": options.constraint,
-                **dict([self._tolerance]),
+                **dict([self.tolerance]),
                 "enforce": options.enforce,
             },
             "solver": {"status": result.status.value, **{k: getattr(result, k) for k in measures}},
@@ -324,9 +324,9 @@ def _compared(
 ) -> Comparison:
     """Fit both models to the training rows, and report on both."""
     train = rows["training"]
-    classifier.set_params(pos_label=train.positive, sensitive_columns=train.passed or None)
     # The encoder has made features of the sensitive columns.
-    classifier.set_params(use_sensitive=False)
+    columns = {"sensitive_columns": train.passed or None, "use_sensitive": False}
+    classifier.set_params(pos_label=train.positive, **columns)
     free = clone(classifier).set_params(**_FREE)
     fit_params = {f"classifier__{name}": values for name, values in train.row_data().items()}
     models, seconds = {}, {}

@@ -100,16 +100,13 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
     rows = frame[frame[target].notna()]
     counts = {"without a target": len(frame) - len(rows)}
     weight = None if options.weight is None else rows[options.weight]
-    if weight is not None and not (
-        is_numeric_dtype(weight)
-        and weight.between(0.0, np.inf, inclusive="left").all()
-        and weight.any()
-    ):
-        raise DataError(
-            f"--weight {options.weight}: the column must have numbers >= 0 in all rows, and not "
-            "only 0."
-        )
     if weight is not None:
+        inside = is_numeric_dtype(weight) and weight.between(0.0, np.inf, inclusive="left").all()
+        if not (inside and weight.any()):
+            raise DataError(
+                f"--weight {options.weight}: the column must have numbers >= 0 in all rows, and "
+                "not only 0."
+            )
         counts["of weight 0"] = int((weight == 0.0).sum())
         rows, weight = rows[weight > 0.0], weight[weight > 0.0]
     y, positive, negative = _labels(rows[target], target, options.positive)
