@@ -205,15 +205,16 @@ def is_multinomial(part: CompositeFunction) -> bool:
 def of_probabilities(part: CompositeFunction) -> bool:
     """Return whether a part is affine in averages of soft-max probabilities."""
     term = part.term
-    return (
-        isinstance(term, ByClass) and term.sharpness == 1.0 and all(map(_of_sigmoids, term.terms))
-    )
-
-
-def _of_sigmoids(term: Any) -> bool:
-    if not isinstance(term, CellMeans) or type(term.function) is not Sigmoid or term.shift:
+    if not isinstance(term, ByClass) or term.sharpness != 1.0:
         return False
-    return term.function.scale == 1.0
+    return all(averages_unit(each, Sigmoid) for each in term.terms)
+
+
+def averages_unit(term: Any, *functions: type[Any]) -> bool:
+    """Return whether a term is affine in averages of one of some functions, of unit scale."""
+    if not isinstance(term, CellMeans) or type(term.function) not in functions or term.shift:
+        return False
+    return getattr(term.function, "scale", 1.0) == 1.0
 
 
 def class_bound(

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
+from fairconstrained.bounds import fenchel
 from fairconstrained.bounds.branching import Branching
-from fairconstrained.bounds.fenchel import class_bound, is_multinomial, of_probabilities
 from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation
 from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
 from fairconstrained.functions.losses import Logistic
@@ -23,7 +23,6 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.sums import LocalShards
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arrays import Array
 
 _MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
@@ -127,14 +126,15 @@ def optimality_gap(
         stopped = watch is not None and watch(_gap(at.objective, bound))
         return stopped or bound >= target or time.monotonic() >= deadline
 
-    if is_multinomial(at.problem.objective):
-        bound, passes = class_bound(at, multipliers, data_passes, over)
+    if fenchel.is_multinomial(at.problem.objective):
+        bound, passes = fenchel.class_bound(at, multipliers, data_passes, over)
     else:
         chosen = np.flatnonzero(multipliers)
         chosen = chosen[np.argsort(-multipliers[chosen], kind="stable")[:_MOST_CONSTRAINTS]]
         near = at.largest(at.violation - _NEAR, max(_MOST_NEAR - len(chosen), 1))
         chosen = np.union1d(chosen, near)
-        closed = all(_in_closed_form(part) for part in at.problem.parts)
+        terms = [part.term for part in at.problem.parts]
+        closed = all(fenchel.averages_unit(term, Logistic, Sigmoid) for term in terms)
         exact = seconds is not None
         lagrangian = Lagrangian.of(at, chosen) if closed else Tables.of(at, chosen, exact=exact)
         if lagrangian is None:
@@ -188,22 +188,14 @@ def why_unknown(problem: Problem) -> str:
         return "the coefficients have a domain"
     if strengths is None or not strengths[1] > 0.0:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
-    several = is_multinomial(objective)
+    several = fenchel.is_multinomial(objective)
     if not several and not tabulated(objective):
         return "the loss is not a convex function of the score of each row"
     for part in problem.constraints:
         plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
-        if not plain or not (of_probabilities(part) if several else tabulated(part)):
+        if not plain or not (fenchel.of_probabilities(part) if several else tabulated(part)):
             return "constraints are not on averages of a surrogate of the score or of the loss"
     return ""
-
-
-def _in_closed_form(part: CompositeFunction) -> bool:
-    """Return whether a part is affine in averages of logistic losses or sigmoids of unit scale."""
-    term = part.term
-    if not isinstance(term, CellMeans) or type(term.function) not in (Logistic, Sigmoid):
-        return False
-    return not term.shift and getattr(term.function, "scale", 1.0) == 1.0
 
 
 class _Search:

@@ -36,7 +36,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.terms.threshold_rates import ThresholdRates
-from fairconstrained.utils.arrays import Array, unique_codes
+from fairconstrained.utils.arrays import Array, joint_codes, unique_codes
 
 _POINTS, _EXACT_POINTS = 400, 4000  # of the grid, without kinks
 _NEAR_KINK = 0.05  # where parabolas that round it end: narrower ones are hard to minimise
@@ -115,11 +115,8 @@ class Tables:
         problem, model = at.problem, cast("LinearModel", at.problem.models[0])
         terms = [cast("Any", part.term) for part in problem.parts]
         weight = np.sum([np.asarray(term.cells.sum(axis=0)).ravel() for term in terms], axis=0)
-        kind = np.zeros(model.n_rows, dtype=np.int64)
-        for term in terms:
-            signs = _signs(term)
-            for codes in (unique_codes(term.strata())[1], signs > 0.0):
-                kind = unique_codes(kind * (int(codes.max()) + 1) + codes)[1]
+        codes = [(unique_codes(term.strata())[1], _signs(term) > 0.0) for term in terms]
+        kind = joint_codes([each for of_term in codes for each in of_term])
         _, first = np.unique(kind, return_index=True)
         unit = np.maximum(weight, np.finfo(float).tiny)
         same = (_same(term.cells, unit, kind, first) for term in terms)

@@ -305,9 +305,7 @@ class LinearModel(Model):
 
         The gradient of a linear model does not depend on w.
         """
-        if not isinstance(self.X, np.ndarray):
-            back = self.X.T @ v
-        elif self.X.dtype == np.float32:
+        if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
             blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in row_blocks(self.X))
             back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
         else:
