@@ -26,10 +26,6 @@ _Subset = Literal["all", "train", "test"]
 _Dir = str | os.PathLike[str] | None
 
 
-def _above_zero(label: pd.Series) -> pd.Series:
-    return pd.to_numeric(label) > 0
-
-
 @dataclass(frozen=True)
 class _Source:
     """The source of a data set, and how to convert its table to data, target and groups."""
@@ -38,7 +34,7 @@ class _Source:
     files: tuple[str, ...]
     label: str
     sensitive: Callable[[Any], pd.DataFrame | pd.Series]
-    positive: Callable[[pd.Series], pd.Series] = _above_zero
+    positive: Callable[[pd.Series], pd.Series] = lambda label: pd.to_numeric(label) > 0
     target_names: tuple[str, str] = ("no", "yes")
     features: str = ""  # if empty: all columns of the table except those in `drop`
     drop: str = ""

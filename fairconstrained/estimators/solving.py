@@ -211,8 +211,7 @@ def _better_constant(problem: Problem, best: Result, tol: float, options: Any) -
     """
     problem = problem.uncounted()
     start, direction = problem.start(options.random_state), problem.unit_shift()
-    levels = _LEVELS if direction is not None else np.zeros(1)
-    points = start + levels[:, None] * (0.0 if direction is None else direction)
+    points = start[None] if direction is None else start + np.outer(_LEVELS, direction)
     objectives = np.array([problem.at(point).objective for point in points])
     wanted = (1.0 - _CLEAR_GAIN) * best.objective if best.violation <= tol else np.inf
     for k in np.argsort(objectives, kind="stable"):

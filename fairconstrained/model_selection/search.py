@@ -66,7 +66,15 @@ class SearchProgress(FitTasks):
     def path(self, name: str, kappas: Array, measures: Measures) -> None:
         """Report a path."""
         self.n_done += 1
-        self._print(name, kappas, measures)
+        columns = {"kappa": kappas, **measures}.items()
+        ranges = [f"{what} {values.min():.4g} to {values.max():.4g}" for what, values in columns]
+        self.say(
+            f"path {self.n_done} of {self.n_paths}, {name}: {len(kappas)} points, "
+            f"{', '.join(ranges)}"
+        )
+        for k in range(len(kappas)) if self.estimator.verbose > 1 else ():
+            worth = ", ".join(f"{what} {values[k]:.4g}" for what, values in measures.items())
+            self.say(f"  kappa {kappas[k]:.4g}: {worth}")
         task = self.fit_task.subcontext(task_name=name, max_subtasks=len(kappas))
         task.call_on_fit_task_begin(estimator=self.estimator)
         for kappa in kappas:
@@ -75,27 +83,9 @@ class SearchProgress(FitTasks):
             point.call_on_fit_task_end(estimator=self.estimator)
         task.call_on_fit_task_end(estimator=self.estimator)
 
-    def _print(self, name: str, kappas: Array, measures: Measures) -> None:
-        if not self.estimator.verbose:
-            return
-        columns = {"kappa": kappas, **measures}.items()
-        ranges = [f"{what} {values.min():.4g} to {values.max():.4g}" for what, values in columns]
-        kind = type(self.estimator).__name__
-        print(
-            f"[{kind}] path {self.n_done} of {self.n_paths}, {name}: {len(kappas)} points, "
-            f"{', '.join(ranges)}"
-        )
-        for k in range(len(kappas)) if self.estimator.verbose > 1 else ():
-            worth = ", ".join(f"{what} {values[k]:.4g}" for what, values in measures.items())
-            print(f"[{kind}]   kappa {kappas[k]:.4g}: {worth}")
-
     def last_fit(self, estimator: Any) -> AbstractContextManager[None]:
         """Report the fit of an estimator, whose callbacks are those that propagate."""
-        if self.estimator.verbose:
-            print(
-                f"[{type(self.estimator).__name__}] all rows with kappa {estimator.kappa:.4g} and "
-                f"alpha {estimator.alpha}"
-            )
+        self.say(f"all rows with kappa {estimator.kappa:.4g} and alpha {estimator.alpha}")
         return self.task("refit", estimator)
 
 

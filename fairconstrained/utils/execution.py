@@ -183,6 +183,11 @@ class FitTasks:
             yield
         task.call_on_fit_task_end(estimator=self.estimator, **data)
 
+    def say(self, text: str) -> None:
+        """Print a line, if the estimator is to."""
+        if self.estimator.verbose:
+            print(f"[{type(self.estimator).__name__}] {text}")
+
     def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
         """End the task of the fit; `attributes` returns what `predict` uses."""
         self.fit_task.call_on_fit_task_end(
@@ -212,8 +217,7 @@ class Progress(FitTasks):
 
     def report(self, text: str, w: Array) -> bool:
         """Report a step and the variables after it; return whether a callback wants to stop."""
-        if self.estimator.verbose:
-            print(f"[{type(self.estimator).__name__}] {text}")
+        self.say(text)
         if not getattr(self.estimator, "_skl_callbacks", ()):  # a fit has many iterates
             return False
         self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
