@@ -123,12 +123,12 @@ class DocumentedEstimator(BaseEstimator):
 
 
 # Pickles and skops files of version 0.2 name these modules, and fail with the name of the one here.
-_OF_SAVED_MODELS = (
-    "boosting.classifier linear.logistic linear.neyman_pearson linear.svm network.classifier "
-    "ranking ranking.boosted ranking.ranker score_thresholds.classifier"
+_SAVED = (
+    "estimators.boosting.classifier estimators.linear.logistic estimators.linear.neyman_pearson "
+    "estimators.linear.svm estimators.network.classifier estimators.score_thresholds.classifier "
+    "estimators.ranking.boosted estimators.ranking.ranker reporting._verdict reporting.rankers"
 )
 _OF_VERSION_0_2 = ModuleType(
-    "of fairconstrained 0.2: models that version 0.2 has saved do not load. Fit them again, or "
-    "convert them with to_sklearn() in an environment with 0.2"
+    "of fairconstrained 0.2, whose files do not load: fit again, or use to_sklearn() with 0.2"
 )
-sys.modules.update({f"{__name__}.{name}": _OF_VERSION_0_2 for name in _OF_SAVED_MODELS.split()})
+sys.modules.update({f"fairconstrained.{name}": _OF_VERSION_0_2 for name in _SAVED.split()})
