@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.solvers import Result, default_solver
+from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.arguments import check_kappa
 from fairconstrained.utils.arrays import Array
@@ -63,6 +64,8 @@ class Fit:
     # of the training rows, those that choose the iterate, after those that it is trained on
     split: Split | None = None
     held_out: HeldOut | None = None  # with `confidence`: the rows that are not used for training
+    # the fit to half of the rows, and the others; those of another kappa may use it, too
+    half: Callable[[], tuple[Fit, TrainingData]] | None = None
 
     @classmethod
     def bind(
@@ -90,7 +93,8 @@ class Fit:
             step = free(()).unconstrained.cut
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
-        return free(constraints).constrained(constraints)
+        fit = free(constraints).constrained(constraints)
+        return replace(fit, half=cache(partial(fit._half, path)))
 
     @classmethod
     def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
@@ -267,8 +271,9 @@ class Fit:
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)
-        if gaps and not limits and search.accuracy_cost > _MUCH_ACCURACY:
-            gaps = self._tested_on_half(result, gaps)
+        fits_noise = self.model.fits_features or search.accuracy_cost > _MUCH_ACCURACY
+        if gaps and fits_noise and not limits:
+            gaps = self._tested_on_half(gaps)
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
 
@@ -278,27 +283,31 @@ class Fit:
         in_memory = all(model.in_memory for model in self.problem.models)
         return self.data.groups if in_memory and self.data.asked is self.data else None
 
-    def _tested_on_half(
-        self, result: Result, gaps: tuple[ExpectedGap, ...]
-    ) -> tuple[ExpectedGap, ...]:
-        """Return gaps as large as a search on half of the rows and the other half suggest."""
-        if (groups := self._groups) is None:
+    def _tested_on_half(self, gaps: tuple[ExpectedGap, ...]) -> tuple[ExpectedGap, ...]:
+        """Return gaps as large as a fit to half of the rows suggests by its gaps on the others."""
+        if self._groups is None or self.half is None:
             return gaps
-        data, penalty, free = self.data, self.problem.objective.penalty, self.unconstrained
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit, rows_of_others = self.half()
+            if fit.estimator.kappa != self.estimator.kappa:
+                fit = fit.with_kappa(self.estimator.kappa)
+            others = fit.problem_on(rows_of_others)
+            if not fit.problem.n_constraints == others.n_constraints == self.problem.n_constraints:
+                return gaps  # a cell has no rows in a half
+            search, _ = self.estimator._decided(fit, fit.solve()[0])
+        return larger_by(gaps, fit.problem.at(search.w), others.at(search.w))
+
+    def _half(self, path: bool) -> tuple[Fit, TrainingData]:
+        """Return the fit to half of the rows of every group and label, and the other rows."""
+        data, estimator, groups = self.data, self.estimator, self._groups
+        assert groups is not None
         order = np.random.default_rng(0).permutation(len(data.y))
         order = order[np.lexsort((data.y[order], groups.codes[order]))]
-        halves = [data.take(np.sort(order[k::2])) for k in range(2)]
-        with without_vacuous_warnings():
-            half, others = (self.problem_on(part, penalty) for part in halves)
-        if not half.n_constraints == others.n_constraints == self.problem.n_constraints:
-            return gaps  # a cell has no rows in a half
-        data = halves[0]
-        selects = None if free.selects is None else (free.selects[0], data.sample_weight)
-        solved = rows.Unconstrained(Problem(half.objective), lambda *_: free.result, selects)
-        fit = replace(self, data=data, problem=half, unconstrained=solved)
-        first = default_solver(half).minimize(half, warm=result)
-        w = fit.decision_task(first).search().w
-        return larger_by(gaps, half.at(w), others.at(w))
+        data, others = (data.take(np.sort(order[k::2])) for k in range(2))
+        split = estimator._split(data, None)
+        fit = Fit.bind(estimator, data, self.constraints, split, path=path)
+        return fit, replace(others, convention=fit.data.convention)
 
     def optimality(self, result: Result, at: Evaluation, **options: Any) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.

@@ -32,6 +32,8 @@ class Model(ABC):
     linear : bool
         Whether :math:`s(w)` is a linear function of :math:`w`. Convexity of a term carries over to
         the weights only then.
+    fits_features : bool
+        Whether what its scores are computed from was fitted to the rows as well, as trees are.
     in_memory : bool
         Whether `forward` and `batch` can be called: the rows are in the memory of this process.
     gram_is_cheap : bool
@@ -39,6 +41,7 @@ class Model(ABC):
     """
 
     linear: ClassVar[bool] = False
+    fits_features: ClassVar[bool] = False
     in_memory: ClassVar[bool] = True
 
     @property

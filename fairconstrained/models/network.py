@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -105,6 +105,8 @@ class TorchModel(Model):
     >>> scores.shape, pullback(np.ones(6)).shape
     ((6,), (21,))
     """
+
+    fits_features: ClassVar[bool] = True
 
     network: Network  # the module, the centring and the scale
     rows: Tensor  # the centred and scaled rows, on the device, (n_rows, n_features)

@@ -80,6 +80,7 @@ class LeafModel(LinearModel):
     """
 
     kind: ClassVar[str] = "model of the same trees"
+    fits_features: ClassVar[bool] = True
 
     features: LeafFeatures | None = None
     initial: Array | None = None

@@ -41,17 +41,18 @@ def costly(n_rows, seed, n_features):
     return fc.make_biased_classification(n_rows, n_features, gap=0.3, random_state=seed)
 
 
-CASES = [("equalized_odds", drawn), ("error_rate_parity", drawn), ("demographic_parity", costly)]
+LINEAR, TREES = fc.FairLogisticClassifier, fc.FairBoostingClassifier
+CASES = [(LINEAR, "equalized_odds", drawn), (LINEAR, "error_rate_parity", drawn)]
+CASES += [(kind, "demographic_parity", costly) for kind in (LINEAR, TREES)]
 
 
-@pytest.mark.parametrize(("constraint", "draw"), CASES)
-def test_the_expected_gap_is_near_that_of_as_many_new_rows(constraint, draw):
+@pytest.mark.parametrize(("kind", "constraint", "draw"), CASES)
+def test_the_expected_gap_is_near_that_of_as_many_new_rows(kind, constraint, draw):
     figures = []
     for seed in range(6):
         both = draw(2000, seed, 4)
         (X, y, groups), new = ([part[half::2] for part in both] for half in range(2))
-        clf = fc.FairLogisticClassifier(constraint, 0.02, enforce="decision")
-        clf.fit(X, y, sensitive_features=groups)
+        clf = kind(constraint, 0.02, enforce="decision").fit(X, y, sensitive_features=groups)
         measured = gaps(clf, *new, constraint)
         training = gaps(clf, X, y, groups, constraint)
         search = clf.decision_search_
