@@ -140,32 +140,24 @@ COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_overall}
 
 
 def check_against(against: object, groups: Groups) -> None:
-    """Raise if `against` is no way to compare, and no group of the rows of all strata."""
-    if str(against) in COMPARISONS:
+    """Raise if `against` is no way to compare, and no group of an attribute in any stratum."""
+    parts = groups.sensitive.separate
+    if str(against) in COMPARISONS or in_fold() or any(p.named(against) >= 0 for p in parts):
         return
-    names = [str(name) for name in groups.sensitive.labels]
-    if groups.marginal:
-        raise ValueError(
-            f"against={against!r} names a group, and with combine='marginal' every attribute has "
-            "groups of its own: use against='pairs' or 'overall', or combine='intersection'."
-        )
-    if str(against) not in names and not in_fold():
-        raise ValueError(
-            f"against={against!r} is neither 'pairs' nor 'overall', nor one of the groups {names}."
-        )
+    names = [str(name) for part in parts for name in part.labels]
+    raise ValueError(
+        f"against={against!r} is neither 'pairs' nor 'overall', nor one of the groups {names}."
+    )
 
 
 def comparison(against: object, groups: Groups, warn: Warn) -> Families:
     """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
     if str(against) in COMPARISONS:
         return COMPARISONS[str(against)]
-    bare = map(str, replace(groups, stratum="").labels)
-    labels = dict(zip(bare, map(str, groups.labels), strict=True))
-    if str(against) not in labels:
-        if not groups.stratum:
-            check_against(against, groups)
-        warn(f"no row of {[*labels.values()]} is in the group {against!r}; nothing is compared.")
-    return partial(_with_a_group, labels.get(str(against), ""))
+    k, labels = groups.named(against), [*map(str, groups.labels)]
+    if k < 0:
+        warn(f"no row of {labels} is in the group {against!r}; nothing is compared.")
+    return partial(_with_a_group, labels[k] if k >= 0 else "")
 
 
 # The factors and the text of a bound on every number, whatever the others are.

@@ -40,7 +40,8 @@ class RateParity(Constraint, kw_only=True):
         The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
         or the sigmoid.
     against : {"pairs", "overall"} or str, default="pairs"
-        Groups are compared with each other, all rows of the event, or the group of this name.
+        Groups are compared with each other, all rows of the event, or the group of this name; with
+        ``combine="marginal"`` in each attribute that has such a group.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
         The gap of the predictions is then the shortfall 1 - rate_a / rate_b, and its bound is 1 -
@@ -66,8 +67,8 @@ class RateParity(Constraint, kw_only=True):
     subtracts_kappa = True
     cannot_be_tested = ""
     bounds_rates: ClassVar[bool] = True
-    rates: ClassVar[tuple[str, ...]] = ()
     compares_ratios = property(lambda self: self.ratio is not None)
+    tolerance = property(lambda self: "kappa" if self.ratio is None else "ratio")
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
@@ -75,24 +76,13 @@ class RateParity(Constraint, kw_only=True):
         return self.events != (None,) or type(self)._measures is not RateParity._measures
 
     @property
-    def tolerance(self) -> str:  # type: ignore[override]
-        """The ratio, where it takes the place of kappa."""
-        return "kappa" if self.ratio is None else "ratio"
-
-    @property
-    def rates_compared(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The rates of the events, where groups are compared with each other or with one."""
-        return () if self.against == "overall" else self.rates
-
-    @property
     def gap_title(self) -> str:  # type: ignore[override]
         """The rates that are compared, as a difference or a ratio."""
         named = {"pairs": "two groups'", "overall": "a group's and all rows'"}
         of = named.get(self.against, f"another group's and {self.against}'s")
-        rates = " or ".join(f"{RATES[name].title}s" for name in self.rates) or "rates"
-        if self.ratio is not None:
-            return f"1 minus the smallest ratio of {of} {rates}"
-        return f"largest difference of {of} {rates}"
+        rates = " or ".join(f"{RATES[name].title}s" for name in self.rates_compared) or "rates"
+        what = "largest difference" if self.ratio is None else "1 minus the smallest ratio"
+        return f"{what} of {of} {rates}"
 
     @property
     def averages_atoms(self) -> bool:  # type: ignore[override]
@@ -167,7 +157,7 @@ class DemographicParity(RateParity):
     array([-0.331,  0.131])
     """
 
-    rates = ("selection_rate",)
+    rates_compared = ("selection_rate",)
 
 
 class EqualOpportunity(RateParity):
@@ -196,7 +186,7 @@ class EqualOpportunity(RateParity):
     """
 
     events = (1,)
-    rates = ("true_positive_rate",)
+    rates_compared = ("true_positive_rate",)
 
 
 class PredictiveEquality(RateParity):
@@ -225,7 +215,7 @@ class PredictiveEquality(RateParity):
     """
 
     events = (-1,)
-    rates = ("false_positive_rate",)
+    rates_compared = ("false_positive_rate",)
 
 
 class EqualizedOdds(RateParity):
@@ -254,7 +244,7 @@ class EqualizedOdds(RateParity):
     """
 
     events = (1, -1)
-    rates = ("true_positive_rate", "false_positive_rate")
+    rates_compared = ("true_positive_rate", "false_positive_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +340,7 @@ class PredictiveParity(RateParity):
 
     ratio: ClassVar[None] = None  # type: ignore[misc]  # a precision may be 0
 
-    rates = ("precision",)
+    rates_compared = ("precision",)
     cannot_be_tested = "a precision is a ratio of two rates, and there is no exact test of it"
 
     def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:

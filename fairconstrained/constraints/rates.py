@@ -49,7 +49,7 @@ class ErrorRateParity(RateParity):
     array([ 0.5, -0.5])
     """
 
-    rates = ("error_rate",)
+    rates_compared = ("error_rate",)
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""

@@ -227,6 +227,13 @@ class Groups:
         texts = written(str)
         return texts if len(set(texts)) == len(texts) else written(repr)
 
+    def named(self, name: object) -> int:
+        """Return which group has a name, with or without "attribute="; -1 if none has."""
+        prefix = f"{self.title}="
+        labels = [str(each).removeprefix(prefix) for each in replace(self, stratum="").labels]
+        bare = str(name).removeprefix(prefix)
+        return labels.index(bare) if bare in labels else -1
+
     @property
     def listed(self) -> Array:
         """The names of all groups that constraints are bound to."""

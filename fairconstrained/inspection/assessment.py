@@ -19,7 +19,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.inputs import GroupedRows, group_labels
-from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
+from fairconstrained.metrics.intervals import Calibrated, Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import RATES, Predictions
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import of_predictions
@@ -93,7 +93,7 @@ def deciding_cells(
     They are the highest and the lowest one of the largest gap, and the smallest of all that are
     compared. `changes` is how many predictions of one of the first two would at least have to
     change for the bound to be met by them: 0 if it is met, None if weights differ, and of
-    precisions, where a prediction changes both counts.
+    precisions and of a group against all rows, where a prediction changes both counts.
     """
     ratios, rate = constraint.compares_ratios, attrgetter("rate")
     # a cell that counts has rows; corrected weights may be below 0
@@ -105,7 +105,7 @@ def deciding_cells(
     ends = [(max(each, key=rate), min(each, key=rate)) for each in compared]
     highest, lowest = max(ends, key=lambda pair: _gap(pair[0], pair[1], ratios))
     changes = None
-    if highest.kind != "precision":
+    if highest.kind != "precision" and getattr(constraint, "against", "") != "overall":
         changes = _changes(highest, lowest, tolerance, ratios)
     smallest = min(chain(*compared), key=attrgetter("effective_rows"))
     return {"highest": highest, "lowest": lowest, "smallest": smallest, "changes": changes}
@@ -120,11 +120,16 @@ def _cells(part: Predictions, kind: str) -> list[Cell]:
 
 
 def _compared(constraint: Constraint, parts: Sequence[Predictions]) -> list[list[Cell]]:
-    """Return the cells that are compared: those of all groups, or each with that of one group."""
+    """Return the cells that are compared: those of all groups, or each with one group or all rows.
+
+    All rows have each group's among them, so that intervals of these differences are conservative.
+    """
     named, compared = getattr(constraint, "against", "pairs"), list[list[Cell]]()
     for part, kind in product(parts, constraint.rates_compared):
-        cells, names = _cells(part, kind), map(str, replace(part.groups, stratum="").labels)
-        with_it = [cell for cell, name in zip(cells, names, strict=True) if name == str(named)]
+        cells, k = _cells(part, kind), part.groups.named(named)
+        with_it = cells[k : k + 1]  # none where k is -1
+        if named == "overall":
+            with_it = _cells(part.take(np.flatnonzero(part.groups.known)).together(), kind)
         pairs = [[it, cell] for it in with_it for cell in cells if cell is not it]
         compared += [cells] if named == "pairs" else pairs
     return compared
@@ -240,7 +245,7 @@ def assess(
     if not parts:
         return Finding(constraint, note=note)
     tolerance, on_scores, on_predictions, worst = _gaps(rows, parts, scores_known)
-    deciding = None
+    deciding, interval = None, _UNKNOWN
     if np.isnan(on_predictions):
         groups = max(len(np.unique(part.codes[part.known])) for part in rows.groups.separate)
         note = " ".join(empty).removesuffix(".")
@@ -248,7 +253,8 @@ def assess(
             note = "these rows are of a single group" if groups else "no row has a group"
     else:
         deciding = deciding_cells(constraint, tolerance, rows.predictions())
-    gap, low, high = map(float, interval_of(constraint, rows, confidence))
+        interval = interval_of(constraint, rows, confidence)
+    gap, low, high = map(float, interval)
     if deciding is not None and rows.groups.errors is not None:  # terms know no corrections
         ends = [deciding[end] for end in ("highest", "lowest")]
         worst = " - ".join(f"{RATES[each.kind].title}({each.group})" for each in ends)
@@ -300,6 +306,12 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
 
 def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
+    calibration: Any = CONSTRAINTS["calibration_parity"]
+    if isinstance(constraint, calibration) and constraint.against == "pairs":
+        parts = [part for part in rows.predictions() if len(part.groups) > 1]
+        each = 1.0 - (1.0 - confidence) / len(parts)
+        gaps = [Calibrated(p.labels, p.values * 1.0, p.groups, p.weight).gap(each) for p in parts]
+        return Interval(*np.max([[*gap.values()][:3] for gap in gaps], axis=0))
     if not constraint.rates_compared:
         return _UNKNOWN
     cells = [

@@ -122,7 +122,7 @@ def test_which_rows_decide_and_what_kappa_means(models):
     assert f"At least {changes:.0f} predictions in one of them would have to change" in text
     smallest = min(sizes, key=sizes.get)
     assert f"The smallest cell, {smallest} with {sizes[smallest]} rows" in text
-    assert "allows the rates of two groups to differ by 2 in 100" in text
+    assert "allows the rates that are compared to differ by 2 in 100" in text
 
 
 def test_a_gap_of_zero_is_described_as_equal():
