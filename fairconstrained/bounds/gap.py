@@ -22,7 +22,6 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.sums import LocalShards
 from fairconstrained.utils.arrays import Array
 
 _MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
@@ -160,11 +159,11 @@ def _gap(objective: float, bound: float) -> float:
 def _in_memory(at: Evaluation) -> Evaluation:
     """Return an evaluation whose terms are of rows, where the rows of its atoms are in memory."""
     problem, model = at.problem, at.problem.objective.model
-    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, LocalShards):
+    if not isinstance(model, ShardedLinearModel) or len(problem.models) > 1:
         return at
-    if len(problem.models) > 1 or len(model.shards.shards) > 1:
+    shard = model.only_shard
+    if shard is None:
         return at
-    (shard,) = model.shards.shards
     of_shard, weight = model.on(shard.X), shard.sample_weight
     rows = shard.atoms, np.ones(shard.n_rows) if weight is None else weight
 

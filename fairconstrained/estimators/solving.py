@@ -9,11 +9,9 @@ import numpy as np
 
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.exceptions import InputWarning, warn
-from fairconstrained.models import Model
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
-from fairconstrained.shards.sums import LocalShards, Shard
 from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactHessian
@@ -339,7 +337,7 @@ def _sample(problem: Problem) -> Problem:
     if not isinstance(model, ShardedLinearModel):
         rows, weights = drawn(strata, np.arange(strata.max() + 1), size, _FEW)
         return replace(problem.uncounted().batch(rows, weights=[weights]), full_rows=0)
-    shard = _rows_of(model)
+    shard = model.only_shard
     assert shard is not None
     rows, weights = drawn(shard.atoms, strata, size, _FEW)
     kept = shard.X[rows]
@@ -358,18 +356,11 @@ def _sample(problem: Problem) -> Problem:
     return replace(problem.uncounted(), objective=parts[0]).with_constraints(parts[1:])
 
 
-def _rows_of(model: Model) -> Shard | None:
-    """Return the rows of a linear model in memory that are read once per evaluation."""
-    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, LocalShards):
-        return None
-    return model.shards.shards[0] if len(model.shards.shards) == 1 else None
-
-
 def _is_large(problem: Problem) -> bool:
     if len(problem.models) != 1 or problem.n_rows < _MANY_ROWS:
         return False
     model = problem.models[0]
     if isinstance(model, ShardedLinearModel):
-        return problem.smooth and _rows_of(model) is not None
+        return problem.smooth and model.only_shard is not None
     sampled = problem.batchable and problem.blocks() == [None]
     return model.linear and problem.smooth and sampled

@@ -10,13 +10,7 @@ import numpy as np
 from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.attributes import (
-    in_order,
-    names_in_fit,
-    names_of_columns,
-    split_strata,
-    with_strata,
-)
+from fairconstrained.data import attributes
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -146,7 +140,7 @@ def groups_of(
     attributes mean. Columns have the order of its fit if they have the same names.
     """
     last, name = final_estimator(estimator), "sensitive_features"
-    values, strata = split_strata(sensitive_features)
+    values, strata = attributes.split_strata(sensitive_features)
     if values is None:
         name, columns = "sensitive_columns", SensitiveColumns.of(last)
         if columns.columns is None:
@@ -155,13 +149,13 @@ def groups_of(
                 "classifier of this library that has sensitive_columns."
             )
         values = columns.groups(last, last_step(estimator, X)[1])
-    names = names_in_fit(last)
-    if set(names) == set(names_of_columns(values)):  # else these are other attributes
-        values = in_order(values, names, name)
+    names = attributes.names_in_fit(last)
+    if set(names) == set(attributes.names_of_columns(values)):  # else these are other attributes
+        values = attributes.in_order(values, names, name)
     combine = getattr(last, "combine", "intersection")
     missing = getattr(last, "groups_missing", "raise") if missing is None else missing
     options: Any = {"combine": combine, "missing": missing, "probable": True}
-    return Groups.encode(with_strata(values, strata), name=name, **options)
+    return Groups.encode(attributes.with_strata(values, strata), name=name, **options)
 
 
 def collect(

@@ -61,8 +61,8 @@ class FairnessScorer:
             self.taken.add("sensitive_features")
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             self.taken.add("sample_weight")
-        asked = {"query": True, "sample_weight": True}
-        self.requests: dict[str, Any] = {k: asked[k] for k in asked if k in self.taken}
+        asked = [name for name in ("query", "sample_weight") if name in self.taken]
+        self.requests: dict[str, Any] = dict.fromkeys(asked, True)
         if self.sensitive_columns is None and "sensitive_features" in self.taken:
             named = self.requested != "sensitive_features"
             self.requests["sensitive_features"] = self.requested if named else True

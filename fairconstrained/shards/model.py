@@ -11,16 +11,7 @@ import numpy as np
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.models.linear import LinearModel, largest_eigenvalue
-from fairconstrained.shards.sums import (
-    AtomRows,
-    BlockSum,
-    LocalShards,
-    Place,
-    Shard,
-    Shards,
-    Sums,
-    square_gradient,
-)
+from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.arrays import Array, blocks, only_ones
 
@@ -39,7 +30,7 @@ class ShardedLinearModel(LinearModel):
     :class:`~fairconstrained.models.linear.LinearModel`.
     """
 
-    shards: Shards = field(kw_only=True)
+    shards: sums.Shards = field(kw_only=True)
     totals: Array = field(kw_only=True)
     atoms: Array = field(kw_only=True)
     _of_atoms: dict[Term, Term] = field(default_factory=dict, init=False, repr=False)
@@ -47,7 +38,7 @@ class ShardedLinearModel(LinearModel):
     in_memory: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, model: LinearModel, shards: Shards, totals: Array) -> ShardedLinearModel:
+    def of(cls, model: LinearModel, shards: sums.Shards, totals: Array) -> ShardedLinearModel:
         """Return the model with the parameters of another one, whose rows do not matter."""
         scales = model.shift, model.scale, model.mean_squares
         rows: Any = {"shards": shards, "totals": totals, "atoms": np.arange(len(totals))}
@@ -57,6 +48,12 @@ class ShardedLinearModel(LinearModel):
     def n_rows(self) -> int:
         """The number of rows in all shards."""
         return self.shards.n_rows
+
+    @property
+    def only_shard(self) -> sums.Shard | None:
+        """The rows, where they are one shard in the memory of this process."""
+        shards = self.shards.shards if isinstance(self.shards, sums.LocalShards) else ()
+        return shards[0] if len(shards) == 1 else None
 
     def forward(self, w: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Raise a TypeError: scores stay with the shards."""
@@ -68,7 +65,7 @@ class ShardedLinearModel(LinearModel):
 
     def on(self, X: Any) -> Any:
         """Return the model of some of the atoms, or the linear model of other rows."""
-        if isinstance(X, AtomRows):
+        if isinstance(X, sums.AtomRows):
             return replace(self, atoms=self.atoms[X.atoms])
         return LinearModel(X, self.fit_intercept, 1, self.shift, self.scale, self.mean_squares)
 
@@ -96,18 +93,20 @@ class ShardedLinearModel(LinearModel):
             )
         return self.of_atoms(term)
 
-    def place(self, w: Array) -> Place:
+    def place(self, w: Array) -> sums.Place:
         """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""
         coef, intercept = self.coefficients(w)
         return coef[0], float(intercept[0])
 
-    def total(self, function: BlockSum, at: Sequence[Array], *rest: Any, **options: Any) -> Sums:
+    def total(
+        self, function: sums.BlockSum, at: Sequence[Array], *rest: Any, **options: Any
+    ) -> sums.Sums:
         """Return a sum over all blocks at some parameters: a round, see :meth:`Shards.total`."""
         return self.shards.total(function, [self.place(w) for w in at], *rest, **options)
 
-    def gradient(self, sums: Array) -> Array:
+    def gradient(self, slopes: Array) -> Array:
         """Return the gradients in the parameters for some in coefficients of X and intercept."""
-        return self.in_parameters(sums[:, :-1], sums[:, -1:])
+        return self.in_parameters(slopes[:, :-1], slopes[:, -1:])
 
     def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
         """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""
@@ -117,7 +116,7 @@ class ShardedLinearModel(LinearModel):
         shares[self.atoms] = weights / self.totals[self.atoms]
 
         def product(v: Array) -> Array:
-            return self.gradient(self.total(square_gradient, [v], shares)[0][None])[0]
+            return self.gradient(self.total(sums.square_gradient, [v], shares)[0][None])[0]
 
         first = np.random.default_rng(0).standard_normal(self.n_parameters)
         return largest_eigenvalue(product, first, n_iter=n_iter)
@@ -130,7 +129,7 @@ _MOST_ATOMS = 32  # with more, derivatives by cell cost more than a second read 
 class ShardedData(TrainingData):
     """Training data with one row per atom; the rows of the atoms are in shards."""
 
-    shards: Shards = field(kw_only=True)  # the rows
+    shards: sums.Shards = field(kw_only=True)  # the rows
     feature_scale: FeatureScale = field(kw_only=True)  # of all rows
     largest: float = field(kw_only=True)  # the largest weight of a row
 
@@ -178,7 +177,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
             atoms[rows] = places[atoms[rows]]
     counts, totals, squares = totals[:, present]
     of_atoms = {
-        "X": AtomRows(np.arange(len(present))),
+        "X": sums.AtomRows(np.arange(len(present))),
         "y": np.where(present % 2 == 1, 1.0, -1.0),
         "groups": None if groups is None else groups.take(first[present]),
         "sample_weight": totals,
@@ -188,7 +187,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     return ShardedData.of(
         data,
         **of_atoms,
-        shards=LocalShards([Shard(data.X, atoms, None if ones else weight)]),
+        shards=sums.LocalShards([sums.Shard(data.X, atoms, None if ones else weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
     )
