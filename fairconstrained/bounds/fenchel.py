@@ -26,8 +26,7 @@ from scipy.special import entr
 
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel, Pullback
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import CompositeFunction, Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, MultinomialLoss
 from fairconstrained.utils.arrays import Array

@@ -15,12 +15,9 @@ from fairconstrained.bounds import fenchel
 from fairconstrained.bounds.branching import Branching
 from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation
 from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
-from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.functions import Logistic, Sigmoid
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.arrays import Array
 

@@ -28,8 +28,7 @@ from fairconstrained.bounds.fenchel import Box, RelaxedPoint
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import Penalty
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import CompositeFunction, Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.arrays import Array, SparseMatrix

@@ -26,13 +26,11 @@ from sklearn.isotonic import isotonic_regression
 
 from fairconstrained.bounds.fenchel import RelaxedPoint
 from fairconstrained.bounds.relaxation import Lagrangian
+from fairconstrained.functions import Loss, Ramp, Sigmoid
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.losses import Loss
-from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import Penalty
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem import CompositeFunction, Evaluation
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.terms.threshold_rates import ThresholdRates

@@ -147,13 +147,15 @@ def _delimiter(text: str) -> str:
     return " " if usual not in header and " " in header else usual
 
 
+def _asked_for(options: Namespace) -> list[tuple[str, str]]:
+    """Return the options that name files to write, and the files."""
+    return [(name, path) for name in _OUTPUTS if (path := getattr(options, name)) is not None]
+
+
 def check_outputs(options: Namespace) -> None:
     """Raise an error, before anything is fitted, if a file cannot be written or needs an extra."""
     taken = {os.path.realpath(options.file): "the file with data"}
-    for name in _OUTPUTS:
-        text = getattr(options, name)
-        if text is None:
-            continue
+    for name, text in _asked_for(options):
         if os.path.isdir(text) or not os.path.isdir(Path(text).parent):
             raise DataError(
                 f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
@@ -191,10 +193,7 @@ def write_outputs(
     The status is 1 if a file could not be written, else 0.
     """
     status, written = 0, []
-    for name in _OUTPUTS:
-        path = getattr(options, name)
-        if path is None:
-            continue
+    for name, path in _asked_for(options):
         try:
             with whole_file(path) as temporary:
                 writers[name](temporary)

@@ -16,8 +16,7 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import rate_gaps
-from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.model_selection import FairnessPath, fairness_path
 from fairconstrained.plotting import style
 from fairconstrained.plotting.style import Annotation, Axes, Line2D, checked
 from fairconstrained.utils.arguments import check_confidence, check_finite, check_option, is_number

@@ -134,6 +134,24 @@ class Evidence:
         gaps = [assess(constraint, part, self.confidence).on_predictions for part in assessed]
         return float(max(gaps))
 
+    def frontier(
+        self, path: FairnessPath | None = None, X: MatrixLike | None = None, groups: Any = None
+    ) -> pd.DataFrame:
+        """Return the models of a path, measured on the rows; empty without a path."""
+        rows, lines = self.rows, list[list[float]]()
+        if path is not None:
+            if rows.labels is None:
+                raise ValueError(
+                    "y is None: the frontier of a path is one of accuracy and gap. Pass y."
+                )
+            if path.pipeline is not None:
+                _, X = last_step(path.pipeline, X)
+            for kappa, model in zip(path.kappas, path.estimators, strict=True):
+                output = Outputs.of(model, X, groups).take(rows.rows)
+                accuracy = rows.accuracy(output, self.confidence)
+                lines.append([kappa, self.gap(output), *map(float, accuracy)])
+        return pd.DataFrame(lines, columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
+
     def origin(self, X: MatrixLike | None) -> dict[str, str]:
         """Return where the models and the rows come from."""
         rows = self.rows
@@ -161,29 +179,6 @@ class Evidence:
             any(np.isclose(getattr(each, key), value, rtol=1e-9, atol=0.0) for each in trained)
             for key, value in pairs.items()
         )
-
-
-def frontier_of(
-    evidence: Evidence,
-    path: FairnessPath | None,
-    X: MatrixLike | None,
-    sensitive_features: MatrixLike | None,
-) -> pd.DataFrame:
-    """Return the models of a path, measured on the rows; empty without a path."""
-    lines: list[list[float]] = []
-    if path is not None:
-        rows = evidence.rows
-        if rows.labels is None:
-            raise ValueError(
-                "y is None: the frontier of a path is one of accuracy and gap. Pass y."
-            )
-        if path.pipeline is not None:
-            _, X = last_step(path.pipeline, X)
-        for kappa, model in zip(path.kappas, path.estimators, strict=True):
-            output = Outputs.of(model, X, sensitive_features).take(rows.rows)
-            accuracy = rows.accuracy(output, evidence.confidence)
-            lines.append([kappa, evidence.gap(output), *map(float, accuracy)])
-    return pd.DataFrame(lines, columns=["kappa", "gap", "accuracy", "low", "high"], dtype=float)
 
 
 def _asked(models: Mapping[str, Any], constraint: Constraints) -> dict[str, Asked]:

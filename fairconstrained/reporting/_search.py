@@ -64,7 +64,7 @@ class Candidate:
 
 
 def fitted(
-    name: str, estimator: Any, rows: Rows, shares: Array | None, pos_label: Any
+    rows: Rows, name: str, estimator: Any, shares: Array | None, pos_label: Any
 ) -> list[Candidate]:
     """Return the model without constraints, and one for every share of its gap as the bound.
 
@@ -116,18 +116,11 @@ def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[tuple[st
     return result, said
 
 
-def measured(
-    name: str,
-    estimator: Any,
-    part: Sequence[Rows],
-    shares: Array | None,
-    pos_label: Any,
-    score: Any,
-) -> list[Candidate]:
-    """Return candidates fitted to the first rows, with labels and scores of the others."""
+def measured(part: Sequence[Rows], score: Any, *varied: Any) -> list[Candidate]:
+    """Return what is :func:`fitted` to the first rows, with labels and scores of the others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the status says what they mean
-        candidates = fitted(name, estimator, part[0], shares, pos_label)
+        candidates = fitted(part[0], *varied)
     for each in candidates:
         for rows in part[1:]:
             weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}

@@ -269,7 +269,7 @@ def find_alternatives(
     parts = _parts(rows, cv, random_state)
     jobs = [
         delayed(search.measured)(
-            name, each, [rows.take(some) for some in part], bounds[name], pos_label, score_of
+            [rows.take(some) for some in part], score_of, name, each, bounds[name], pos_label
         )
         for part in parts
         for name, each in families.items()
@@ -287,7 +287,7 @@ def find_alternatives(
     if len(parts) > 1:
         shares = bounds[best.estimator]
         shares = shares if shares is None else shares[shares == best.share]
-        best = search.fitted(best.name, families[best.estimator], rows, shares, pos_label)[-1]
+        best = search.fitted(rows, best.name, families[best.estimator], shares, pos_label)[-1]
     others, members = tried.taken(1, range(len(parts)))
     given: Any = {"sensitive_features": members, "sample_weight": others.sample_weight}
     given |= {"confidence": confidence, "constraint": wanted, "pos_label": label}

@@ -17,7 +17,7 @@ from fairconstrained.metrics.impact import LEAST_SHARE, ComparedRows
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _pictures as pictures
 from fairconstrained.reporting import _tables as tables
-from fairconstrained.reporting._evidence import Constraints, Evidence, frontier_of
+from fairconstrained.reporting._evidence import Constraints, Evidence
 from fairconstrained.reporting.forms import Report, Table, plain, sentence
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
@@ -169,7 +169,8 @@ class FairnessReport(Report):
             y_true, y_pred, y_score, groups, sample_weight, groups_missing=groups_missing
         )
         compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
-        return _report(Evidence.of(rows, compared, constraint, pos_label))
+        evidence = Evidence.of(rows, compared, constraint, pos_label)
+        return _report(evidence, evidence.frontier())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
@@ -349,20 +350,15 @@ def fairness_report(
         )
     compared = ComparedRows(rows.groups, rows.weight, reference, least_share, confidence)
     evidence = Evidence.of(rows, compared, constraint, pos_label, X)
-    return _report(evidence, path, X, groups)
+    return _report(evidence, evidence.frontier(path, X, groups), X)
 
 
-def _report(
-    evidence: Evidence,
-    path: FairnessPath | None = None,
-    X: MatrixLike | None = None,
-    sensitive_features: MatrixLike | None = None,
-) -> FairnessReport:
-    """Return the report; the models of the path get X and the groups."""
+def _report(evidence: Evidence, frontier: pd.DataFrame, X: Any = None) -> FairnessReport:
+    """Return the report; X is hashed."""
     return FairnessReport(
         title=sentence("title", evidence),
         verdict=tables.verdict_of(evidence),
-        frontier=frontier_of(evidence, path, X, sensitive_features),
+        frontier=frontier,
         confidence=evidence.confidence,
         notes=tuple(dict.fromkeys(filter(None, sentence("notes", evidence).split("\n")))),
         provenance=evidence.origin(X),

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.functions import Hinge, ShiftedSquare
 from fairconstrained.functions.base import Indicator, Rounded, ScalarFunction, SubgradientError
-from fairconstrained.functions.losses import Hinge
-from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback
 from fairconstrained.terms.cell_means import CellMeans, OnCells, reweighted
 from fairconstrained.terms.difference_sums import (
