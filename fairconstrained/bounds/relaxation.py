@@ -55,14 +55,10 @@ class Lagrangian:
     @classmethod
     def of(cls, at: Evaluation, chosen: Array) -> Lagrangian:
         """Return that of the objective and of some constraints, less the violation at a point."""
-        problem = at.problem
-        each = [_weights(problem.objective, np.zeros(1, int))]
-        for part, place in zip(problem.constraints, problem.places[1:], strict=True):
-            outputs = chosen[(chosen >= place.start) & (chosen < place.stop)] - place.start
-            each.append(_weights(part, outputs))
+        each = [_weights(*part) for part in outputs_of(at, chosen)]
         of_loss, up, down, share, level = map(np.concatenate, zip(*each, strict=True))
         level[1:] -= at.violation
-        model, penalty = cast("LinearModel", problem.models[0]), problem.objective.penalty
+        model, penalty = cast("LinearModel", at.problem.models[0]), at.problem.objective.penalty
         return cls(model, of_loss, up, down, share, level, penalty)
 
     @property
@@ -114,6 +110,12 @@ class Lagrangian:
         """The weights of sigmoid(s) in the constraints, zero for those on losses."""
         none = np.zeros(self.model.n_rows)
         return self.slopes(none, none, none + 1.0)
+
+
+def outputs_of(at: Evaluation, chosen: Array) -> list[tuple[CompositeFunction, Array]]:
+    """Return the objective and the parts that have some constraints, with their outputs."""
+    bounded = [(at.problem.parts[k], outputs) for k, _, outputs in at.by_part(chosen)]
+    return [(at.problem.objective, np.zeros(1, int)), *bounded]
 
 
 def _weights(part: CompositeFunction, outputs: Array) -> tuple[Array, ...]:

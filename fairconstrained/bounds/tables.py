@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from sklearn.isotonic import isotonic_regression
 
 from fairconstrained.bounds.fenchel import RelaxedPoint
-from fairconstrained.bounds.relaxation import Lagrangian
+from fairconstrained.bounds.relaxation import Lagrangian, outputs_of
 from fairconstrained.functions import Loss, Ramp, Sigmoid
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.models.linear import LinearModel
@@ -120,11 +120,7 @@ class Tables:
         same = (_same(term.cells, unit, kind, first) for term in terms)
         if len(first) > _MOST_KINDS or not all(same):
             return None
-        each = []
-        for part, place in zip(problem.parts, problem.places, strict=True):
-            outputs = chosen[(chosen >= place.start) & (chosen < place.stop)] - place.start
-            outputs = np.zeros(1, int) if part is problem.objective else outputs
-            each.append(_of_kinds(part, outputs, first, unit))
+        each = [_of_kinds(*part, first, unit) for part in outputs_of(at, chosen)]
         levels, blocks, bases = zip(*each, strict=True)
         ends = np.cumsum([(0, 0), *(block.shape[:2] for block in blocks)], axis=0)
         coefficients = np.zeros((*ends[-1], len(first)))

@@ -114,12 +114,12 @@ class Evaluation:
         if self.lists:
             return self.constraints[which]
         values = np.zeros(len(which))
-        for k, places, outputs in self._by_part(which):
+        for k, places, outputs in self.by_part(which):
             added = self.problem.parts[k].added(self.w, outputs)
             values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + added
         return values
 
-    def _by_part(self, which: Array) -> Iterator[tuple[int, slice | Array, Array]]:
+    def by_part(self, which: Array) -> Iterator[tuple[int, slice | Array, Array]]:
         """Yield parts, where constraints of theirs are in an array, and their outputs."""
         several = len(self.problem.constraints) > 1
         for k, place in enumerate(self.problem.places[1:], 1):
@@ -216,7 +216,7 @@ class Evaluation:
         """
         weighted = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
         if active is not None:
-            constraints = self._by_part(active.which)
+            constraints = self.by_part(active.which)
             weighted += [(k, active.values[places], outputs) for k, places, outputs in constraints]
         for k, weights, outputs in weighted:
             of = self._term(k, sloped=True)
@@ -276,7 +276,7 @@ class Evaluation:
         Each costs a backward pass, or each statistic that they depend on if these are fewer.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
-        for k, places, outputs in self._by_part(which):
+        for k, places, outputs in self.by_part(which):
             part, of = self.problem.parts[k], self._term(k, sloped=True)
             on_model, on_own = self.model_pass(part.model).rows(of, outputs)
             rows[places] = part.added_gradient(self.w)
