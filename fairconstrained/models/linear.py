@@ -112,24 +112,24 @@ class Model(ABC):
         """
         return None
 
-    def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
+    def curvature(self, weights: Array) -> float:
         r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
 
         J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`, and d are the weights
-        of the rows, >= 0. After `n_iter` power iterations the Rayleigh quotient is enlarged by 10
-        per cent. A model that is not linear raises a ValueError.
+        of the rows, >= 0. After 20 power iterations the Rayleigh quotient is enlarged by 10 per
+        cent. A model that is not linear raises a ValueError.
         """
         if not self.linear:
             raise ValueError("curvature: the model must be linear; no bound is known for others.")
         if not np.any(weights):
             return 0.0
-
-        def product(v: Array) -> Array:
-            scores, pullback = self.forward(v)
-            return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
-
         first = np.random.default_rng(0).standard_normal(self.n_parameters)
-        return largest_eigenvalue(product, first, n_iter=n_iter)
+        return largest_eigenvalue(partial(self.gram_times, weights), first)
+
+    def gram_times(self, weights: Array, v: Array) -> Array:
+        r"""Return :math:`J^\top \mathrm{diag}(d) J v` for parameters v of a linear model."""
+        scores, pullback = self.forward(v)
+        return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
 
 
 class NoModel(Model):

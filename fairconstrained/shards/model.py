@@ -10,7 +10,7 @@ import numpy as np
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.models.feature_scale import FeatureScale, feature_scale
-from fairconstrained.models.linear import LinearModel, largest_eigenvalue
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.arrays import Array, blocks, only_ones
@@ -108,18 +108,11 @@ class ShardedLinearModel(LinearModel):
         """Return the gradients in the parameters for some in coefficients of X and intercept."""
         return self.in_parameters(slopes[:, :-1], slopes[:, -1:])
 
-    def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
-        """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""
-        if not np.any(weights):
-            return 0.0
+    def gram_times(self, weights: Array, v: Array) -> Array:
+        """Return the product: a round. The weights are those of the atoms, (n_atoms,)."""
         shares = np.zeros(len(self.totals))
         shares[self.atoms] = weights / self.totals[self.atoms]
-
-        def product(v: Array) -> Array:
-            return self.gradient(self.total(sums.square_gradient, [v], shares)[0][None])[0]
-
-        first = np.random.default_rng(0).standard_normal(self.n_parameters)
-        return largest_eigenvalue(product, first, n_iter=n_iter)
+        return self.gradient(self.total(sums.square_gradient, [v], shares)[0][None])[0]
 
 
 _MOST_ATOMS = 32  # with more, derivatives by cell cost more than a second read of the rows
