@@ -175,7 +175,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 "class_errors_": losses.zero_one().value(scores),
                 "priority_": self.classes_[self._priority()],
                 "kappa_": bounds,
-                "optimality_gap_reason_": "bounds on the losses of classes are out of its reach",
+                "optimality_gap_reason_": "no method is known for bounds on the losses of classes",
             }
             execution.set_fitted(self, attributes(result.w) | measured)
             warn_of(result)

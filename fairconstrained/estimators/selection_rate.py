@@ -168,12 +168,12 @@ def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
     Boosted trees that are kept as they are have converged without a KKT point.
     """
     tol = result.solver.tol
-    smooth = smooth and result.kkt_residual <= tol
     if result.status not in (Status.CONVERGED, Status.INFEASIBLE):
         return result.status
     if kkt.violation > tol:
         return Status.INFEASIBLE
-    optimal = kkt.error <= _ROOM * tol if smooth else result.converged
+    compared = smooth and result.kkt_residual <= tol
+    optimal = kkt.error <= _ROOM * tol if compared else result.converged
     return Status.CONVERGED if optimal else Status.STALLED
 
 

@@ -67,8 +67,8 @@ def minimize_by_default(problem: Problem, near: Start | None = None) -> Result:
 _SEVERAL_ROWS = 200  # up to here several are common, and a second solver is cheap
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 # With more rows, up to the second number, those that differ by 1% are rare (30 of 3,158 generated
-# fits), and 28 of these had multipliers this many times as steep as the loss in a cell. Elsewhere
-# so large a sum of them means that .01 of the tolerance is worth .3 of the loss: a dead end.
+# fits), and 28 of these had multipliers this many times as steep as the loss in a cell. With still
+# more rows so large a sum of them, .3 of the loss for .01 of the tolerance, shows a dead end.
 _STEEP, _STEEP_ROWS = 32.0, 2000
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'

@@ -171,7 +171,7 @@ def thread_count(n_jobs: int | None) -> int:
     return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
-# what the types of categories begin with, of pandas, polars and arrow
+# how the names of types of categories begin, in pandas, polars and arrow
 _CATEGORIES = ("category", "Categorical", "Enum", "dictionary")
 
 

@@ -44,9 +44,9 @@ from fairconstrained.utils.parameter_constraints import OpenShare, Several, chec
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-# with its fit, if decisions are to follow, quality, measures, and a gap of predictions that is far
-# above its bound on scores
-_Point = tuple[FairEstimator, Result, Any, float, dict[str, float], ending.Excess]
+# a model, how it ended, its fit if decisions are to follow, its quality and measures, and a gap of
+# predictions that is far above its bound on scores
+_Point = tuple[FairEstimator, Result, Fit | None, float, dict[str, float], ending.Excess]
 _Rows = tuple[Rows, Rows | None]  # the training rows and those for validation
 
 
@@ -307,6 +307,7 @@ def _decided(points: list[_Point], held_out: Sequence[Any], bound: bool) -> Iter
     """Yield the points whose decisions meet the bound, that of the smallest tolerance first."""
     stricter = None
     for _, result, fit, *_ in reversed(points):
+        assert fit is not None, "see _point"
         solution = fit.enforced(result, limits_of(fit), stricter)
         if rate_of(fit) is None:  # else the next one has another threshold
             stricter = solution.search
@@ -329,7 +330,7 @@ def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: boo
     measures = {} if validation is None else validation.measured(result.w)
     if solution.search is None and not fit.estimator.needs_queries:
         far = ending.far_predictions(fit.constraints, fit.data, at)
-    kept = fit if fit.estimator.enforce == "decision" else None  # it may be as large as the rows
+    kept = fit if fitted.enforce == "decision" else None  # it may be as large as the rows
     return fitted, result, kept, training.worth(result.w, like=at), measures, far
 
 
