@@ -294,12 +294,13 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     if kappa is None or kappa == kind.kappa:
         return
     constraints = resolve_constraints(estimator.constraint)
-    if not constraints:
-        return
     goal = getattr(estimator, "goal", "accuracy")
+    used = goal == "accuracy" and any(constraint.takes_kappa for constraint in constraints)
+    if used or not constraints:
+        return
     if goal != "accuracy":
         reason = f"goal={goal!r} does not use it"
-    elif not any(constraint.takes_kappa for constraint in constraints):
+    else:
         in_list = isinstance(estimator.constraint, list | tuple)
         names = ", ".join(
             f"constraint__{f'{k}__' if in_list else ''}{constraint.tolerance}"
@@ -307,8 +308,6 @@ def warn_of_unused_kappa(estimator: Any) -> None:
         )
         kinds = " and ".join(dict.fromkeys(type(each).__name__ for each in constraints))
         reason = f"the tolerance of {kinds} is {names} in set_params and grids"
-    else:
-        return
     warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning)
 
 

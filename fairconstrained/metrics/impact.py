@@ -44,7 +44,7 @@ class ComparedRows:
         """Check what a user gives, the names of reference groups included."""
         check_between("least_share", self.least_share, 0.0, 1.0, "of the rows")
         check_confidence(self.confidence)
-        assert self._groupings
+        _ = self._groupings  # which checks the names
 
     def table(self, selected: Array) -> pd.DataFrame:
         """Return the impact ratios of a selection, (n_rows,) of bool."""
@@ -156,8 +156,7 @@ class ComparedRows:
             _tests(cell, cells[reference.argmax()], self.confidence) if other else {}
             for cell, other in zip(cells, others, strict=True)
         ]
-        tested = pd.DataFrame(tests, columns=_TESTS, index=table.index, dtype=float)
-        table = pd.concat([table, tested], axis=1)
+        table[_TESTS] = pd.DataFrame(tests, columns=_TESTS, dtype=float).to_numpy()
         most, of = _at(counts, reference), _at(rows, reference)
         for name, (part, whole) in {"to_four_fifths": FOUR_FIFTHS, "to_parity": (1, 1)}.items():
             table[name] = np.nan

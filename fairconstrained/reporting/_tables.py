@@ -19,7 +19,6 @@ from fairconstrained.reporting.forms import level_of, line, render, sentence
 from fairconstrained.utils.arrays import at_most
 from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
 
-_ALWAYS_SHOWN = ("enforce",)
 _SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
 _LONGEST = 10  # more entries of an array are shortened
 _CONSTRAINT_COLUMNS = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
@@ -126,7 +125,7 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
             parameter: value
             for parameter, value in library_parameters(last).items()
             if parameter not in _SHOWN_WITH_CONSTRAINTS
-            and (parameter in _ALWAYS_SHOWN or repr(value) != repr(defaults[parameter]))
+            and (parameter == "enforce" or repr(value) != repr(defaults[parameter]))
         }
     text = render("model.j2", last=last, constraints=constraints, parameters=parameters)
     rows = dict(row.split("\t") for row in text.splitlines() if row)
