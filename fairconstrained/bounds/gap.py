@@ -33,7 +33,6 @@ _SAME = 4  # changes of multipliers with the same Hessian
 _EXCESS = 0.1  # of the gap that suffices: what the minimum may be off
 _SMALL = 2e-4  # of the objective: after two such gains there is little more
 _LEAST_RADIUS = 1e-3
-_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ class _Search:
             self.lagrangian = pooled
             last = self._at(self._relaxed(multipliers / far), w)
         # the change of a multiplier that bends the rows of its constraint as much as the loss does
-        unit = 1.0 / np.maximum(last.relaxed.bends, _TINY)
+        unit = 1.0 / np.maximum(last.relaxed.bends, fenchel.TINY)
         kept, radius, small = None, 1.0, 0
         for step in range(_STEPS):
             if step % _SAME == 0:
