@@ -156,7 +156,7 @@ class TreeScores(FairEstimator):
             w, multipliers = grown.first.w, grown.first.multipliers
             if by := fit.data.convention.threshold - grown.threshold:
                 w = moved_variables(problem, w, by)
-            same = multipliers is not None and len(multipliers) == problem.n_constraints
+            same = multipliers is not None and 0 < len(multipliers) == problem.n_constraints
             first = Start(w, multipliers if same else None)
             if self._are_kept(grown, first, problem):
                 solver = with_beta(BoostedTrees(tol=self.tol), self.beta)

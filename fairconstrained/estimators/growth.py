@@ -262,8 +262,7 @@ class Growth:
 
         gradient, factor = self.lagrangian.step(scores, metric, self.outside)
         gradient *= total
-        slopes *= self.weight[: len(slopes)]
-        gradient[: len(slopes)] += slopes
+        gradient[: len(slopes)] += slopes * self.weight[: len(slopes)]
         hessian = np.maximum(curvatures, _LEAST_HESSIAN)
         hessian *= self.weight if factor == 1.0 else factor * self.weight
         needed = self.zero_one or self.held is not None

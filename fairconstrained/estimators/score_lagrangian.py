@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import Logistic
@@ -261,7 +261,8 @@ class LogLoss:
 
     def derivatives(self, scores: Array) -> tuple[Array, Array]:
         """Return the probabilities less the targets, and p (1 - p)."""
-        p = expit(scores + self.threshold)
+        with np.errstate(over="ignore"):  # half the time of scipy's expit
+            p = 1.0 / (1.0 + np.exp(-self.threshold - scores))
         return p[: len(self.targets)] - self.targets, p * (1.0 - p)
 
 
