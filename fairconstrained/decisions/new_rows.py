@@ -199,11 +199,11 @@ class ExpectedGap:
     many models finds one that meets a bound by chance, so that the means are biased. Rates of true
     and false positives and of errors are therefore estimated from all rows of a group with the
     probabilities of their labels as well (:class:`SoftLabels`), and the larger gap is taken.
-    Of trees and networks, and where the bound costs more than .02 of the accuracy, the same fit is
-    made to half of the rows. Its gap on the other half is larger by some d, and
-    :math:`d / \sqrt 2` is added to the gap if that makes the expected one larger: noise falls with
-    the root of the number of rows. Elsewhere, and for thresholds and rows in shards, selection
-    rates do not know of the search.
+    These do not know of the search. Therefore the same fit is made to half of the rows, where there
+    are at most 20,000 or the bound costs more than .02 of the accuracy, and always of trees and
+    networks. Its gap on the other half is larger than its expected one by some d, and
+    :math:`d / \sqrt 2` is added: noise falls with the root of the number of rows. It is not made
+    for thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------
@@ -257,8 +257,8 @@ def larger_by(
     for gap, old, new in zip(
         gaps, expected_gaps(at, None), expected_gaps(on_others, None), strict=True
     ):
-        more = (new.training - old.training) / 2.0**0.5
-        larger.append(replace(gap, expected=max(gap.expected, gap.training + more)))
+        more = max(new.training - old.expected, 0.0) / 2.0**0.5
+        larger.append(replace(gap, expected=gap.expected + more))
     return tuple(larger)
 
 

@@ -316,7 +316,7 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         See :class:`FairLogisticClassifier`. Trees are grown without the rows that are held out.
     bound : bool, default=True
         Whether to compute `optimality_gap_`, see :class:`FairLogisticClassifier`: how far the leaf
-        values are from the best ones of the same trees.
+        values are from the best ones of the same trees, or to test expected gaps.
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
     random_state : int, RandomState or None, default=None

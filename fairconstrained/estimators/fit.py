@@ -15,7 +15,7 @@ import numpy as np
 from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import (
     ExpectedGap,
@@ -42,8 +42,9 @@ from fairconstrained.utils.execution import set_fitted
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
-# A bound that costs so much accuracy moves the model far, and the search fits noise of the rows.
-_MUCH_ACCURACY = 0.02
+# A search fits noise of so few rows, and of more where the bound costs so much accuracy: then the
+# model is far from the one without constraints.
+_ROWS_WITH_NOISE, _MUCH_ACCURACY = 20_000, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,8 @@ class Fit:
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
         fit = free(constraints).constrained(constraints)
-        return replace(fit, half=cache(partial(fit._half, path)))
+        tested = estimator.bound and fit._groups is not None
+        return replace(fit, half=cache(partial(fit._half, path)) if tested else None)
 
     @classmethod
     def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
@@ -271,9 +273,9 @@ class Fit:
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = expected_gaps(at, limited._soft_labels, squares)
-        fits_noise = self.model.fits_features or search.accuracy_cost > _MUCH_ACCURACY
-        if gaps and fits_noise and not limits:
-            gaps = self._tested_on_half(gaps)
+        few = at.problem.n_rows <= _ROWS_WITH_NOISE or search.accuracy_cost > _MUCH_ACCURACY
+        if gaps and self.half and not limits and (few or self.model.fits_features):
+            gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
 
@@ -283,30 +285,28 @@ class Fit:
         in_memory = all(model.in_memory for model in self.problem.models)
         return self.data.groups if in_memory and self.data.asked is self.data else None
 
-    def _tested_on_half(self, gaps: tuple[ExpectedGap, ...]) -> tuple[ExpectedGap, ...]:
-        """Return gaps as large as a fit to half of the rows suggests by its gaps on the others."""
-        if self._groups is None or self.half is None:
-            return gaps
+    def _tested_on_half(
+        self, gaps: tuple[ExpectedGap, ...], fit: Fit, others: TrainingData
+    ) -> tuple[ExpectedGap, ...]:
+        """Return gaps as large as the fit to half of the rows suggests by those of the others."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit, rows_of_others = self.half()
             if fit.estimator.kappa != self.estimator.kappa:
                 fit = fit.with_kappa(self.estimator.kappa)
-            others = fit.problem_on(rows_of_others)
-            if not fit.problem.n_constraints == others.n_constraints == self.problem.n_constraints:
+            elsewhere = fit.problem_on(others)
+            sizes = fit.problem.n_constraints, elsewhere.n_constraints
+            if sizes != (self.problem.n_constraints,) * 2:
                 return gaps  # a cell has no rows in a half
             search, _ = self.estimator._decided(fit, fit.solve()[0])
-        return larger_by(gaps, fit.problem.at(search.w), others.at(search.w))
+        return larger_by(gaps, fit.problem.at(search.w), elsewhere.at(search.w))
 
     def _half(self, path: bool) -> tuple[Fit, TrainingData]:
         """Return the fit to half of the rows of every group and label, and the other rows."""
-        data, estimator, groups = self.data, self.estimator, self._groups
-        assert groups is not None
-        order = np.random.default_rng(0).permutation(len(data.y))
-        order = order[np.lexsort((data.y[order], groups.codes[order]))]
-        data, others = (data.take(np.sort(order[k::2])) for k in range(2))
-        split = estimator._split(data, None)
-        fit = Fit.bind(estimator, data, self.constraints, split, path=path)
+        (data, others, _), estimator = split(self.data, 0.5, 0), self.estimator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows_to_stop = estimator._split(data, None)
+            fit = Fit.bind(estimator, data, self.constraints, rows_to_stop, path=path)
         return fit, replace(others, convention=fit.data.convention)
 
     def optimality(self, result: Result, at: Evaluation, **options: Any) -> OptimalityGap:

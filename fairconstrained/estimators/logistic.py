@@ -136,7 +136,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         the rows, or fewer if fewer suffice for the test.
     bound : bool, default=True
         Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
-        16 passes of at most 20,000 rows in all, if that is more.
+        16 passes of at most 20,000 rows in all, if that is more. With enforce="decision", where
+        there is none, whether a second fit to half of the rows tests the gaps that are expected on
+        new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.

@@ -107,7 +107,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
     confidence, holdout
         See :class:`~fairconstrained.FairLogisticClassifier`.
     bound : bool, default=True
-        Whether `fit` bounds the distance from the best network with the same hidden layers.
+        Whether `fit` bounds the distance from the best network with the same hidden layers, or
+        tests expected gaps, see :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
     warm_start : bool, default=False
