@@ -16,14 +16,8 @@ from fairconstrained.bounds import OptimalityGap, optimality_gap
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import Split, TrainingData, split
+from fairconstrained.decisions import new_rows
 from fairconstrained.decisions.held_out import HeldOut
-from fairconstrained.decisions.new_rows import (
-    ExpectedGap,
-    SoftLabels,
-    expected_gaps,
-    has_few_rows,
-    larger_by,
-)
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators import rows
@@ -237,7 +231,7 @@ class Fit:
         )
 
     @cached_property
-    def _soft_labels(self) -> SoftLabels | None:
+    def _soft_labels(self) -> new_rows.SoftLabels | None:
         """The rows with the probability of their label, None where all cells are large.
 
         The scores of the unconstrained model give the probability.
@@ -245,10 +239,10 @@ class Fit:
         data, problem, groups = self.data, self.problem, self._groups
         if groups is None or data.several_classes:
             return None
-        if data.y.min() == data.y.max() or not has_few_rows(problem):
+        if data.y.min() == data.y.max() or not new_rows.has_few_rows(problem):
             return None
         scores, _ = self.unconstrained.weighted_scores(data)
-        return SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
+        return new_rows.SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
 
     def enforced(
         self, result: Result, limits: Sequence[Any] = (), stricter: Any = None
@@ -272,7 +266,7 @@ class Fit:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
-        gaps = expected_gaps(at, limited._soft_labels, squares)
+        gaps = new_rows.expected_gaps(at, limited._soft_labels, squares)
         few = at.problem.n_rows <= _ROWS_WITH_NOISE or search.accuracy_cost > _MUCH_ACCURACY
         if gaps and self.half and not limits and (few or self.model.fits_features):
             gaps = self._tested_on_half(gaps, *self.half())
@@ -286,8 +280,8 @@ class Fit:
         return self.data.groups if in_memory and self.data.asked is self.data else None
 
     def _tested_on_half(
-        self, gaps: tuple[ExpectedGap, ...], fit: Fit, others: TrainingData
-    ) -> tuple[ExpectedGap, ...]:
+        self, gaps: tuple[new_rows.ExpectedGap, ...], fit: Fit, others: TrainingData
+    ) -> tuple[new_rows.ExpectedGap, ...]:
         """Return gaps as large as the fit to half of the rows suggests by those of the others."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -298,7 +292,7 @@ class Fit:
             if sizes != (self.problem.n_constraints,) * 2:
                 return gaps  # a cell has no rows in a half
             search, _ = self.estimator._decided(fit, fit.solve()[0])
-        return larger_by(gaps, fit.problem.at(search.w), elsewhere.at(search.w))
+        return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere.at(search.w))
 
     def _half(self, path: bool) -> tuple[Fit, TrainingData]:
         """Return the fit to half of the rows of every group and label, and the other rows."""
