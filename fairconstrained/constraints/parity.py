@@ -280,10 +280,10 @@ class Precisions(FunctionOfRates):
         return int(self.shares.shape[1])
 
     def averages(self, statistics: Array) -> Array:
-        """Return the precisions."""
+        """Return the precisions, at one point or at several."""
         selected, hits = self.shares @ statistics, self.shares[:, 1::2] @ statistics[1::2]
-        overall = hits[-1] / selected[-1] if selected[-1] > 0.0 else 0.0
-        return np.divide(hits, selected, out=np.full(len(hits), overall), where=selected > 0.0)
+        overall = hits[-1] / np.where(selected[-1] > 0.0, selected[-1], np.inf)
+        return np.divide(hits, selected, out=overall + 0.0 * hits, where=selected > 0.0)
 
     def _slopes(self, statistics: Array) -> Any:
         """Return the derivatives of the precisions in the rates."""

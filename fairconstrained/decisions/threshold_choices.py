@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from fairconstrained.constraints.parity import Precisions
 from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.decisions.score_line import outputs_at
 from fairconstrained.functions.base import Indicator
@@ -172,13 +173,15 @@ class ThresholdChoices:
 def _counted(part: CompositeFunction, model: ThresholdModel) -> CompositeFunction:
     """Return a constraint with the indicator, which counts decisions in cells of rows."""
     strict = part.zero_one()
-    signs = getattr(strict.term, "signs", None)
-    if not counts_predictions(strict.term) or signs is not None or part.model is not model:
+    counted = counts_predictions(strict.term) and getattr(strict.term, "signs", None) is None
+    counted |= isinstance(strict.term, Precisions) and model.n_thresholds == 1
+    if not counted or part.model is not model:
         name = str(strict.term.names[0]) if strict.n_outputs else "a constraint"
         raise ValueError(
             f"thresholds bound the decisions, and {name!r} is not a bound on rates of "
             "decisions in groups of the rows: use a constraint such as 'demographic_parity', "
-            "'equal_opportunity' or 'equalized_odds'."
+            "'equal_opportunity' or 'equalized_odds'. Precisions, ratios of two rates, are bounded "
+            "with per_group=False."
         )
     return strict
 

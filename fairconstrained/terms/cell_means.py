@@ -144,11 +144,6 @@ class CellMeans(OnCells, FunctionAverages):
         value = self.function.value(margins)
         return self._sums(value), MeansPullback(self, margins, value)
 
-    def outputs_at(self, shares: Array) -> Array:
-        """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
-        level = np.broadcast_to(self._level, self.n_outputs)
-        return np.asarray(self._small @ shares + level[:, None])
-
     def largest_at(self, shares: Array) -> Array:
         """Return outputs for averages of shape (n_cells, n_points), the largest among them.
 

@@ -99,6 +99,11 @@ class AffineHead(Term):
         """Return R r + d - b."""
         return self._small @ self.averages(statistics) + self._level
 
+    def outputs_at(self, statistics: Array) -> Array:
+        """Return the outputs for statistics of shape (n, n_points), (n_outputs, n_points)."""
+        level = np.broadcast_to(self._level, self.n_outputs)
+        return np.asarray(self._small @ self.averages(statistics) + level[:, None])
+
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
         return np.asarray(self.averages_vjp(statistics, v @ self._small))

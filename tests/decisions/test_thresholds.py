@@ -93,11 +93,13 @@ def test_one_threshold_for_each_group_is_the_best(name, weighted):
         assert binding >= least, "the constraint should cost accuracy"
 
 
-@pytest.mark.parametrize("name", BANDED | OTHERS)
-def test_a_single_threshold_is_the_best(name):
+ALONE = [*(BANDED | OTHERS).values(), [constraints.PredictiveParity(0.1)]]
+
+
+@pytest.mark.parametrize("rules", ALONE)
+def test_a_single_threshold_is_the_best(rules):
     for seed in range(4):
-        given = rows(seed, n=30)
-        task = task_of((BANDED | OTHERS)[name], *given, per_group=False)
+        task = task_of(rules, *rows(seed, n=30), per_group=False)
         found, best = task.search(), best_of_all(task)
         assert found.met == np.isfinite(best)
         if found.met:
