@@ -208,7 +208,7 @@ class ExpectedGap:
     Attributes
     ----------
     name : str
-        The constraint whose gap is the largest one of the rate.
+        The numbers whose gap is the largest one of the rate, such as "rate(1) - rate(0)".
     training : float
         Its gap on the training rows.
     expected : float
@@ -240,8 +240,8 @@ def expected_gaps(
             soft = None if labels is None else labels.statistics(each, at.scores_of(part))
             estimates = [rates] if soft is None else [rates, soft]
             for which, training, expected in _gaps(each, estimates, squares):
-                k = output + which
-                gaps.append(ExpectedGap(term.names[k], training, expected, float(bounds[k])))
+                name = term.names[output + which].partition(" <= ")[0]  # a path has others
+                gaps.append(ExpectedGap(name, training, expected, float(bounds[output + which])))
             first, output = first + each.n_statistics, output + each.n_outputs
     return tuple(gaps)
 

@@ -147,9 +147,8 @@ class ThresholdChoices:
 
     def thresholds(self, positions: Sequence[int]) -> Array:
         """Return the thresholds that are chosen."""
-        return np.array(
-            [group.thresholds[p] for group, p in zip(self.groups, positions, strict=True)]
-        )
+        chosen = zip(self.groups, positions, strict=True)
+        return np.array([group.thresholds[p] for group, p in chosen])
 
     def violations(self, rates: Array) -> Array:
         """Return the largest constraint at rates of shape (n_cells, n_points), (n_points,)."""
@@ -178,10 +177,9 @@ def _counted(part: CompositeFunction, model: ThresholdModel) -> CompositeFunctio
     if not counted or part.model is not model:
         name = str(strict.term.names[0]) if strict.n_outputs else "a constraint"
         raise ValueError(
-            f"thresholds bound the decisions, and {name!r} is not a bound on rates of "
-            "decisions in groups of the rows: use a constraint such as 'demographic_parity', "
-            "'equal_opportunity' or 'equalized_odds'. Precisions, ratios of two rates, are bounded "
-            "with per_group=False."
+            f"thresholds bound the decisions, and {name!r} is not a bound on rates of decisions in "
+            "groups of the rows: use 'demographic_parity', 'equal_opportunity', 'equalized_odds'. "
+            "Precisions, ratios of two rates, need per_group=False."
         )
     return strict
 
