@@ -135,17 +135,13 @@ def test_against_a_group_has_the_pairs_of_that_group(constraint, settings):
     assert_allclose(named.value(scores), [values[name] for name in named.names])
 
 
-def test_against_a_group_that_no_row_has():
+def test_against_a_group_that_no_row_has_and_of_strata_and_attributes():
     with pytest.warns(fc.VacuousConstraintWarning, match="no row of .* is in the group 'z'"):
         constraints.DemographicParity(against="z").bind(None, np.array(["a", "b"]), np.ones(2))
-
-
-def test_against_a_group_of_strata_and_attributes():
     X, y, groups = make_biased_classification(300, random_state=0)
     both = {"sensitive_features": groups, "control_features": np.arange(300) % 2}
     with pytest.raises(ValueError, match="against='z' is neither"):
         FairLogisticClassifier(constraints.DemographicParity(against="z")).fit(X, y, **both)
-    attributes = {"sensitive_features": np.column_stack([groups, X[:, 0] > 0.0])}
     clf = FairLogisticClassifier(constraints.DemographicParity(against="0"), combine="marginal")
-    names = clf.bind(X, y, **attributes).problem.names
+    names = clf.bind(X, y, sensitive_features=np.c_[groups, X[:, 0] > 0.0]).problem.names
     assert len(names) == 4 and all("=0)" in name and "=1)" in name for name in names)

@@ -42,8 +42,8 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
     assert set(constraint.rates_compared) <= set(RATES)
     found = assess(constraint, some, 0.95)
     if not constraint.rates_compared:
-        known = name == "calibration_parity"
-        assert (found.low <= found.on_predictions <= found.high) == known != np.isnan(found.low)
+        known = found.low <= found.on_predictions <= found.high
+        assert known == (name == "calibration_parity") != np.isnan(found.low)
         return
     (predictions,) = some.predictions()
     rates = [predictions.cells(rate)[0] for rate in constraint.rates_compared]
