@@ -23,7 +23,7 @@ from fairconstrained.utils.arguments import import_extra
 from fairconstrained.utils.execution import check_writable, whole_file
 
 _DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
-_DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
+_DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?(?:[eE][+-]?\d+)?"
 _DOTS = r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)"
 _COMMAS = r"[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?"
 _MARKS = {  # the mark of UTF-32 begins with that of UTF-16

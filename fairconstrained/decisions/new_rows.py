@@ -19,7 +19,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, OnCells, Ratios
 from fairconstrained.terms.classes import class_terms
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, n_pairs
-from fairconstrained.utils.arrays import Array, SparseMatrix
+from fairconstrained.utils.arrays import ROUNDING, Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
@@ -203,7 +203,7 @@ class ExpectedGap:
     are at most 20,000 or the bound costs more than .02 of the accuracy, and always of trees and
     networks. Its gap on the other half is larger than its expected one by some d, and
     :math:`d / \sqrt 2` is added: noise falls with the root of the number of rows. It is not made
-    for thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
+    for constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ def _moments(term: Any, pairs: OrderedPairs, statistics: Array, sizes: Array) ->
     if isinstance(term, Precisions):
         selected = np.where(np.isfinite(sizes), sizes, 0.0) * statistics  # rows of every cell
         sizes = term.shares.sign() @ selected
-    constant = rates.size and np.ptp(rates) == 0.0 and rates[0] in (0.0, 1.0)
+    constant = rates.size and min(rates.max(), 1.0 - rates.min()) <= ROUNDING
     variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & (not constant)
     likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
     variances[some] = 2.0 * likely * (1.0 - likely) / sizes[some]

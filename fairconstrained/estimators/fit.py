@@ -268,7 +268,8 @@ class Fit:
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         gaps = new_rows.expected_gaps(at, limited._soft_labels, squares)
         few = at.problem.n_rows <= _ROWS_WITH_NOISE or search.accuracy_cost > _MUCH_ACCURACY
-        if gaps and self.half and not limits and (few or self.model.fits_features):
+        noisy = not search.constant and (few or self.model.fits_features)
+        if gaps and self.half and not limits and noisy:
             gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)

@@ -285,16 +285,18 @@ def proxies(
 
 def _codings(column: pd.Series) -> list[Array]:
     """Return the values of a column as codes, and those of many numbers as bins."""
+    numeric = pd.api.types.is_numeric_dtype(column)
+    # pandas cannot factorize long doubles and numbers of the other byte order.
+    entries = column.to_numpy(dtype=float, na_value=np.nan) if numeric else column
     try:
-        codes, values = pd.factorize(column, use_na_sentinel=False)
+        codes, values = pd.factorize(entries, use_na_sentinel=False)
     except TypeError:  # lists and other values that cannot be compared
         return []
     # A value of a single row is guessed by no other one, so that these must be few.
     codings = [codes] if len(values) <= (1.0 - 0.5 * _ACCURACY) * len(codes) else []
-    if len(values) > _N_BINS and pd.api.types.is_numeric_dtype(column):
-        numbers = column.to_numpy(dtype=float, na_value=np.nan)
-        ends = np.nanquantile(numbers, np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1])
-        codings.append(np.searchsorted(ends, numbers, side="right"))
+    if numeric and len(values) > _N_BINS:
+        ends = np.nanquantile(entries, np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1])
+        codings.append(np.searchsorted(ends, entries, side="right"))
     return codings
 
 

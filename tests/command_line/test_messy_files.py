@@ -45,6 +45,7 @@ def test_encodings(table, tmp_path, capsys, written, given, read):
 
 def test_decimal_commas(table, tmp_path, capsys):
     table["amount"] = [f"{k // 7}.{k:03},50" for k in range(1, N_ROWS + 1)]
+    table["d"] *= 1e-6  # written as 1,5e-06
     path = tmp_path / "data.csv"
     text = run(capsys, table, path, "--weight", "amount", sep=";", decimal=",")
     assert "Numbers with a decimal comma: a, b, c, d, amount." in text

@@ -209,6 +209,7 @@ def test_too_few_held_out_rows():
     assert 60 <= certificate.smallest <= 75 and 1000 < certificate.rows_needed < 5000
     assert isinstance(certificate.rows_needed, int)
     assert np.unique(clf.predict(draw(1000, 5)[0])).size == 1
+    assert max(one.expected for one in clf.decision_search_.expected_gaps) < 1e-9
     with pytest.warns(fc.ConstantDecisionWarning, match="0.9: no model other .* more rows"):
         assert fitted(300, kappa=0.0).certificate_.rows_needed is None
 

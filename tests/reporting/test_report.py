@@ -188,7 +188,7 @@ def test_columns_that_give_the_group_away_are_named():
     assert "accuracy above 0.95 from each of these columns of X alone: code (1.000), mostl" in note
     assert list(report.to_dict()["proxies"]) == ["code", "mostly"]
     assert note in report.to_html()
-    for rows in (table.to_numpy(), sp.csr_array(table)):
+    for rows in (table.to_numpy(">f8"), sp.csr_array(table)):
         fitted = LogisticRegression(max_iter=10000).fit(rows, Y)
         found = fc.fairness_report(fitted, rows, Y, GROUPS).to_dict()["proxies"]
         assert list(found) == ["column 3", "column 5"]
