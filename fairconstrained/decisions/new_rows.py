@@ -224,12 +224,16 @@ class ExpectedGap:
 
 
 def expected_gaps(
-    at: Evaluation, labels: SoftLabels | None, squares: Array | None = None
+    at: Evaluation,
+    labels: SoftLabels | None,
+    squares: Array | None = None,
+    *,
+    constant: bool = False,
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps of all rates of decisions that constraints compare.
 
     `labels` has the probabilities of the labels, if these are known; for `squares` see
-    :func:`effective_rows`.
+    :func:`effective_rows`. `constant` is whether the same class is predicted for every row.
     """
     decided, gaps = at.decided, []
     for part in decided.problem.constraints:
@@ -239,7 +243,7 @@ def expected_gaps(
             rates = every[first : first + each.n_statistics]
             soft = None if labels is None else labels.statistics(each, at.scores_of(part))
             estimates = [rates] if soft is None else [rates, soft]
-            for which, training, expected in _gaps(each, estimates, squares):
+            for which, training, expected in _gaps(each, estimates, squares, constant):
                 name = term.names[output + which].partition(" <= ")[0]  # a path has others
                 gaps.append(ExpectedGap(name, training, expected, float(bounds[output + which])))
             first, output = first + each.n_statistics, output + each.n_outputs
@@ -263,7 +267,7 @@ def larger_by(
 
 
 def _gaps(
-    term: Term, estimates: Sequence[Array], squares: Array | None
+    term: Term, estimates: Sequence[Array], squares: Array | None, constant: bool
 ) -> Iterator[tuple[int, float, float]]:
     """Yield, for every family of pairs, the largest gap's output, this gap and the expected one."""
     if not (isinstance(term, CellMeans | Precisions) and isinstance(term.function, Indicator)):
@@ -272,7 +276,7 @@ def _gaps(
     if not isinstance(pairs, OrderedPairs):
         return
     gaps, stop, sizes = term.gap_of(estimates[0]), 0, effective_rows(term, squares)
-    moments = [_moments(term, pairs, statistics, sizes) for statistics in estimates]
+    moments = [_moments(term, pairs, statistics, sizes, constant) for statistics in estimates]
     exact = moments[0][0], np.zeros(len(moments[0][0])), *moments[0][2:]
     of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
     for family in pairs.families:
@@ -295,14 +299,16 @@ def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[i
     return a + b, a + b
 
 
-def _moments(term: Any, pairs: OrderedPairs, statistics: Array, sizes: Array) -> tuple[Array, ...]:
+def _moments(
+    term: Any, pairs: OrderedPairs, statistics: Array, sizes: Array, constant: bool
+) -> tuple[Array, ...]:
     """Return the means, variances, least and largest values of the numbers that pairs compare."""
     rates = term.averages(statistics)
     if isinstance(term, Precisions):
         selected = np.where(np.isfinite(sizes), sizes, 0.0) * statistics  # rows of every cell
         sizes = term.shares.sign() @ selected
-    constant = rates.size and min(rates.max(), 1.0 - rates.min()) <= ROUNDING
-    variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & (not constant)
+    sure = constant & (np.minimum(rates, 1.0 - rates) <= ROUNDING)  # on new rows as well
+    variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & ~sure
     likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
     variances[some] = 2.0 * likely * (1.0 - likely) / sizes[some]
     numbers = as_csr(sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers)

@@ -121,6 +121,10 @@ def test_a_gap_of_more_than_twice_the_bound_warns_and_fits_on_in_folds():
     wide = fc.FairLogisticClassifier(kappa=1.0, enforce="decision")
     wide.fit(X, y, sensitive_features=alone)
     assert 0.99 < wide.decision_search_.expected_gaps[0].expected <= 1.0  # no rate is above 1
+    right = fc.FairLogisticClassifier("predictive_parity", 0.5, enforce="decision")
+    right.fit(y[:, None], y, sensitive_features=groups)
+    (one,) = right.decision_search_.expected_gaps
+    assert one.training == pytest.approx(0.0) and one.expected > 0.02  # although all are right
     with config_context(enable_metadata_routing=True), pytest.warns(fc.GeneralizationWarning):
         clf.set_fit_request(sensitive_features=True)
         scores = cross_val_score(clf, X, y, cv=3, params={"sensitive_features": groups})
