@@ -201,7 +201,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         found (and with this violation, where there is one). It is known for convex losses, an L2 or
         elastic net penalty, and constraints on averages of sigmoids, ramps or losses, with several
         classes where their multipliers are small; with enforce="score" and goal="accuracy". None
-        elsewhere; see :mod:`fairconstrained.bounds`.
+        elsewhere and where no bound above zero was found; see :mod:`fairconstrained.bounds`.
     optimality_gap_reason_ : str
         Why `optimality_gap_` is None; empty if it is a number.
     violation_ : float
