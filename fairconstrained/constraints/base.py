@@ -326,7 +326,7 @@ class Constraint(FieldParameters):
         part_of = model.on(known.X)
         scores = partial(unconstrained, known, rows)
         part = self.settled(scores).build(part_of, known)
-        if part.model is part_of and isinstance(part.term, CellMeans):
+        if len(rows) and part.model is part_of and isinstance(part.term, CellMeans):
             place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))
             place[rows], inside[rows] = np.arange(len(rows)), 1.0
             term = part.term.take(place, inside)  # one model, one pass over the data

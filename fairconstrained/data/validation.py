@@ -247,6 +247,21 @@ class TrainingData:
         positions = rows if self.positions is None else self.positions[rows]
         return replace(self, **some_of(self, _BY_ROW, rows), positions=positions)
 
+    def like(self, training: TrainingData) -> TrainingData:
+        """Return the rows with the threshold and the strata of training rows.
+
+        Parts of constraints stand for the same strata then, of which some may have no rows. Rows of
+        other strata are in none.
+        """
+        groups = self.groups
+        if groups is not None and groups.stratified:
+            assert training.groups is not None
+            names, (strata, inside) = training.groups.attributes[0].names, groups.attributes
+            codes = strata.among(names.tolist())
+            strata = replace(strata, names=names, codes=np.where(codes < len(names), codes, -1))
+            groups = replace(groups, attributes=(strata, inside))
+        return replace(self, groups=groups, convention=training.convention)
+
     def validation_rows(
         self,
         X: MatrixLike | None,

@@ -257,12 +257,14 @@ def larger_by(
 
     `at` is its evaluation on these rows, `on_others` that on the other half.
     """
+    seen, unseen = expected_gaps(at, None), expected_gaps(on_others, None)
+    if not len(gaps) == len(seen) == len(unseen):
+        return tuple(gaps)  # a stratum has no rows in a half
     larger = []
-    for gap, old, new in zip(
-        gaps, expected_gaps(at, None), expected_gaps(on_others, None), strict=True
-    ):
+    for gap, old, new in zip(gaps, seen, unseen, strict=True):
         more = max(new.training - old.expected, 0.0) / 2.0**0.5
-        larger.append(replace(gap, expected=gap.expected + more))
+        most = max(gap.expected, new.training)
+        larger.append(replace(gap, expected=min(gap.expected + more, most)))
     return tuple(larger)
 
 

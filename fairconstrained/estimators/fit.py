@@ -126,7 +126,7 @@ class Fit:
             self.constraints,
             problem=self.problem,
             training=self.data.asked,
-            held_out=replace(held_out, convention=self.data.convention),
+            held_out=held_out.like(self.data.asked),
             rows=held_out.positions,
             model=model,
             unconstrained=self.unconstrained.on(model),
@@ -194,6 +194,7 @@ class Fit:
             return Problem(objective)
         model, data = rows.asked_of(model, data)
         scores, like = self.unconstrained.on(model), self.problem.constraints
+        data = data.like(self.data.asked)
         return Problem(
             objective, tuple(rows.bound_parts(self.constraints, model, data, scores, like))
         )
@@ -288,12 +289,9 @@ class Fit:
             warnings.simplefilter("ignore")
             if fit.estimator.kappa != self.estimator.kappa:
                 fit = fit.with_kappa(self.estimator.kappa)
-            elsewhere = fit.problem_on(others)
-            sizes = fit.problem.n_constraints, elsewhere.n_constraints
-            if sizes != (self.problem.n_constraints,) * 2:
-                return gaps  # a cell has no rows in a half
             search, _ = self.estimator._decided(fit, fit.solve()[0])
-        return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere.at(search.w))
+            elsewhere = fit.problem_on(others).at(search.w)
+        return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere)
 
     def _half(self, path: bool) -> tuple[Fit, TrainingData]:
         """Return the fit to half of the rows of every group and label, and the other rows."""
@@ -302,7 +300,7 @@ class Fit:
             warnings.simplefilter("ignore")
             rows_to_stop = estimator._split(data, None)
             fit = Fit.bind(estimator, data, self.constraints, rows_to_stop, path=path)
-        return fit, replace(others, convention=fit.data.convention)
+        return fit, others
 
     def optimality(self, result: Result, at: Evaluation, **options: Any) -> OptimalityGap:
         """Return how much better a model can be than a solution on scores, at most.
