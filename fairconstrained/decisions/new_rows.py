@@ -203,7 +203,8 @@ class ExpectedGap:
     are at most 20,000 or the bound costs more than .02 of the accuracy, and always of trees and
     networks. Its gap on the other half is larger than its expected one by some d, and
     :math:`d / \sqrt 2` is added: noise falls with the root of the number of rows. It is not made
-    for constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
+    with `confidence`, which has a test of its own, nor for constant predictions, thresholds, a
+    `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------

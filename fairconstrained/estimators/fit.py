@@ -89,7 +89,7 @@ class Fit:
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
         fit = free(constraints).constrained(constraints)
-        tested = estimator.bound and fit._groups is not None
+        tested = estimator.bound and estimator.confidence is None and fit._groups is not None
         return replace(fit, half=cache(partial(fit._half, path)) if tested else None)
 
     @classmethod

@@ -211,8 +211,8 @@ class Outputs:
         if not np.isfinite(scores).all():
             n_missing = int((~np.isfinite(scores)).sum())
             raise ValueError(
-                f"estimator: {n_missing} of {scores.size} values of {where} are not finite: every "
-                "row needs a score."
+                f"{where}: {n_missing} of {scores.size} values are not finite: every row needs a "
+                "score."
             )
         if may_be_probabilities and np.all((scores >= 0.0) & (scores <= 1.0)):
             if scores.ndim == 1:
