@@ -250,8 +250,8 @@ class TrainingData:
     def like(self, training: TrainingData) -> TrainingData:
         """Return the rows with the threshold and the strata of training rows.
 
-        Parts of constraints stand for the same strata then, of which some may have no rows. Rows of
-        other strata are in none.
+        The parts of a constraint then stand for the strata of the training rows. A stratum may have
+        no rows here. Rows of other strata belong to none.
         """
         groups = self.groups
         if groups is not None and groups.stratified:

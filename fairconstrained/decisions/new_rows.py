@@ -199,12 +199,12 @@ class ExpectedGap:
     many models finds one that meets a bound by chance, so that the means are biased. Rates of true
     and false positives and of errors are therefore estimated from all rows of a group with the
     probabilities of their labels as well (:class:`SoftLabels`), and the larger gap is taken.
-    These do not know of the search. Therefore the same fit is made to half of the rows, where there
-    are at most 20,000 or the bound costs more than .02 of the accuracy, and always of trees and
-    networks. Its gap on the other half is larger than its expected one by some d, and
-    :math:`d / \sqrt 2` is added: noise falls with the root of the number of rows. It is not made
-    with `confidence`, which has a test of its own, nor for constant predictions, thresholds, a
-    `SelectionRate`, `constraint_data` and rows in shards.
+    These estimates ignore that the model was chosen on the same rows. Therefore the fit is repeated
+    on half of the rows, and measured on the other half. If its gap there exceeds the expected one
+    by d, :math:`d / \sqrt 2` is added, because noise falls with the root of the number of rows.
+    This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
+    than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
+    constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ def expected_gaps(
 def larger_by(
     gaps: Sequence[ExpectedGap], at: Evaluation, on_others: Evaluation
 ) -> tuple[ExpectedGap, ...]:
-    """Return gaps as large as those of a model for half of the rows suggest.
+    """Return the gaps, enlarged by what a model of half of the rows misses on the others.
 
     `at` is its evaluation on these rows, `on_others` that on the other half.
     """

@@ -36,8 +36,8 @@ from fairconstrained.utils.execution import set_fitted
 
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
-# A search fits noise of so few rows, and of more where the bound costs so much accuracy: then the
-# model is far from the one without constraints.
+# With at most so many rows the search fits their noise. With more rows it does so where the bound
+# costs so much accuracy, because the model is then far from the one without constraints.
 _ROWS_WITH_NOISE, _MUCH_ACCURACY = 20_000, 0.02
 
 
@@ -284,7 +284,7 @@ class Fit:
     def _tested_on_half(
         self, gaps: tuple[new_rows.ExpectedGap, ...], fit: Fit, others: TrainingData
     ) -> tuple[new_rows.ExpectedGap, ...]:
-        """Return gaps as large as the fit to half of the rows suggests by those of the others."""
+        """Return the gaps, enlarged by what the fit to half of the rows misses on the others."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if fit.estimator.kappa != self.estimator.kappa:
