@@ -102,7 +102,7 @@ class SoftLabels:
 
         Error rates, which depend on cells of both labels, are left out.
         """
-        if (mixed := self._mixed(term, _SOFT_ROWS)) is None:
+        if (mixed := self._mixed(term)) is None:
             return None
         cells, soft, positive = mixed
         used = abs(as_csr(term.combination))
@@ -113,26 +113,16 @@ class SoftLabels:
         some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
         return replace(part, term=replace(some, cells=cells), level=part.level_of(outputs))
 
-    def statistics(self, term: Term, scores: Array) -> Array | None:
-        """Return averages of a term with soft labels alone where cells have few rows.
-
-        None if there are no such cells, or it is not a term of averages of these rows.
-        """
-        if not isinstance(term, CellMeans) or (mixed := self._mixed(term, np.inf)) is None:
-            return None
-        return replace(term, cells=mixed[0]).forward(scores)[0]
-
-    def _mixed(self, term: CellMeans, prior: float) -> tuple[SparseMatrix, Array, Array] | None:
+    def _mixed(self, term: CellMeans) -> tuple[SparseMatrix, Array, Array] | None:
         """Return cells with soft labels, which they are, and which are of positive labels.
 
-        `prior` is the number of a cell's rows that count as much as its soft labels. None if no
-        cell has soft labels.
+        None if no cell has soft labels.
         """
         if term.n_rows != len(self.y):
             return None
         cells, sizes = as_csr(term.cells), effective_rows(term)
         soft_cells, soft, positive = self._soft_cells(cells, sizes)
-        share = 1.0 / (1.0 + np.divide(prior, sizes, out=np.zeros(len(sizes)), where=soft))
+        share = 1.0 / (1.0 + np.divide(_SOFT_ROWS, sizes, out=np.zeros(len(sizes)), where=soft))
         mixed = sp.csc_array(cells * share[:, None] + soft_cells * (1.0 - share)[:, None])
         return (mixed, soft, positive) if soft.any() else None
 
@@ -196,12 +186,10 @@ class ExpectedGap:
         E[\max_a r_a - \min_a r_a] = \int 1 - \prod_a \Phi_a(x) - \prod_a (1 - \Phi_a(x))\, dx,
 
     over the values that rates can have. It is more than the gap of their means. A search among
-    many models finds one that meets a bound by chance, so that the means are biased. Rates of true
-    and false positives and of errors are therefore estimated from all rows of a group with the
-    probabilities of their labels as well (:class:`SoftLabels`), and the larger gap is taken.
-    These estimates ignore that the model was chosen on the same rows. Therefore the fit is repeated
-    on half of the rows, and measured on the other half. If its gap there exceeds the expected one
-    by d, :math:`d / \sqrt 2` is added, because noise falls with the root of the number of rows.
+    many models finds one that meets a bound by chance, so that the means are biased. Therefore the
+    fit is repeated on half of the rows, and measured on the other half. If its gap there exceeds
+    the expected one by d, :math:`d / \sqrt 2` is added, because noise falls with the root of the
+    number of rows.
     This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
     than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
     constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
@@ -225,16 +213,12 @@ class ExpectedGap:
 
 
 def expected_gaps(
-    at: Evaluation,
-    labels: SoftLabels | None,
-    squares: Array | None = None,
-    *,
-    constant: bool = False,
+    at: Evaluation, squares: Array | None = None, *, constant: bool = False
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps of all rates of decisions that constraints compare.
 
-    `labels` has the probabilities of the labels, if these are known; for `squares` see
-    :func:`effective_rows`. `constant` is whether the same class is predicted for every row.
+    For `squares` see :func:`effective_rows`. `constant` is whether the same class is predicted for
+    every row.
     """
     decided, gaps = at.decided, []
     for part in decided.problem.constraints:
@@ -242,9 +226,7 @@ def expected_gaps(
         every, first, output = decided.statistics_of(part), 0, 0
         for each in class_terms(term):
             rates = every[first : first + each.n_statistics]
-            soft = None if labels is None else labels.statistics(each, at.scores_of(part))
-            estimates = [rates] if soft is None else [rates, soft]
-            for which, training, expected in _gaps(each, estimates, squares, constant):
+            for which, training, expected in _gaps(each, rates, squares, constant):
                 name = term.names[output + which].partition(" <= ")[0]  # a path has others
                 gaps.append(ExpectedGap(name, training, expected, float(bounds[output + which])))
             first, output = first + each.n_statistics, output + each.n_outputs
@@ -258,7 +240,7 @@ def larger_by(
 
     `at` is its evaluation on these rows, `on_others` that on the other half.
     """
-    seen, unseen = expected_gaps(at, None), expected_gaps(on_others, None)
+    seen, unseen = expected_gaps(at), expected_gaps(on_others)
     if not len(gaps) == len(seen) == len(unseen):
         return tuple(gaps)  # a stratum has no rows in a half
     larger = []
@@ -270,7 +252,7 @@ def larger_by(
 
 
 def _gaps(
-    term: Term, estimates: Sequence[Array], squares: Array | None, constant: bool
+    term: Term, statistics: Array, squares: Array | None, constant: bool
 ) -> Iterator[tuple[int, float, float]]:
     """Yield, for every family of pairs, the largest gap's output, this gap and the expected one."""
     if not (isinstance(term, CellMeans | Precisions) and isinstance(term.function, Indicator)):
@@ -278,21 +260,21 @@ def _gaps(
     pairs: Any = term.combination
     if not isinstance(pairs, OrderedPairs):
         return
-    gaps, stop, sizes = term.gap_of(estimates[0]), 0, effective_rows(term, squares)
-    moments = [_moments(term, pairs, statistics, sizes, constant) for statistics in estimates]
-    exact = moments[0][0], np.zeros(len(moments[0][0])), *moments[0][2:]
+    gaps, stop, sizes = term.gap_of(statistics), 0, effective_rows(term, squares)
+    moments = _moments(term, pairs, statistics, sizes, constant)
+    exact = moments[0], np.zeros(len(moments[0])), *moments[2:]
     of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
     for family in pairs.families:
         start, stop = stop, stop + n_pairs(*family)
         if start < stop:
             which = start + int(np.argmax(gaps[start:stop]))
             sides = _sides(of_cells, *map(list, family))
-            now, *later = (
+            now, later = (
                 _gap(term, [_extremes(*(part[side] for part in each)) for side in sides])
-                for each in (exact, *moments)
+                for each in (exact, moments)
             )
             training = float(gaps[which])
-            yield which, training, training + max(later) - now
+            yield which, training, training + later - now
 
 
 def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[int]]:

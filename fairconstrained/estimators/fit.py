@@ -267,7 +267,7 @@ class Fit:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
-        gaps = new_rows.expected_gaps(at, limited._soft_labels, squares, constant=search.constant)
+        gaps = new_rows.expected_gaps(at, squares, constant=search.constant)
         few = at.problem.n_rows <= _ROWS_WITH_NOISE or search.accuracy_cost > _MUCH_ACCURACY
         noisy = not search.constant and (few or self.model.fits_features)
         if gaps and self.half and not limits and noisy:

@@ -289,7 +289,7 @@ class ThresholdFit:
         part = len(self.choosing.y) < len(self.given.y)
         reported = self._problem_on(self.given, problem.constraints) if part else problem
         at = reported.at(search.w)
-        search = replace(search, expected_gaps=expected_gaps(at, None, constant=search.constant))
+        search = replace(search, expected_gaps=expected_gaps(at, constant=search.constant))
         bound = Bound.of_decisions(at, certificate)
         attributes = {
             **names_in_data(self.choosing),
