@@ -81,7 +81,6 @@ class Alternatives(Report):
     max_loss: float
     criterion: str
     sizes: dict[str, list[int]]
-    provenance: dict[str, str]
 
     @property
     def reasons(self) -> list[str]:
@@ -102,7 +101,7 @@ class Alternatives(Report):
     def to_dict(self) -> dict[str, Any]:
         """Return the record as dictionaries, lists, strings and numbers; nan becomes None."""
         names = ("recommended", "baseline", "reasons", "score", "max_loss", "criterion", "sizes")
-        record = {name: getattr(self, name) for name in (*names, "provenance")}
+        record = {name: getattr(self, name) for name in names}
         return super().to_dict() | record | {"report": self.report.to_dict()}
 
     def plot(self, ax: Axes | None = None) -> FairnessPathDisplay:

@@ -24,7 +24,7 @@ from fairconstrained.metrics.intervals import Interval, largest_gap, largest_sho
 from fairconstrained.reporting.forms import Report
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.meta_estimators import final_estimator, named_models
+from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
 
 _GAPS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 _MEASURES = {"AUC": "auc", "Brier score": "brier", "selection rate": "selection_rate"}
@@ -175,6 +175,9 @@ class RankerComparison(Report):
         irrelevant one: the mean over queries of the pairwise errors.
     confidence : float
         The confidence level of the intervals.
+    provenance : dict of str to str
+        Versions, date, command, hashes of data and parameters; see
+        :func:`~fairconstrained.deployment.provenance`.
 
     Examples
     --------
@@ -286,6 +289,7 @@ def compare_rankers(
         title=f"{', '.join(scores)} on {n_rows} rows of {len(np.unique(rows.query))} queries, "
         f"{int(relevant.sum())} of them relevant",
         confidence=confidence,
+        provenance=provenance(named, X, y, query, given, rows=n_rows),
         summary=pd.DataFrame(measured, index=pd.Index(list(scores), name="model")),
         groups=pd.concat({name: rows.by_group(s) for name, s in scores.items()}, names=_LEVELS),
         errors=pd.concat({name: rows.errors(s) for name, s in scores.items()}, names=_LEVELS),

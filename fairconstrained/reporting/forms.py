@@ -228,6 +228,7 @@ class Report:
 
     title: str  # the models and the rows
     confidence: float  # the confidence level of the intervals
+    provenance: dict[str, str]  # where models and rows come from
 
     _tables: ClassVar[tuple[str, ...]]
     _template: ClassVar[str]
@@ -253,7 +254,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
         tables = {name: _records(getattr(self, name)) for name in self._tables}
-        return {"title": self.title, "confidence": self.confidence, **tables}
+        about = {name: getattr(self, name) for name in ("title", "confidence", "provenance")}
+        return about | tables
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return :meth:`to_dict` as JSON text.

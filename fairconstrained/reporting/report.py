@@ -97,7 +97,6 @@ class FairnessReport(Report):
     verdict: tables.Verdict
     frontier: pd.DataFrame
     notes: tuple[str, ...]
-    provenance: dict[str, str]
     _evidence: Evidence = field(repr=False)
 
     groups = _of_models(tables.groups_table)
@@ -186,7 +185,6 @@ class FairnessReport(Report):
             "sentences": self._sentences(),
             "notes": list(self.notes),
             "proxies": evidence.proxies,
-            "provenance": self.provenance,
         }
 
     def _sentences(self) -> list[str]:

@@ -115,9 +115,10 @@ def test_all_forms_of_a_comparison():
     assert f"{found.summary.loc['after', 'ndcg']:.3f}" in text
     assert "| after | " in found.to_markdown()
     assert found.to_frame("errors").equals(found.errors)
-    assert json.loads(found.to_json())["summary"][1]["kappa"] == 0.05
-    page = found.to_html()
-    assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 3
+    page, told = found.to_html(), json.loads(found.to_json())
+    assert told["summary"][1]["kappa"] == 0.05
+    assert all(told["provenance"]["data"] in text for text in (page, found.to_markdown()))
+    assert page.startswith("<!DOCTYPE html>") and page.count("</table>") == 4
     with pytest.raises(ValueError, match="table='nothing' is unknown"):
         found.to_frame("nothing")
 
