@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from fairconstrained.constraints import Constraint
+from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.exceptions import warn
@@ -87,12 +87,13 @@ def fitted(
         digits = max([0, *np.ceil(-np.log10(-100.0 * np.diff(shares))).astype(int)])
         percents = [f"{name}, {k:.{digits}%} of the gap" for k in shares]
         names = [f"{name}, without constraints", *percents]
-        if len(shares) and isinstance(last, FairEstimator) and last.enforce == "score":
+        on_path = isinstance(last, FairEstimator) and last.enforce == "score"
+        if len(shares) and on_path and "kappa" in tolerance(last):
             bounds: Any = {"kappas": kappas[1:], "bound": last.bound}
             path, of_path = heard(fairness_path, last, X, **given, **bounds)
             fits += [(model, of_path) for model in path.estimators]
         else:
-            each = [clone(last).set_params(kappa=kappa) for kappa in kappas[1:]]
+            each = [clone(last).set_params(**tolerance(last, kappa)) for kappa in kappas[1:]]
             fits += [heard(model.fit, X, **given) for model in each]
     seconds, candidates = (time.process_time() - began) / len(fits), []
     every = zip(names, [np.nan, *([] if shares is None else shares)], kappas, fits, strict=True)
@@ -102,6 +103,15 @@ def fitted(
             model = type(steps)([*before, (step, model)])
         candidates.append(Candidate(title, name, share, kappa, seconds, model, status))
     return candidates
+
+
+def tolerance(estimator: Any, kappa: float = 0.0) -> dict[str, float]:
+    """Return the parameter that a bound is: kappa, or the ratio of a single constraint."""
+    constraints = resolve_constraints(getattr(estimator, "constraint", None))
+    if any(constraint.takes_kappa for constraint in constraints):
+        return {"kappa": kappa}
+    ratio = [constraint.tolerance for constraint in constraints] == ["ratio"]
+    return {"constraint__ratio": 1.0 - kappa} if ratio else {}
 
 
 def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[tuple[str, str]]]:

@@ -45,10 +45,11 @@ class Alternatives(Report):
         What was compared.
     candidates : DataFrame
         A row for each candidate. `share` is its bound as a share of the gap without constraints and
-        `kappa` the bound; `choice_score` and `choice_gap` are what it was chosen by, and `allowed`
-        says whether that score is high enough. All others are figures of rows that chose nothing:
-        `score`, `gap`, and those of :func:`compare` with their intervals. `seconds` is the CPU time
-        of its fits, and `status` how the solver ended, with what the fit warned of.
+        `kappa` the bound, of ratios 1 minus the ratio; `choice_score` and `choice_gap` are what it
+        was chosen by, and `allowed` says whether that score is high enough. All others are figures
+        of rows that chose nothing: `score`, `gap`, and those of :func:`compare` with their
+        intervals. `seconds` is the CPU time of its fits, and `status` how the solver ended, with
+        what the fit warned of.
     recommended, baseline : str
         The names of the recommended candidate, and of the one that it is compared with.
     model : estimator
@@ -176,7 +177,7 @@ def find_alternatives(
     estimator : classifier or mapping of str to classifier
         The classifiers of this library to vary, or pipelines that end in one; several by name, such
         as ``{"linear": FairLogisticClassifier(), "trees": FairBoostingClassifier()}``, with the
-        constraints that are to be tried. Their `kappa` is not used.
+        constraints that are to be tried. Their `kappa`, or a ratio, is not used.
     X, y, sensitive_features, control_features, sample_weight, confidence
         See :func:`fairness_report`.
     baseline : classifier or None, default=None
@@ -332,12 +333,11 @@ def _families(estimator: Any, n_seeds: int) -> dict[str, Any]:
     families: dict[str, Any] = {}
     for name, each in named_models(estimator, type(final_estimator(estimator)).__name__).items():
         last = final_estimator(each)
-        constraints = resolve_constraints(getattr(last, "constraint", None))
-        if not any(constraint.takes_kappa for constraint in constraints):
+        if not search.tolerance(last):
             raise ValueError(
                 f"estimator: {name} has no tolerance to vary. Pass classifiers of this library "
-                "with a constraint whose kappa is None, or pipelines that end in one; others may "
-                "be passed as baseline."
+                "with a constraint whose kappa is None, or one on a ratio, or pipelines that end "
+                "in one; others may be passed as baseline."
             )
         seeds = range(n_seeds) if n_seeds > 1 and hasattr(last, "random_state") else [None]
         for seed in seeds:

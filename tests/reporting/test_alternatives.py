@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
 from sklearn.pipeline import make_pipeline
@@ -19,8 +20,6 @@ from fairconstrained.__main__ import main
 from fairconstrained.deployment import provenance, trusted_types
 
 N = 1500
-
-
 DATA = fc.make_biased_classification(N, gap=0.3, random_state=0)
 
 
@@ -57,8 +56,7 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing():
     X, y, groups = DATA
     part = [(np.arange(N - 300), np.arange(N - 300, N))]
     others = np.where(np.arange(N) < N - 300, y, 1 - y)
-    model = fc.FairLogisticClassifier(bound=True)
-    options = {"n_kappas": 3, "cv": part}
+    model, options = fc.FairLogisticClassifier(bound=True), {"n_kappas": 3, "cv": part}
     found = [fc.find_alternatives(model, X, each, groups, **options) for each in (y, others)]
     assert found[0].recommended == found[1].recommended
     same = ["choice_score", "choice_gap", "allowed", "kappa"]
@@ -68,17 +66,19 @@ def test_labels_of_the_rows_for_the_figures_choose_nothing():
     assert found[0].model.result_.optimality in found[0].reasons[-1]
 
 
-def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all():
+@pytest.mark.parametrize("constraint", ["demographic_parity", "disparate_impact"])
+def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_to_all(constraint):
     X, y, groups = DATA
-    model = fc.FairLogisticClassifier(enforce="decision")
-    options = {"score": "roc_auc", "max_loss": 0.3}
-    record = fc.find_alternatives(model, X, y, groups, n_kappas=4, cv=3, **options)
+    model = fc.FairLogisticClassifier(constraint, enforce="decision")
+    options = {"score": "roc_auc", "max_loss": 0.3, "n_kappas": 4, "cv": 3}
+    record = fc.find_alternatives(model, X, y, groups, **options)
     assert sum(record.sizes["measure"]) == N
     assert record.report.groups.loc["baseline", "rows"].iloc[-1] == N
-    kappa = record.candidates["kappa"][record.recommended]
-    assert record.model.kappa == pytest.approx(kappa, rel=0.2)
-    again = fc.FairLogisticClassifier(kappa=record.model.kappa, enforce="decision")
-    again.fit(X, y, sensitive_features=groups)
+    kappa, given = record.candidates["kappa"][record.recommended], record.model.get_params()
+    bound = given["kappa"] if constraint == "demographic_parity" else 1 - given["constraint__ratio"]
+    assert bound == pytest.approx(kappa, rel=0.2)
+    assert record.model.decision_gap_ <= bound < record.candidates["gap"][record.baseline]
+    again = clone(record.model).fit(X, y, sensitive_features=groups)
     np.testing.assert_allclose(record.model.coef_, again.coef_)
 
 
@@ -89,9 +89,8 @@ def test_a_baseline_of_another_library_and_seeds():
     record = fc.find_alternatives({"trees": trees}, X, y, groups, max_loss=0.3, **options)
     assert record.baseline == "baseline"
     names = record.candidates["estimator"].unique().tolist()
-    assert names == ["trees, seed 0", "trees, seed 1", "baseline"]  # fmt: skip
-    figures = record.candidates[["choice_gap", "gap"]].drop_duplicates()
-    assert len(figures) > 3
+    assert names == ["trees, seed 0", "trees, seed 1", "baseline"]
+    assert len(record.candidates[["choice_gap", "gap"]].drop_duplicates()) > 3
     assert record.model.random_state in (0, 1)
 
 
@@ -101,7 +100,7 @@ def test_a_baseline_of_this_library_is_fitted_as_it_is():
     record = fc.find_alternatives(clf, X, y, groups, baseline=clf, n_kappas=1)
     assert record.candidates.index[-1] == record.baseline == "baseline"
     assert record.candidates["gap"].iloc[-1] < record.candidates["gap"].iloc[0]
-    *_, baseline, recommended, _ = record.plot().ax_.lines
+    baseline, recommended = record.plot().ax_.lines[-3:-1]
     assert baseline.get_marker() != recommended.get_marker()
 
 
@@ -139,9 +138,7 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
 
     matplotlib.use("Agg")
     lines = record.plot().ax_.lines
-    drawn = {
-        point for line in lines for point in zip(*map(np.ravel, line.get_data()), strict=False)
-    }
+    drawn = {p for line in lines for p in zip(*map(np.ravel, line.get_data()), strict=False)}
     assert set(record.candidates[["gap", "score"]].itertuples(index=False, name=None)) <= drawn
     least = record.candidates["score"][record.baseline] - 0.02
     assert lines[-1].get_ydata()[0] == pytest.approx(least)
@@ -219,20 +216,16 @@ def test_a_report_says_where_it_comes_from():
         fc.fairness_report(MODEL, X, 1 - Y, GROUPS),
         fc.fairness_report(MODEL, X, Y, GROUPS.astype("M8[Y]")),
         fc.fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
-        *(
-            fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > k)
-            for k in (0.0, 0.1)
-        ),
+        fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > 0.0),
+        fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > 0.1),
     ]
     assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 7
 
 
 def test_rows_are_hashed_by_their_values():
-    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
-    hashes = [
-        provenance(None, rows)["data"]
-        for rows in (frame, frame.set_axis(frame.index + 7), np.asfortranarray(X[:, :3]), X[:, :3])
-    ]
+    frame = pd.DataFrame(X, columns=list("abc"))
+    tables = [frame, frame.set_axis(frame.index + 7), np.asfortranarray(X), X]
+    hashes = [provenance(None, rows)["data"] for rows in tables]
     assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
     assert provenance(None, sp.csr_array(X))["data"] == provenance(None, sp.csc_array(X))["data"]
     table = {"a": [1.0, 2.0], "b": ["x", "y"]}
