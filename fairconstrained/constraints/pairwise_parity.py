@@ -72,7 +72,6 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
     surrogate: str | ScalarFunction = "quadratic"  # type: ignore[assignment]
     against: str = "pairs"
 
-    by_label: ClassVar[bool] = True
     _gap: ClassVar[tuple[float, str]]  # the constant d, and what the gap is called
     subtracts_kappa = True
     gap_title = "largest difference of two groups' probabilities to be scored above other rows"
@@ -98,11 +97,11 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         n, cell = len(groups), 2 * groups.codes + (y > 0)
         counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
         masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
-        enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
+        enough = counts.all(axis=1) if self.needs_labels else counts.any(axis=1)
         rarer = counts.argmin(axis=1)
         lacking = {k: f" | label {self.labels[rarer[k]]}" for k in np.flatnonzero(~enough).tolist()}
         names, codes = with_rows(groups, groups.codes, lacking, self._warn)
-        if self.by_label:
+        if self.needs_labels:
             codes = np.where(codes >= 0, 2 * codes + (y > 0), -1)
         sides, of_groups = compare(len(names)), masses[enough]
         pairs = [(k, *pair) for k, two in enumerate(sides) for pair in self._pairs(of_groups, *two)]
@@ -158,7 +157,7 @@ class GroupAUCParity(PairwiseParity):
     (array([ 0.1675, -0.1325]), array([ 0.375, -0.375]))
     """
 
-    by_label = False
+    needs_labels = False
     _gap = 0.5, "Pr({0} > {1}) - 1/2"
 
     def _pairs(self, masses: Array, first: Side, second: Side) -> Pairs:

@@ -108,7 +108,7 @@ def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
 def test_rankers_have_constraints_without_queries_on_them() -> None:
     query = np.arange(600) // 20
     ranker = fc.FairRanker("group_auc", kappa=0.05)
-    ranker.fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
+    ranker.fit(X, Y, query=query, constraint_data=ASKED)
     assert ranker.bound_met_
     with pytest.raises(ValueError, match="constraint_data has no queries"):
         fc.FairRanker("query_parity").fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
