@@ -176,7 +176,8 @@ def reasons(
     n : int, default=4
         The number of features for each row; fewer if the model has fewer.
     reference : array-like, DataFrame or sparse matrix, default=None
-        The rows that these are compared with, such as those that were selected; None takes X.
+        The rows that these are compared with, such as those that were selected; None takes X, of
+        several rows.
 
     Returns
     -------
@@ -189,6 +190,8 @@ def reasons(
     ------
     TypeError
         If the contributions to the model's score are not known.
+    ValueError
+        If X is one row, and there is no reference.
 
     References
     ----------
@@ -206,7 +209,12 @@ def reasons(
     """
     check_arguments(reasons, n=n)
     last, names, values, parts = _contributions(model, X)
-    *_, compared = _contributions(model, X if reference is None else reference)
+    if reference is None and len(parts) == 1:
+        raise ValueError(
+            "reference is None, and X is one row, which would be compared with itself: pass the "
+            "rows that it is compared with, such as those that were selected."
+        )
+    compared = parts if reference is None else _contributions(model, reference)[-1]
     favourable = getattr(last, "pos_label_", None)
     sign = -1.0 if favourable is not None and favourable != last.classes_[-1] else 1.0
     parts = sign * (parts - compared.mean(axis=0))

@@ -283,6 +283,8 @@ def test_reasons_that_are_not_known():
         reasons(several, X)
     with pytest.raises(TypeError, match="contributions to the scores of RandomForestClassifier"):
         reasons(RandomForestClassifier(2, random_state=0).fit(X, Y), X)
+    with pytest.raises(ValueError, match="X is one row, which would be compared with itself"):
+        reasons(fc.FairLogisticClassifier(None).fit(X, Y), X[:1])
 
 
 def test_every_estimator_is_among_the_models():
