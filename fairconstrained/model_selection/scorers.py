@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
+from fairconstrained.data.attributes import split_strata
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.outputs import Outputs, check_predicts, output_of
@@ -152,7 +153,7 @@ class FairnessScorer:
                     f"{classes}: pass pos_label to make_fairness_scorer, the class that is to be "
                     "compared with all others."
                 )
-            return self.metric(y_true, output_of(estimator, method, X, groups), **options)
+            return self._value(y_true, output_of(estimator, method, X, groups), options)
         labels = (known_labels("y_true", y_true, classes) == favourable).astype(int)
         positive = options.get("pos_label")
         named = {name: options[name] for name in ("pos_label", "priority") if name in options}
@@ -160,13 +161,26 @@ class FairnessScorer:
         if "pos_label" not in self.taken:  # it was for the scores
             options.pop("pos_label", None)
         if _is_ranker(estimator):
-            return self.metric(labels, output_of(estimator, method, X, groups), **options)
+            return self._value(labels, output_of(estimator, method, X, groups), options)
         output = Outputs.of(estimator, X, groups, classes=classes, methods=[method])
         output = output.of_class(favourable)
         if method == "predict":
-            return self.metric(labels, output.decided.astype(int), **options)
+            return self._value(labels, output.decided.astype(int), options)
         output = output.of_class(positive) if positive in classes else output
-        return self.metric(labels, output.response(method)[0], **options)
+        return self._value(labels, output.response(method)[0], options)
+
+    def _value(self, y_true: Any, y_pred: Any, options: dict[str, Any]) -> Any:
+        """Return the value of the metric; of fairlearn's, which know no strata, the worst."""
+        groups, strata = split_strata(options.get("sensitive_features"))
+        if strata is None or _library(self.metric) != "fairlearn":
+            return self.metric(y_true, y_pred, **options)
+        rows = {k: part for k, part in options.items() if k == "sample_weight"}
+        rows["sensitive_features"], values = groups, []
+        for some in strata.groupby([*strata], dropna=False).indices.values():
+            labels = [_safe_indexing(part, some) for part in (y_true, y_pred)]
+            given = {name: _safe_indexing(part, some) for name, part in rows.items()}
+            values.append(self.metric(*labels, **options | given))
+        return min(values) if self.greater_is_better else max(values)
 
     def _method(self, estimator: Classifier) -> str:
         given = self.response_method
@@ -202,7 +216,8 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
-        if isinstance(groups, pd.DataFrame):  # fairlearn takes no other names than strings
+        if isinstance(groups, pd.DataFrame) and groups.columns.nlevels == 1:
+            # fairlearn takes no other names than strings
             groups = groups.set_axis([*map(str, groups.columns)], axis=1)
         if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
             return groups
@@ -317,7 +332,8 @@ def make_fairness_scorer(
         should be small, ratios large. For other functions it must be given.
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
-        `sensitive_features` by metadata routing, which must be enabled. A model that needs the
+        `sensitive_features` by metadata routing, which must be enabled. Of metrics of fairlearn
+        the worst value of all strata is taken (:func:`with_strata`). A model that needs the
         groups to predict, such as `FairThresholds` with ``per_group=True``, gets them as well.
     requested : str, default="sensitive_features"
         The name of the metadata that holds the groups.

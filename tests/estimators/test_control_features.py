@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.registry_of_objects import CONSTRAINTS
+from fairlearn.metrics import demographic_parity_difference
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -123,10 +124,10 @@ def test_the_doors_of_model_selection():
         assert each.fit(X, Y, **rare).groups_.tolist()[-1] == f"{SEX[0]} | band=rare"
     grid = GridSearchCV(clf, {"kappa": [0.1, 0.02]}, cv=KFold(3)).fit(X, Y, **GIVEN)
     assert grid.best_estimator_.groups_.tolist() == fitted.groups_.tolist()
-    scorer = fc.make_fairness_scorer(metrics.roc_parity_difference)
-    score = scorer(clf, X, Y, sensitive_features=fc.with_strata(SEX, BAND))
-    within = metrics.roc_parity_difference(Y, clf.predict(X), **GIVEN)
-    assert score == pytest.approx(-within)
+    both, ones = {"sensitive_features": fc.with_strata(SEX, BAND)}, np.ones(N)
+    for metric in (metrics.roc_parity_difference, demographic_parity_difference):
+        score = fc.make_fairness_scorer(metric)(clf, X, Y, **both, sample_weight=ones)
+        assert score == pytest.approx(-gaps_within(clf.predict(X)).max())
 
 
 def test_reports_compare_within_strata():
