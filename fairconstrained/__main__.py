@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import sys
 from argparse import Namespace
-from ast import literal_eval
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ _EXAMPLE = {
     "sensitive": ["age"],
 }
 _EXAMPLE_KAPPA = 0.02  # where the constraint is active
+_OBJECTS = ("", ".penalties", ".domains", ".functions", ".solvers")  # modules with values of --set
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,14 +66,27 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """Return the name and the value of a parameter: a literal of Python, else text."""
+    """Return the name and the value of a parameter: a literal or an object, else text."""
     name, value = _pair(text)
     if name in OPTION_OF:
         raise argparse.ArgumentTypeError(f"{name} has an option of its own: {OPTION_OF[name]}")
     try:
-        return name, literal_eval(value)
+        return name, _value(ast.parse(value, mode="eval").body)
     except (SyntaxError, ValueError):
         return name, value
+    except TypeError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+
+
+def _value(node: ast.expr) -> Any:
+    """Return a literal of Python, or an object of this library such as ``SelectionRate(0.2)``."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        for part in _OBJECTS:
+            kind = getattr(import_module(f"fairconstrained{part}"), node.func.id, None)
+            if isinstance(kind, type):
+                given = {str(each.arg): _value(each.value) for each in node.keywords}
+                return kind(*map(_value, node.args), **given)
+    return ast.literal_eval(node)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,8 +142,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add(
         "--set", nargs="+", action="extend", default=[], type=_setting, metavar="NAME=VALUE",
-        help="any other parameter of FairLogisticClassifier, such as alpha=0.01; constraint__NAME "
-        "is a parameter of the constraint",
+        help="any other parameter of FairLogisticClassifier, such as alpha=0.01 or "
+        "threshold=SelectionRate(0.2); constraint__NAME is a parameter of the constraint",
     )  # fmt: skip
     add(
         "--test-size", type=_share, default=0.25,

@@ -90,6 +90,7 @@ def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name
 AVERAGED = [
     ("goal=fairness", "predicted probabilities"),
     ("threshold=0.3", "sigmoids of scores minus the threshold"),
+    ("threshold=SelectionRate(0.3)", "sigmoids of scores minus the threshold"),
     ("surrogate=ramp", "ramps of scores minus the threshold"),
 ]
 
