@@ -125,6 +125,11 @@ class GroupedRows:
         return replace(self, labels=self.labels == positive_class(self.labels, pos_label))
 
     @property
+    def total_weight(self) -> Array:
+        """The weights with their errors, see :meth:`Groups.surveyed`; these may be negative."""
+        return self.weight if self.groups.errors is None else self.weight + self.groups.errors
+
+    @property
     def strata(self) -> list[Self]:
         """The rows of every stratum, see :func:`with_strata`; without strata all rows."""
         if not self.groups.stratified:
@@ -148,15 +153,14 @@ class GroupedRows:
         known, n = self.groups.known, len(self.groups)
         rows = np.flatnonzero(known if among is None else known & among)
         codes, given, values = self.groups.codes[rows], self.weight[rows], values[rows]
-        errors = self.groups.errors
-        weight = given if errors is None else given + errors[rows]
+        weight = self.total_weight[rows]
         square = 2.0 * weight**2 - given**2
         total, squares, sums = (
             np.bincount(codes, part, n) for part in (weight, square, weight * values)
         )
         some = total > 0
         means = np.divide(sums, total, out=np.full(n, np.nan), where=some)
-        if errors is not None and len(values):
+        if self.groups.errors is not None and len(values):
             means = np.clip(means, values.min(), values.max())
         return means, np.divide(total**2, squares, out=np.zeros(n), where=some)
 

@@ -16,10 +16,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.attributes import split_strata
+from fairconstrained.data.attributes import probabilities_of, split_strata
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.outputs import Outputs, check_predicts, output_of
+from fairconstrained.metrics.inputs import GroupedRows
 from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
 from fairconstrained.utils.parameter_constraints import Text, checked
@@ -170,16 +171,17 @@ class FairnessScorer:
         return self._value(labels, output.response(method)[0], options)
 
     def _value(self, y_true: Any, y_pred: Any, options: dict[str, Any]) -> Any:
-        """Return the value of the metric; of fairlearn's, which know no strata, the worst."""
-        groups, strata = split_strata(options.get("sensitive_features"))
-        if strata is None or _library(self.metric) != "fairlearn":
+        """Return the value of the metric; fairlearn knows no strata and no probabilities."""
+        groups = options.get("sensitive_features")
+        known = split_strata(groups)[1] is None and probabilities_of(groups, "groups") is None
+        if known or _library(self.metric) != "fairlearn":
             return self.metric(y_true, y_pred, **options)
-        rows = {k: part for k, part in options.items() if k == "sample_weight"}
-        rows["sensitive_features"], values = groups, []
-        for some in strata.groupby([*strata], dropna=False).indices.values():
-            labels = [_safe_indexing(part, some) for part in (y_true, y_pred)]
-            given = {name: _safe_indexing(part, some) for name, part in rows.items()}
-            values.append(self.metric(*labels, **options | given))
+        weight, values = options.get("sample_weight"), []
+        scores = self.response_method != "predict"
+        for rows in GroupedRows.check(y_true, y_pred, groups, None, weight, scores=scores).strata:
+            members = np.array(rows.groups.labels, dtype=str)[rows.groups.codes]
+            given = {"sensitive_features": members, "sample_weight": rows.total_weight}
+            values.append(self.metric(rows.labels, rows.values, **options | given))
         return min(values) if self.greater_is_better else max(values)
 
     def _method(self, estimator: Classifier) -> str:
@@ -216,9 +218,8 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
-        if isinstance(groups, pd.DataFrame) and groups.columns.nlevels == 1:
-            # fairlearn takes no other names than strings
-            groups = groups.set_axis([*map(str, groups.columns)], axis=1)
+        if isinstance(groups, pd.DataFrame):  # fairlearn takes no other names than strings
+            groups = groups.rename(columns=str)
         if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
             return groups
         return _safe_indexing(getattr(groups, "toarray", lambda: groups)(), 0, axis=1)
@@ -333,7 +334,8 @@ def make_fairness_scorer(
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
         `sensitive_features` by metadata routing, which must be enabled. Of metrics of fairlearn
-        the worst value of all strata is taken (:func:`with_strata`). A model that needs the
+        the worst value of all strata is taken (:func:`with_strata`), and rows count in each group
+        by its probability (:func:`GroupProbabilities`). A model that needs the
         groups to predict, such as `FairThresholds` with ``per_group=True``, gets them as well.
     requested : str, default="sensitive_features"
         The name of the metadata that holds the groups.

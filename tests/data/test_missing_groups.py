@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.classifiers import quietly
+from fairlearn.metrics import demographic_parity_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
@@ -135,18 +136,18 @@ def test_certain_probabilities_are_groups(data):
         first = clf.fit(X, y, sensitive_features=groups).decision_function(X[:5])
         again = clf.fit(X, y, sensitive_features=certain).decision_function(X[:5])
         np.testing.assert_allclose(again, first, rtol=1e-6)
-    pd.testing.assert_frame_equal(
-        rate_gaps(y, X[:, 0] > 0, sensitive_features=certain),
-        rate_gaps(y, X[:, 0] > 0, sensitive_features=groups),
-    )
+    gaps = [rate_gaps(y, X[:, 0] > 0, sensitive_features=each) for each in (certain, groups)]
+    pd.testing.assert_frame_equal(*gaps)
 
 
 @pytest.mark.parametrize("clf", MODELS, ids=lambda clf: f"{type(clf).__name__}")
 def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
     X, y, groups, P = data
-    clf.fit(X, y, sensitive_features=pd.DataFrame(P, columns=["a", "b"]))
-    decided = clf.predict(X)
+    given = pd.DataFrame(P, columns=["a", "b"])
+    decided = clf.fit(X, y, sensitive_features=given).predict(X)
     a, b = rates_by_hand(decided, P)
+    scorer = fc.make_fairness_scorer(demographic_parity_difference)
+    assert scorer(clf, X, y, sensitive_features=given) == pytest.approx(-abs(a - b))
     if not isinstance(clf, fc.FairThresholds):  # whose gap is that of out-of-fold scores
         assert clf.decision_gap_ == pytest.approx(abs(a - b))
     if getattr(clf, "enforce", "decision") == "decision":
@@ -206,10 +207,8 @@ def test_all_rows_are_as_many_as_they_are(data):
     tables = [group_rates(y, decided, sensitive_features=each) for each in (even, groups)]
     pd.testing.assert_series_equal(*(table.loc["all rows"] for table in tables))
     given = {"0": decided, "1": y}
-    reports = [
-        fc.FairnessReport.from_predictions(y, given, sensitive_features=each).to_dict()
-        for each in (even, groups)
-    ]
+    make = fc.FairnessReport.from_predictions
+    reports = [make(y, given, sensitive_features=each).to_dict() for each in (even, groups)]
     for name in ("rows", "sentences"):
         assert reports[0][name] == reports[1][name]
 
@@ -225,10 +224,9 @@ def test_known_groups_are_named_as_the_columns_are(data, hold):
 def test_probabilities_are_checked_where_they_are_used(data):
     _, y, _, P = data
     some = fc.GroupProbabilities(P, ["a", "b"])
-    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
-        group_rates(y, y, sensitive_features=some.reindex(range(1, 3001)))
-    with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
-        group_rates(y, y, sensitive_features=some[["a"]])
+    for part in (some.reindex(range(1, 3001)), some[["a"]]):
+        with pytest.raises(ValueError, match="sensitive_features must hold probabilities"):
+            group_rates(y, y, sensitive_features=part)
 
 
 def test_a_proxy_that_knows_nothing_is_warned_of():
