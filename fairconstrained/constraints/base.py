@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fairconstrained.constraints.claims import Claim, claims_of
-from fairconstrained.constraints.measures import Compared
+from fairconstrained.constraints.measures import Compared, check_against
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning, warn
@@ -241,6 +241,7 @@ class Constraint(FieldParameters):
         if data.groups is None:
             return [data]
         groups = data.groups
+        check_against(getattr(self, "against", "pairs"), groups)
         every = groups.by_stratum if self.joins_attributes else groups.separate
         return [data if each is groups else replace(data, groups=each) for each in every]
 

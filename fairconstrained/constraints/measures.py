@@ -154,10 +154,15 @@ def comparison(against: object, groups: Groups, warn: Warn) -> Families:
     """Return which numbers are compared: as a name of COMPARISONS says, or with a named group."""
     if str(against) in COMPARISONS:
         return COMPARISONS[str(against)]
+    return partial(_with_a_group, label_of(against, groups, warn))
+
+
+def label_of(against: object, groups: Groups, warn: Warn) -> str:
+    """Return what the group of a name is called; nothing, with a warning, if no row is in it."""
     k, labels = groups.named(against), [*map(str, groups.labels)]
     if k < 0:
         warn(f"no row of {labels} is in the group {against!r}; nothing is compared.")
-    return partial(_with_a_group, labels[k] if k >= 0 else "")
+    return labels[k] if k >= 0 else ""
 
 
 # The factors and the text of a bound on every number, whatever the others are.

@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import with_rows
+from fairconstrained.constraints.measures import label_of, with_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
-from fairconstrained.utils.arguments import check_option, resolve
+from fairconstrained.utils.arguments import resolve
 from fairconstrained.utils.arrays import Array
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
@@ -65,8 +65,9 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         The largest gap of the surrogate allowed, >= 0. None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         The function :math:`\sigma` that replaces the indicator.
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all other groups together.
+    against : {"pairs", "overall"} or a group, default="pairs"
+        Whether groups are compared with each other, or each with all other groups together, or each
+        with the group of this name.
     """
 
     surrogate: str | ScalarFunction = "quadratic"  # type: ignore[assignment]
@@ -92,7 +93,6 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
 
     def _term(self, y: Array, groups: Groups, weight: Array) -> PairMeans:
         kappa, surrogate = self.checked_kappa(), self._function()
-        compare = check_option("against", self.against, _COMPARISONS)
         # The groups that have the rows to be compared, and the cell of every row (-1 for none).
         n, cell = len(groups), 2 * groups.codes + (y > 0)
         counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
@@ -103,7 +103,11 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         names, codes = with_rows(groups, groups.codes, lacking, self._warn)
         if self.needs_labels:
             codes = np.where(codes >= 0, 2 * codes + (y > 0), -1)
-        sides, of_groups = compare(len(names)), masses[enough]
+        of_groups, against = masses[enough], str(self.against)
+        sides = _COMPARISONS.get(against, _with_each_other)(len(names))
+        if against not in _COMPARISONS:
+            label = label_of(against, groups, self._warn)
+            sides = [two for two in sides if label in (names[k] for (k,) in two)]
         pairs = [(k, *pair) for k, two in enumerate(sides) for pair in self._pairs(of_groups, *two)]
         table = np.reshape(np.array(pairs), (-1, 4))
         columns, column = np.unique(table[:, 1:3].astype(int), axis=0, return_inverse=True)
@@ -136,8 +140,9 @@ class GroupAUCParity(PairwiseParity):
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         The function :math:`\sigma` of the difference of two scores. The quadratic function of the
         paper is convex, and its cost is O(n).
-    against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all other groups together.
+    against : {"pairs", "overall"} or a group, default="pairs"
+        Whether groups are compared with each other, or each with all other groups together, or each
+        with the group of this name.
 
     References
     ----------

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from fairconstrained.constraints import measures
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import Ratios
@@ -88,12 +87,6 @@ class RateParity(Constraint, kw_only=True):
     def averages_atoms(self) -> bool:  # type: ignore[override]
         """Whether `bind` alone makes the term, of labels, groups and weights."""
         return type(self).build is Constraint.build and type(self).parts is Constraint.parts
-
-    def groupings(self, data: TrainingData) -> list[TrainingData]:
-        """Return the rows with the groups of each part; `against` is one of all groups."""
-        if data.groups is not None:
-            measures.check_against(self.against, data.groups)
-        return super().groupings(data)
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         families = measures.comparison(self.against, groups, self._warn)
