@@ -29,6 +29,15 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     largest score is predicted. `pos_label`, `threshold`, `confidence`, `group_interactions`, other
     losses and constraints on losses are available for two classes only.
 
+    The parameters are listed by what they are about, those that are used most first:
+
+    - what is fair: `constraint`, `kappa`, `enforce`, `confidence`, `holdout`, `goal`,
+      `max_loss_increase`, `threshold`, `pos_label`, `surrogate`;
+    - the model: `loss`, `alpha`, `domain`, `fit_intercept`, `group_interactions`;
+    - the rows: `sensitive_columns`, `use_sensitive`, `combine`, `groups_missing`, `class_weight`;
+    - the solver: `solver`, `max_iter`, `tol`, `bound`, `warm_start`, `random_state`, `verbose`,
+      `beta`.
+
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
@@ -38,82 +47,6 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         None fits the model without constraints; no groups are needed.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
-    goal : {"accuracy", "fairness"}, default="accuracy"
-        "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
-        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to an
-        objective (loss plus penalty) of at most 1 + `max_loss_increase` times its minimum without
-        constraints; `kappa` is not used.
-    max_loss_increase : float, default=0.001
-        For goal="fairness": the relative increase of the loss that is allowed, > 0.
-    solver : str or Solver, default="auto"
-        "auto" takes the first suitable one of "sqp" (smooth problems with a constraint and without
-        `domain`), "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and
-        other functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all
-        problems). The user guide lists all names.
-        An object such as ``IPC(rho=0.01)`` has its own tolerance. Where the model that a solver
-        finds violates the constraints, others are tried, unless it is an object with
-        ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
-    beta : float or None, default=None
-        The parameter `beta` of the solvers "3s-econ" (penalty parameter) and "plada" (proximal
-        parameter) and of their stochastic versions. None takes the solver's default. Other solvers
-        do not use it and warn.
-    surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
-        The function of the score that replaces the prediction 1{score > 0} in constraints without a
-        surrogate of their own.
-    loss : str, Loss or Objective, default="logistic"
-        A loss of the margin: "logistic", "truncated_logistic", "hinge", "squared_hinge" or
-        "quadratic"; `predict_proba` exists for "logistic" only. Or a loss of pairs of rows: "auc"
-        is :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
-        :class:`~fairconstrained.objectives.PartialAUC`, whose objects have further parameters.
-        These measure how well scores rank and do not determine the intercept: use the scores, or
-        choose a threshold afterwards.
-    alpha : float or Penalty, default=1e-4
-        The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
-        not penalised. If `domain` is the whole space, the penalty applies to the coefficients of
-        scaled features (see `feature_scale_`), so that units do not matter; for 0/1 columns and
-        standardised columns it is the usual penalty.
-    domain : Domain or None, default=None
-        The set that the coefficients must lie in, in the units of the features, for example
-        ``L1Ball(20.0)``. None is the whole space.
-    fit_intercept : bool, default=True
-        Whether the model has an intercept.
-    sensitive_columns : str, int, list of these, callable or None, default=None
-        The columns of X that hold the sensitive attributes, or a function of X that returns the
-        groups. With None the groups are passed to `fit`. If the model does not use these columns,
-        they can be left out of `X` in `predict`: pass a DataFrame without them, or an array with
-        the other columns in the same order.
-    use_sensitive : bool, default=False
-        Whether the sensitive columns are features of the model.
-    combine : {"intersection", "marginal"}, default="intersection"
-        How several sensitive columns make groups. "intersection": rows with equal values in all of
-        them are one group. "marginal": each column has its own groups and its own constraint;
-        groups are named "attribute=value".
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        How missing values (None, NaN, pd.NA) of sensitive columns are treated. "raise" raises an
-        error; "own_group" makes a group named "missing"; with "ignore_in_constraint" these rows
-        count in the loss but in no constraint (with several columns: rows with any value missing;
-        with ``combine="marginal"``: for that column only).
-    pos_label : label or None, default=None
-        The label of the favourable decision: constraints, gaps and reports call it positive, and
-        `domain` and `surrogate` refer to its scores. None takes the second of the sorted labels; if
-        labels are strings, the repr of a fitted classifier shows it. `classes_`, the columns of
-        `predict_proba` and the sign of `decision_function` do not depend on it.
-    class_weight : {"balanced"}, dict or None, default=None
-        Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
-        multiply `sample_weight`. "balanced" gives all classes the same total weight. Constraints do
-        not use them: rates are weighted by `sample_weight` only.
-    threshold : float, SelectionRate or None, default=None
-        The favourable label is predicted if its probability is above this number, in (0, 1); for
-        losses without probabilities, if its score is above this number. None is 1/2 for
-        probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
-        (see :class:`SelectionRate`). Constraints, `enforce`, `confidence` and all gaps refer to the
-        predictions at this threshold, and surrogates are centred there. A bound at one threshold
-        does not hold at another one, such as that of ``TunedThresholdClassifierCV``.
-    group_interactions : bool, default=False
-        Whether the model has coefficients for each group: the features 1, x, z and z x of IDCA,
-        with indicators z of the groups. `predict` then reads the groups from X, so that
-        `sensitive_columns` is required. The coefficients that all groups share and the deviations
-        of each group are penalised.
     enforce : {"score", "decision"}, default="score"
         Which gap `kappa` bounds on the training rows: "score" bounds that of the surrogate, as in
         the papers, and "decision" that of the predictions. "decision" starts from the fit with
@@ -134,22 +67,98 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
         the rows, or fewer if fewer suffice for the test.
-    bound : bool, default=True
-        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
-        16 passes of at most 20,000 rows in all, if that is more. With enforce="decision", where
-        there is none, whether a second fit to half of the rows tests the gaps that are expected on
-        new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
+    goal : {"accuracy", "fairness"}, default="accuracy"
+        "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
+        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to an
+        objective (loss plus penalty) of at most 1 + `max_loss_increase` times its minimum without
+        constraints; `kappa` is not used.
+    max_loss_increase : float, default=0.001
+        For goal="fairness": the relative increase of the loss that is allowed, > 0.
+    threshold : float, SelectionRate or None, default=None
+        The favourable label is predicted if its probability is above this number, in (0, 1); for
+        losses without probabilities, if its score is above this number. None is 1/2 for
+        probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
+        (see :class:`SelectionRate`). Constraints, `enforce`, `confidence` and all gaps refer to the
+        predictions at this threshold, and surrogates are centred there. A bound at one threshold
+        does not hold at another one, such as that of ``TunedThresholdClassifierCV``.
+    pos_label : label or None, default=None
+        The label of the favourable decision: constraints, gaps and reports call it positive, and
+        `domain` and `surrogate` refer to its scores. None takes the second of the sorted labels; if
+        labels are strings, the repr of a fitted classifier shows it. `classes_`, the columns of
+        `predict_proba` and the sign of `decision_function` do not depend on it.
+    surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
+        The function of the score that replaces the prediction 1{score > 0} in constraints without a
+        surrogate of their own.
+    loss : str, Loss or Objective, default="logistic"
+        A loss of the margin: "logistic", "truncated_logistic", "hinge", "squared_hinge" or
+        "quadratic"; `predict_proba` exists for "logistic" only. Or a loss of pairs of rows: "auc"
+        is :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
+        :class:`~fairconstrained.objectives.PartialAUC`, whose objects have further parameters.
+        These measure how well scores rank and do not determine the intercept: use the scores, or
+        choose a threshold afterwards.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
+        not penalised. If `domain` is the whole space, the penalty applies to the coefficients of
+        scaled features (see `feature_scale_`), so that units do not matter; for 0/1 columns and
+        standardised columns it is the usual penalty.
+    domain : Domain or None, default=None
+        The set that the coefficients must lie in, in the units of the features, for example
+        ``L1Ball(20.0)``. None is the whole space.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    group_interactions : bool, default=False
+        Whether the model has coefficients for each group: the features 1, x, z and z x of IDCA,
+        with indicators z of the groups. `predict` then reads the groups from X, so that
+        `sensitive_columns` is required. The coefficients that all groups share and the deviations
+        of each group are penalised.
+    sensitive_columns : str, int, list of these, callable or None, default=None
+        The columns of X that hold the sensitive attributes, or a function of X that returns the
+        groups. With None the groups are passed to `fit`. If the model does not use these columns,
+        they can be left out of `X` in `predict`: pass a DataFrame without them, or an array with
+        the other columns in the same order.
+    use_sensitive : bool, default=False
+        Whether the sensitive columns are features of the model.
+    combine : {"intersection", "marginal"}, default="intersection"
+        How several sensitive columns make groups. "intersection": rows with equal values in all of
+        them are one group. "marginal": each column has its own groups and its own constraint;
+        groups are named "attribute=value".
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        How missing values (None, NaN, pd.NA) of sensitive columns are treated. "raise" raises an
+        error; "own_group" makes a group named "missing"; with "ignore_in_constraint" these rows
+        count in the loss but in no constraint (with several columns: rows with any value missing;
+        with ``combine="marginal"``: for that column only).
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
+        multiply `sample_weight`. "balanced" gives all classes the same total weight. Constraints do
+        not use them: rates are weighted by `sample_weight` only.
+    solver : str or Solver, default="auto"
+        "auto" takes the first suitable one of "sqp" (smooth problems with a constraint and without
+        `domain`), "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and
+        other functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all
+        problems). The user guide lists all names.
+        An object such as ``IPC(rho=0.01)`` has its own tolerance. Where the model that a solver
+        finds violates the constraints, others are tried, unless it is an object with
+        ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
+    bound : bool, default=True
+        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
+        16 passes of at most 20,000 rows in all, if that is more. With enforce="decision", where
+        there is none, whether a second fit to half of the rows tests the gaps that are expected on
+        new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
         The source of randomness of stochastic solvers and of the choice of held-out rows.
     verbose : int, default=0
         0 prints nothing; 1 prints a line per outer iteration.
+    beta : float or None, default=None
+        The parameter `beta` of the solvers "3s-econ" (penalty parameter) and "plada" (proximal
+        parameter) and of their stochastic versions. None takes the solver's default. Other solvers
+        do not use it and warn.
 
     Attributes
     ----------
