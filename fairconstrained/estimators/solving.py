@@ -12,7 +12,15 @@ from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
-from fairconstrained.solvers import IPC, SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
+from fairconstrained.solvers import (
+    SOLVERS,
+    SQP,
+    AugmentedLagrangian,
+    Result,
+    Smoothing,
+    Solver,
+    Status,
+)
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactHessian
 from fairconstrained.solvers.registry import default_solver, without_kinks
@@ -250,17 +258,19 @@ def _others(
     if _was_ended(result, options) or proven or not replaceable or not linear:
         return []
     also = options.solver == "auto" and options.max_iter is None and several
-    others: list[Solver] = []
-    if failed:
-        others.append(default_solver(problem).with_options(tol=solver.tol))
-        others.append(without_kinks(problem, SQP(tol=solver.tol)))
-    # The default rounds kinks for the augmented Lagrangian, but for the least unfairness.
-    if also and not failed and not problem.smooth:
-        others.append(IPC(tol=solver.tol))
-    elif (failed or also) and (problem.smooth or problem.in_epigraph_form):
-        others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
-    each = {repr(other): other for other in others if not other.missing(problem)}
-    return [other for text, other in each.items() if again or text != repr(solver)]
+    if not (failed or also):
+        return []
+    others = [default_solver(problem).with_options(tol=solver.tol)]
+    others += [without_kinks(problem, kind(tol=solver.tol)) for kind in (SQP, AugmentedLagrangian)]
+    each = {_text(other, problem): other for other in others if not other.missing(problem)}
+    return [other for text, other in each.items() if again or text != _text(solver, problem)]
+
+
+def _text(solver: Solver, problem: Problem) -> str:
+    """Return what a solver is; if it rounds kinks, what solves the smooth problems."""
+    if not isinstance(solver, Smoothing):
+        return repr(solver)
+    return repr(solver.solver_for(problem).with_options(tol=solver.tol))
 
 
 def _in_place_of(first: Result, best: Result) -> Result:

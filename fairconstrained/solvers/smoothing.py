@@ -39,8 +39,9 @@ class Smoothing(Solver):
     Parameters
     ----------
     solver : Solver or None, default=None
-        The solver of the smooth problems; None takes :class:`ExactPenalty` for the least unfairness
-        (``goal="fairness"``), else :class:`AugmentedLagrangian`.
+        The solver of the smooth problems. None takes that of ``solver="auto"`` if the problem is
+        weakly convex and X has at most 100 columns; else :class:`ExactPenalty` for the least
+        unfairness (``goal="fairness"``), and :class:`AugmentedLagrangian`.
     width : float, default=1.0
         The first width, > 0. With a width as large as that of the ramp the first problems have
         fewer local minima, so that solutions are often better.
@@ -79,26 +80,30 @@ class Smoothing(Solver):
         """What the solver of the smooth problems says."""
         return self.solver is None or self.solver.seeks_feasibility
 
-    def _solver_for(self, smooth: Problem) -> Solver:
+    def solver_for(self, problem: Problem) -> Solver:
         """Return the solver of the smooth problems.
 
-        Local solutions of the augmented Lagrangian method are better than those of SQP: where it
-        begins, it has hardly any constraints.
+        SQP takes half the data passes of the augmented Lagrangian method. But kinks that bend down,
+        as those of ramps, make many local solutions, and those of the latter are better: where it
+        begins, it has hardly any constraints. Of many columns L-BFGS learns the large curvature of
+        narrow arcs too slowly for SQP.
         """
         if self.solver is not None:
             return self.solver
-        return ExactPenalty() if smooth.in_epigraph_form else AugmentedLagrangian()
+        few_columns = all(model.gram_is_cheap for model in problem.models)
+        if problem.weakly_convex and few_columns:
+            return default_solver(problem.smoothed(self.width))
+        return ExactPenalty() if problem.in_epigraph_form else AugmentedLagrangian()
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or the smooth problems for the solver."""
         if not problem.smoothable:
             return super().missing(problem)
-        smooth = problem.smoothed(self.width)
-        return self._solver_for(smooth).missing(smooth)
+        return self.solver_for(problem).missing(problem.smoothed(self.width))
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
-        solver = self._solver_for(problem.smoothed(self.width))
+        solver = self.solver_for(problem)
         last = start.left_by(Smoothing)
         width = last.parameter or self._first_width(problem, start)
         begin = replace(start, tol=_SHARE * start.tol, state=last.subproblem)
