@@ -53,7 +53,7 @@ class VacuousConstraintWarning(UserWarning):
     """
 
 
-_NAMED = 3  # cells in a warning
+_NAMED = 3  # cells, strata in a warning
 _PASSED_OVER = ("fairconstrained", "sklearn")  # scikit-learn calls our estimators
 
 
@@ -71,12 +71,17 @@ def _package_of(frame: FrameType) -> str:
 
 def of_no_rows(cells: Sequence[str]) -> str:
     """Return what is said of cells without rows: a warning for all of them."""
-    named = ", ".join(f"'{cell}'" for cell in cells[:_NAMED])
+    named = first_of([f"'{cell}'" for cell in cells])
     if len(cells) == 1:
         return f"the cell {named} has no rows; nothing is asked of it."
-    more = len(cells) - _NAMED
+    return f"the cells {named} have no rows; nothing is asked of them."
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many others there are."""
+    more = len(names) - _NAMED
     others = f" and {more} other{'s' * (more > 1)}" * (more > 0)
-    return f"the cells {named}{others} have no rows; nothing is asked of them."
+    return ", ".join(names[:_NAMED]) + others
 
 
 @contextmanager

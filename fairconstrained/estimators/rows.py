@@ -21,7 +21,7 @@ from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.solving import minimize_by_default
 from fairconstrained.estimators.thresholds import score_convention
-from fairconstrained.exceptions import InputWarning, warn
+from fairconstrained.exceptions import InputWarning, first_of, warn
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models import Model
 from fairconstrained.objectives import MeanLoss, resolve_objective
@@ -324,13 +324,16 @@ def check_group_sizes(
         n_rows, n_groups = int(counts.sum()), len(groups)
         if n_rows < _FEW_ROWS * n_groups and (n_groups > 2 or groups.stratum):
             few.append((groups, n_rows, n_groups))
-    for groups, n_rows, n_groups in few[: 1 if data.groups.stratified else None]:
-        others = f" and {len(few) - 1} others" * (len(few) > 1)
-        where = f"In the stratum {groups.stratum}{others} the" if groups.stratum else "The"
+    for parts in filter(None, [few] if data.groups.stratified else [[part] for part in few]):
+        every, *sizes = zip(*parts, strict=True)
+        (n_rows, n_groups), advice = map(sum, sizes), advice_on_groups(every[0])
+        strata = [*dict.fromkeys(groups.stratum for groups in every if groups.stratum)]
+        kind = "strata" if len(strata) > 1 else "stratum"
+        where = f"In the {kind} {first_of(strata)} the" if strata else "The"
         warn(
             f"{where} sensitive features make {n_groups} groups of {n_rows} rows, "
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
-            f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
+            f"and there are many constraints. If this is not intended, {advice}.",
             InputWarning,
         )
 

@@ -202,6 +202,6 @@ def test_strata_that_cannot_be_used(given, message):
 
 
 def test_strata_of_few_rows_are_named():
-    few = BAND.mask(np.arange(N) < 6, "rare")
-    with pytest.warns(UserWarning, match="In the stratum band=rare"):
+    few = BAND.mask(np.arange(N) < 12, "rare").mask(np.arange(N) < 6, "one")
+    with pytest.warns(UserWarning, match="In the strata band=one, band=rare the"):
         fc.FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=SEX, control_features=few)
