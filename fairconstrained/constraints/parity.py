@@ -334,7 +334,7 @@ class PredictiveParity(RateParity):
     ratio: ClassVar[None] = None  # type: ignore[misc]  # a precision may be 0
 
     rates_compared = ("precision",)
-    cannot_be_tested = "a precision is a ratio of two rates, and there is no exact test of it"
+    cannot_be_tested = "the rows of a precision depend on the model, and tests are of given rows"
 
     def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
         return replace(super()._bounded(rates, families), kind=Precisions.compared)
