@@ -33,6 +33,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
+from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array, MatrixLike
@@ -169,8 +170,9 @@ def reasons(
     Parameters
     ----------
     model : classifier or ranker, Pipeline that ends in one, or search
-        A fitted linear model with one vector of coefficients, of this library or of scikit-learn,
-        boosted trees of this library, or thresholds on one of these.
+        A fitted linear model of two classes, of this library or of scikit-learn, without
+        coefficients for each group, a linear ranker, boosted trees of this library, or thresholds
+        on one of these.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The rows.
     n : int, default=4
@@ -248,10 +250,13 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
     features = columns.features(last, X, reset=False)
     names, kept = _feature_names(model, last), columns.kept(last)
     values = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
+    coef = np.atleast_2d(getattr(last, "coef_", [[], []]))
+    if isinstance(last, NeymanPearsonClassifier) and len(coef) == 2:
+        coef = np.diff(coef, axis=0)  # its scores are those of the two classes
     if hasattr(last, "booster_"):
         parts = np.asarray(last.booster_.predict(values, pred_contrib=True))[:, :-1]
-    elif hasattr(last, "coef_") and np.size(last.coef_) == np.shape(last.coef_)[-1]:
-        parts = values * np.ravel(last.coef_)[kept]
+    elif len(coef) == 1:
+        parts = values * coef[0, kept]
     else:
         raise TypeError(
             f"reasons: the contributions to the scores of {type(last).__name__} are not known. "

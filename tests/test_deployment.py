@@ -258,9 +258,10 @@ def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     thresholds = fc.FairThresholds(pipeline)
     thresholds.fit(X, Y, sensitive_features=GROUPS)
-    scores = thresholds.decision_function(X)
-    parts = every_reason(thresholds, X)
-    np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
+    for model in (thresholds, fc.NeymanPearsonClassifier().fit(X, Y)):
+        scores = model.decision_function(X)
+        parts = every_reason(model, X)
+        np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
     pipeline.fit(table[list("abcd")], Y)  # scaled rows are an array
     assert every_reason(pipeline, table[list("abcd")]).columns.tolist() == list("abcd")
 

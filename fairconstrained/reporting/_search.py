@@ -107,6 +107,8 @@ def fitted(
 
 def tolerance(estimator: Any, kappa: float = 0.0) -> dict[str, float]:
     """Return the parameter that a bound is: kappa, or the ratio of a single constraint."""
+    if hasattr(estimator, "kappas"):  # it chooses kappa
+        return {}
     constraints = resolve_constraints(getattr(estimator, "constraint", None))
     if any(constraint.takes_kappa for constraint in constraints):
         return {"kappa": kappa}

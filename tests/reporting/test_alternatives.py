@@ -147,6 +147,7 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
 OF_YES = make_scorer(f1_score, pos_label="yes")
 NOT_SEARCHED = [
     (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
+    (fc.FairLogisticClassifierCV(), {}, "FairLogisticClassifierCV has no tolerance to vary"),
     (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), {}, "has no tolerance to vary"),
     (fc.FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
     (fc.FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
