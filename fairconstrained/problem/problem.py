@@ -54,6 +54,9 @@ class Problem:
         A lower bound on the curvature of all functions, by power iterations on the data.
     whole_space : bool
         Whether the domain is the whole space.
+    few_columns, few_columns_or_whole_space : bool
+        Whether models have few columns, whose curvature L-BFGS learns in tens of steps; or no
+        domain, in which steps are projections.
 
     Examples
     --------
@@ -146,6 +149,8 @@ class Problem:
     weakly_convex = _joined("weakly_convex")
     difference_of_convex = _joined("difference_of_convex")
     whole_space = every("domain.whole_space")
+    few_columns = joined("models", "gram_is_cheap")
+    few_columns_or_whole_space = property(lambda self: self.few_columns or self.whole_space)
     modulus = _joined("modulus", min)
     n_constraints = joined("constraints", "n_outputs", sum, cached_property)
 

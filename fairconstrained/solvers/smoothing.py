@@ -90,8 +90,7 @@ class Smoothing(Solver):
         """
         if self.solver is not None:
             return self.solver
-        few_columns = all(model.gram_is_cheap for model in problem.models)
-        if problem.weakly_convex and few_columns:
+        if problem.weakly_convex and problem.few_columns:
             return default_solver(problem.smoothed(self.width))
         return ExactPenalty() if problem.in_epigraph_form else AugmentedLagrangian()
 

@@ -77,7 +77,7 @@ class SQP(Solver, kw_only=True):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
-    preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
+    preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "few_columns_or_whole_space")
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
     memory: Limit | None = None

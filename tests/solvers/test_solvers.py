@@ -75,7 +75,7 @@ def test_solver_finds_the_solution_that_scipy_finds(solver_name: str, problem_na
 def test_automatic_takes_the_first_preferred_one() -> None:
     assert isinstance(solvers.default_solver(PROBLEMS["demographic parity"]()), solvers.SQP)
     assert isinstance(solvers.default_solver(PROBLEMS["truncated logistic"]()), solvers.SQP)
-    assert isinstance(solvers.default_solver(PROBLEMS["L2 ball"]()), solvers.AugmentedLagrangian)
+    assert isinstance(solvers.default_solver(PROBLEMS["L2 ball"]()), solvers.SQP)
     assert isinstance(solvers.default_solver(NON_SMOOTH["hinge"]()), solvers.Smoothing)
     assert isinstance(solvers.default_solver(NON_SMOOTH["ramp"]()), solvers.Smoothing)
 
