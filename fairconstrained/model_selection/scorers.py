@@ -173,8 +173,8 @@ class FairnessScorer:
     def _value(self, y_true: Any, y_pred: Any, options: dict[str, Any]) -> Any:
         """Return the value of the metric; fairlearn knows no strata and no probabilities."""
         groups = options.get("sensitive_features")
-        known = split_strata(groups)[1] is None and probabilities_of(groups, "groups") is None
-        if known or _library(self.metric) != "fairlearn":
+        plain = split_strata(groups)[1] is None and probabilities_of(groups, "groups") is None
+        if plain or _library(self.metric) != "fairlearn":
             return self.metric(y_true, y_pred, **options)
         weight, values = options.get("sample_weight"), []
         scores = self.response_method != "predict"
