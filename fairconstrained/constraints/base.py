@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import Compared, check_against
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning, warn
-from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.functions.surrogates import SURROGATES, Sigmoid, Surrogate
 from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
@@ -321,17 +322,18 @@ class Constraint(FieldParameters):
         """
         rows = None if data.groups is None else np.flatnonzero(self.known_rows(data.groups))
         if rows is None or len(rows) == len(data.y):
-            scores = partial(unconstrained, data, None)
-            return self.settled(scores).build(model, data)
+            return self.settled(partial(unconstrained, data, None)).build(model, data)
+        if not len(rows):
+            self._warn("no row has a known group (found: none); there is nothing to compare.")
+            no_cells = sp.csc_array((0, len(data.y)))
+            return CompositeFunction(model, CellMeans(no_cells, Sigmoid(), offset=np.zeros(0)))
         known = data.take(rows)
         part_of = model.on(known.X)
-        scores = partial(unconstrained, known, rows)
-        part = self.settled(scores).build(part_of, known)
-        if len(rows) and part.model is part_of and isinstance(part.term, CellMeans):
+        part = self.settled(partial(unconstrained, known, rows)).build(part_of, known)
+        if part.model is part_of and isinstance(part.term, CellMeans):
             place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))
-            place[rows], inside[rows] = np.arange(len(rows)), 1.0
-            term = part.term.take(place, inside)  # one model, one pass over the data
-            part = replace(part, model=model, term=term)
+            place[rows], inside[rows] = np.arange(len(rows)), 1.0  # one pass over the data
+            part = replace(part, model=model, term=part.term.take(place, inside))
         return part
 
     @property

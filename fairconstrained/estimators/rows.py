@@ -206,7 +206,7 @@ def choices(
         groupings = islice(parts, len(constraint.groupings(data)))
         terms = [term for part in groupings for term in class_terms(part.term)]
         first, *others = (dict(term.chosen) for term in terms)
-        same = all(np.array_equal(first[name], other[name]) for other in others for name in first)
+        same = all(np.array_equal(first[k], other.get(k, ())) for other in others for k in first)
         chosen.append(first if same else {})
     return chosen
 
