@@ -332,7 +332,7 @@ class ClassCandidateSearch(CandidateSearch):
             return []
         shares = np.bincount(self.rows[0].astype(int), self.rows[1])
         classes, first = np.unique(self.rows[0].astype(int), return_index=True)
-        every = np.eye(len(unit))[np.flatnonzero(unit)]
+        every = np.eye(len(unit))[np.flatnonzero(unit[: self.model.n_parameters])]
         order = classes[np.lexsort((first, -shares[classes]))]
         return [(every[k], np.eye(len(every))[k]) for k in order] * _CYCLES
 

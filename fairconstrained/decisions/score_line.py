@@ -98,8 +98,8 @@ class ClassScores(ScoresOnLine):
         """Return the shares of predictions in the cells of every class of the terms."""
         by_class = [class_terms(term) for term in terms]
         each = [
-            self._shares(some, *ends, points)
-            for some, ends in zip(zip(*by_class, strict=True), self._intervals, strict=True)
+            self._shares([term[k] for term in by_class], *ends, points)
+            for k, ends in enumerate(self._intervals)
         ]
         return list(zip(*each, strict=True))
 
