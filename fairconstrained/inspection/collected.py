@@ -210,8 +210,10 @@ def collect_predictions(
         check_same_rows(y_pred=values, sample_weight=sample_weight, **given)
     n_rows = _num_samples(next(iter(predicted.values())))
     labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
+    every = [check_labels("y_pred", each, n_rows, rows="y_pred") for each in predicted.values()]
+    seen = np.concatenate(every) if labels is None else labels  # what has the classes
     outputs = {
-        name: Outputs.stored(values, scores.get(name), labels) for name, values in predicted.items()
+        name: Outputs.stored(values, scores.get(name), seen) for name, values in predicted.items()
     }
     missing = groups_missing or "raise"
     groups = Groups.encode(sensitive_features, missing=missing, probable=True)

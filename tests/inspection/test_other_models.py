@@ -187,6 +187,9 @@ def test_reports_without_labels_are_on_selection_rates():
         assert "selection" in text and "true positive" not in text
     stored = fc.FairnessReport.from_predictions(None, clf.predict(X), sensitive_features=Z)
     assert_frame_equal(stored.groups, report.groups)
+    both = {"all": ["yes"] * len(Y), "fair": np.where(clf.predict(X) == 1, "yes", "no")}
+    stored = fc.FairnessReport.from_predictions(None, both, sensitive_features=Z)
+    assert stored.groups.loc["all", "selection_rate"].tolist() == [1.0] * 3
     options = {"sensitive_features": Z, "metrics": ["selection_rate"]}
     shown = GroupMetricsDisplay.from_estimator(clf, X, None, **options)
     rates = shown.tables[""]["selection_rate"]
