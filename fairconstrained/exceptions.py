@@ -54,7 +54,7 @@ class VacuousConstraintWarning(UserWarning):
 
 
 _NAMED = 3  # cells, strata in a warning
-_PASSED_OVER = ("fairconstrained", "sklearn")  # scikit-learn calls our estimators
+_PASSED_OVER = ("fairconstrained", "sklearn", "joblib")  # these call our estimators
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -104,10 +104,9 @@ class HeldOut:
     def risk(self, problem: Problem, w: Array, delta: float) -> float:
         """Return the largest of normal limits from the training rows, which compare models."""
         deviations = norm.isf(delta)
-        return max(
-            claim.excess(scores) + deviations * claim.deviation(scores)
-            for claim, scores in _scored(problem.constraints, self.training, w)
-        )
+        scored = _scored(problem.constraints, self.training, w)
+        limits = (claim.excess(s) + deviations * claim.deviation(s) for claim, s in scored)
+        return max(limits, default=-np.inf)
 
     def constants(self, decision: bool) -> Array | None:
         """Return the left-hand sides less b for constant predictions, None if they are not known.

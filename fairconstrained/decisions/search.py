@@ -37,6 +37,7 @@ _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the mod
 _TOL_OF_START, _PASSES_OF_START = 1e-7, 8.0  # to which, and in how many, a start is solved
 _TIGHTER = 0.5, 0.2, 0.1  # shares of tolerances of fits where rounds end below such a model
 _PASSES_OF_TIGHTER = 100.0  # of each of these fits
+_ANY = np.finfo(float).max  # a bound of nothing
 _N_JOINED = 8  # models that are joined to the best one by lines
 _MOST_EXPECTED = 2.0  # times the bound on a gap, without a warning
 LOOSEN = "loosen the bound (kappa, or the constraint's own tolerance)"  # what a user can do
@@ -122,7 +123,7 @@ class DecisionTask:
         """Yield fits on scores with smaller tolerances, each from the one before."""
         parts, last = self.problem.constraints, self.first
         # One bound for all outputs of a constraint: partial parity has more outputs than gaps.
-        bounds = [part.gap_bounds(part.term.gap_bounds).min(initial=np.inf) for part in parts]
+        bounds = [part.gap_bounds(part.term.gap_bounds).min(initial=_ANY) for part in parts]
         for share in _TIGHTER:
             each = zip(parts, bounds, strict=True)
             shifted = [part.shifted((1.0 - share) * bound) for part, bound in each]

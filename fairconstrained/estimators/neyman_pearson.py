@@ -222,7 +222,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 bounds[self._position("kappa", label)] = kappa
             if np.isfinite(bounds[priority]):
                 raise ValueError(
-                    f"kappa has a bound for the class {self.classes_[priority]!r}, which is the "
+                    f"kappa has a bound for the class {self.classes_.tolist()[priority]!r}, the "
                     "priority class: its loss is minimised, bounds are for the others."
                 )
         else:
