@@ -147,15 +147,14 @@ def best_of(
 ) -> Solved:
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
-    Where problems probably have several solutions, ``solver="auto"`` also tries a method that takes
-    another path: the augmented Lagrangian method, or with kinks
-    :class:`~fairconstrained.solvers.IPC`; not if one data pass proves that at most a thousandth of
-    the objective can be gained. Where a solver violates the constraints, or one chosen by name does
-    not converge, the default solver is tried, then :class:`~fairconstrained.solvers.SQP` and the
-    augmented Lagrangian method, from starts of their own (after a warm start, which may be a dead
-    end, the same solver as well). Solvers chosen by name are also started near local solutions of
-    other kinds that look better, see `_better_start`: from zero, where all scores are equal, many
-    end at rates that are equal within a range.
+    Where problems probably have several solutions, ``solver="auto"`` also tries the other one of
+    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, which takes another
+    path; not if one data pass proves that at most a thousandth of the objective can be gained.
+    Where a solver violates the constraints, or one chosen by name does not converge, the default
+    solver is tried, then these two, from starts of their own (after a warm start, which may be a
+    dead end, the same solver as well). Solvers chosen by name are also started near local solutions
+    of other kinds that look better, see `_better_start`: from zero, where all scores are equal,
+    many end at rates that are equal within a range.
 
     Of two answers one that meets the constraints is better, then one that converged, then one whose
     objective is smaller by more than the tolerance on the violation explains. An answer that
