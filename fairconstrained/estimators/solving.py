@@ -81,6 +81,7 @@ _STEEP, _STEEP_ROWS = 32.0, 2000
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
+_LEAST_PASSES = 500.0  # that another solver may make, or twice those of the first one
 _LEVELS = np.linspace(-6.0, 6.0, 25)  # of constant scores; as log-odds, from .25% to 99.75%
 _ITERATIONS = 20  # of L-BFGS for every start
 
@@ -189,9 +190,12 @@ def best_of(
         start, more = _better_start(problem, at)
         used += more
         tried += [] if start is None else [(solver, start)]
+    # A solver that does badly here should not cost most of the fit.
+    enough = passes if failed else max(_LEAST_PASSES, 2.0 * first.data_passes)
     for other, start in tried:
+        most = enough if other is not solver else passes
         answer, there = other.solve(
-            problem, warm=start, random_state=options.random_state, max_data_passes=passes
+            problem, warm=start, random_state=options.random_state, max_data_passes=most
         )
         used += answer.data_passes
         if _is_better(answer, best, solver.tol):
