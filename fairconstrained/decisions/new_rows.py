@@ -102,29 +102,17 @@ class SoftLabels:
 
         Error rates, which depend on cells of both labels, are left out.
         """
-        if (mixed := self._mixed(term)) is None:
-            return None
-        cells, soft, positive = mixed
+        cells, sizes = as_csr(term.cells), effective_rows(term)
+        soft_cells, soft, positive = self._soft_cells(cells, sizes)
         used = abs(as_csr(term.combination))
         of_both = (used @ positive > 0.0) & (used @ ~positive > 0.0)
         outputs = np.flatnonzero((used @ soft > 0.0) & ~of_both)
         if not len(outputs):
             return None
-        some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
-        return replace(part, term=replace(some, cells=cells), level=part.level_of(outputs))
-
-    def _mixed(self, term: CellMeans) -> tuple[SparseMatrix, Array, Array] | None:
-        """Return cells with soft labels, which they are, and which are of positive labels.
-
-        None if no cell has soft labels.
-        """
-        if term.n_rows != len(self.y):
-            return None
-        cells, sizes = as_csr(term.cells), effective_rows(term)
-        soft_cells, soft, positive = self._soft_cells(cells, sizes)
         share = 1.0 / (1.0 + np.divide(_SOFT_ROWS, sizes, out=np.zeros(len(sizes)), where=soft))
         mixed = sp.csc_array(cells * share[:, None] + soft_cells * (1.0 - share)[:, None])
-        return (mixed, soft, positive) if soft.any() else None
+        some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
+        return replace(part, term=replace(some, cells=mixed), level=part.level_of(outputs))
 
     def _soft_cells(self, cells: SparseMatrix, sizes: Array) -> tuple[SparseMatrix, Array, Array]:
         """Return cells of soft labels alone, which cells have them, and which are of positive ones.

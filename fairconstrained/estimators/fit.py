@@ -27,7 +27,7 @@ from fairconstrained.estimators.thresholds import SelectionRate, decision_attrib
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.penalties import Penalty, Zero
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.arguments import check_kappa
@@ -227,23 +227,23 @@ class Fit:
             self.data.y,
             self.data.loss_weight,
             w,
-            () if self._soft_labels is None else self._soft_labels.constraints(self.problem),
+            self._soft_constraints(),
             solved=free.selects is None,
         )
 
-    @cached_property
-    def _soft_labels(self) -> new_rows.SoftLabels | None:
-        """The rows with the probability of their label, None where all cells are large.
+    def _soft_constraints(self) -> tuple[CompositeFunction, ...]:
+        """Return the constraints on rates of few rows, estimated with probabilities of labels.
 
-        The scores of the unconstrained model give the probability.
+        The scores of the unconstrained model give the probabilities.
         """
         data, problem, groups = self.data, self.problem, self._groups
         if groups is None or data.several_classes:
-            return None
+            return ()
         if data.y.min() == data.y.max() or not new_rows.has_few_rows(problem):
-            return None
+            return ()
         scores, _ = self.unconstrained.weighted_scores(data)
-        return new_rows.SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
+        labels = new_rows.SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
+        return labels.constraints(problem)
 
     def enforced(
         self, result: Result, limits: Sequence[Any] = (), stricter: Any = None

@@ -12,19 +12,12 @@ from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
-from fairconstrained.solvers import (
-    SOLVERS,
-    SQP,
-    AugmentedLagrangian,
-    Result,
-    Smoothing,
-    Solver,
-    Status,
-)
+from fairconstrained.solvers import SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.curvature import ExactHessian
 from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import in_fold
@@ -190,7 +183,7 @@ def best_of(
         start, more = _better_start(problem, at)
         used += more
         tried += [] if start is None else [(solver, start)]
-    # A solver that does badly here should not cost most of the fit.
+    # The other solver may do badly. Then it must not take most of the time of the fit.
     enough = passes if failed else max(_LEAST_PASSES, 2.0 * first.data_passes)
     for other, start in tried:
         most = enough if other is not solver else passes

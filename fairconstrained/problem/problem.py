@@ -54,9 +54,11 @@ class Problem:
         A lower bound on the curvature of all functions, by power iterations on the data.
     whole_space : bool
         Whether the domain is the whole space.
-    few_columns, few_columns_or_whole_space : bool
-        Whether models have few columns, whose curvature L-BFGS learns in tens of steps; or no
-        domain, in which steps are projections.
+    few_columns : bool
+        Whether every model has at most 100 columns. L-BFGS then learns the curvature in tens of
+        steps, also if steps are projected to a domain.
+    few_columns_or_whole_space : bool
+        Whether there are few columns or no domain.
 
     Examples
     --------

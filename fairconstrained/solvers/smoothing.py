@@ -39,9 +39,9 @@ class Smoothing(Solver):
     Parameters
     ----------
     solver : Solver or None, default=None
-        The solver of the smooth problems. None takes that of ``solver="auto"`` if the problem is
-        weakly convex and X has at most 100 columns; else :class:`ExactPenalty` for the least
-        unfairness (``goal="fairness"``), and :class:`AugmentedLagrangian`.
+        The solver of the smooth problems. If the problem is weakly convex and X has at most 100
+        columns, None takes the solver of ``solver="auto"``. Otherwise it takes
+        :class:`AugmentedLagrangian`, and :class:`ExactPenalty` for ``goal="fairness"``.
     width : float, default=1.0
         The first width, > 0. With a width as large as that of the ramp the first problems have
         fewer local minima, so that solutions are often better.
@@ -83,10 +83,10 @@ class Smoothing(Solver):
     def solver_for(self, problem: Problem) -> Solver:
         """Return the solver of the smooth problems.
 
-        SQP takes half the data passes of the augmented Lagrangian method. But kinks that bend down,
-        as those of ramps, make many local solutions, and those of the latter are better: where it
-        begins, it has hardly any constraints. Of many columns L-BFGS learns the large curvature of
-        narrow arcs too slowly for SQP.
+        SQP takes half the data passes of the augmented Lagrangian method, with two exceptions.
+        Kinks that bend down, as those of ramps, make many local solutions. Those that the augmented
+        Lagrangian method finds are better, because it begins with hardly any constraints. With many
+        columns, L-BFGS learns the large curvature of narrow arcs too slowly for SQP.
         """
         if self.solver is not None:
             return self.solver

@@ -40,23 +40,23 @@ def test_the_pass_limit_of_polishing_is_not_that_of_the_run(monkeypatch) -> None
 
 
 PROBLEMS_WITHOUT = [
-    ("roc_parity", "sigmoid", 60, 3, 150),
-    ("group_auc", "quadratic", 700, 10, 50),
-    ("group_auc", "quadratic", 60, 3, 150),
-    ("intra_group_auc", "quadratic", 60, 3, 150),
-    ("roc_parity", "ramp", 60, 3, 1100),
-    ("weak_partial_dp", "ramp", 60, 3, 1100),
-    ("equalized_odds", "ramp", 856, 10, 600),
+    ("roc_parity", "sigmoid", 60, 3, 150, 1.0),
+    ("group_auc", "quadratic", 700, 10, 50, 1.0),
+    ("group_auc", "quadratic", 60, 3, 50, 1.0),
+    ("intra_group_auc", "quadratic", 60, 3, 50, 1.0),
+    ("roc_parity", "ramp", 60, 3, 900, 1.0),
+    ("weak_partial_dp", "ramp", 60, 3, 700, 0.85),
+    ("equalized_odds", "ramp", 856, 10, 700, 0.87),
 ]
 
 
 @pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.ConstantDecisionWarning")
 @pytest.mark.parametrize(
-    ("constraint", "surrogate", "n_rows", "n_features", "most"), PROBLEMS_WITHOUT
+    ("constraint", "surrogate", "n_rows", "n_features", "most", "share"), PROBLEMS_WITHOUT
 )
 def test_problems_without_an_interior_are_solved_to_the_tolerance(
-    constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
+    constraint: str, surrogate: str, n_rows: int, n_features: int, most: float, share: float
 ) -> None:
     """With 60 rows, or ramps, the data passes are those of two solvers, see `best_of`."""
     X, y, groups = fc.make_biased_classification(n_rows, n_features, random_state=0)
@@ -66,7 +66,7 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
     assert result.data_passes <= most
     constant = np.mean(y)
     entropy = -constant * np.log(constant) - (1.0 - constant) * np.log1p(-constant)
-    assert result.objective <= entropy
+    assert result.objective <= share * entropy
 
 
 def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
